@@ -180,6 +180,6 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
         return word & 1
     if bits < 8:
         all_bits = (1 << bits) - 1
-        repeat = 0xFF // all_bits  # 0b01010101 for 2 bits, 0b00010001 for 4
+        repeat = 0xFF // all_bits
         return (word & all_bits) * repeat
     return word

@@ -69,8 +69,10 @@ def splat(straight: Straight, op: Operation) -> None:
 def _byte(straight: Straight, register: int, bits: int) -> int:
     """Emit a byte that repeats an element of 2 or 4 bits, and return its register."""
     function = straight.function
-    value = function.binary(Opcode.AND, register, function.constant((1 << bits) - 1))
-    return function.binary(Opcode.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))
+    all_bits = (1 << bits) - 1
+    repeat = 0xFF // all_bits  # 0b01010101 for 2 bits, 0b00010001 for 4
+    value = function.binary(Opcode.AND, register, function.constant(all_bits))
+    return function.binary(Opcode.MUL, value, function.constant(repeat))
 
 
 def empty(straight: Straight, op: Operation) -> None:

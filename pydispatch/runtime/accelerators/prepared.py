@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Preparable(Protocol):
-    """Interface of functions that support prepared calls."""
+    """Interface of functions that support prepared calls: their device, and the steps that a call consists of."""
 
     name: str
     _context: Any

@@ -38,7 +38,8 @@ class Atomics(Memory[E, V]):
         """Emit the loop of a compare-exchange, and return the old word. new: emits the new word from the old one."""
 
     def atomic(self, emitter: E, op: Operation) -> None:
-        """Lower an atomic update."""
+        """Lower an atomic update, which yields the old element: by an instruction where the element is a whole word and
+        the language has one, else by a loop of compare and exchange on the word that contains it."""
         kind, memref = kind_of(op), emitter.memref(op.operands[1])
         element = memref.element
         if problem := why_not(kind, element, self.most_atomic_bits):

@@ -44,10 +44,20 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
 
 @dataclass(frozen=True)
 class Format:
-    """extended: results are to be within 1 unit in the last place, so reduced arguments are sums of two numbers.
+    """Float format, with the constants of its functions.
 
     Constants of several parts go from the largest to the smallest. Of those with a number of digits all parts but the
     last are so short that their products with the whole numbers which occur are exact.
+
+    Attributes:
+        width: Bits of a number.
+        fraction: Bits of its fraction.
+        extended: Whether results are to be within 1 unit in the last place, so that reduced arguments are sums of two
+            numbers.
+        polynomials: Coefficients of each polynomial, by its name.
+        ln2_digits, log10_2_digits, pio2_digits: Binary digits of the parts of log 2, log10 2 and pi/2, but the last.
+        tanh_near, tanh_end: Up to the first, tanh is a polynomial; from the second on, 1.
+        erf_end, erfc_end: From here on erf is 1, and erfc 0.
     """
 
     width: int

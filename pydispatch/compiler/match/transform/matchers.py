@@ -98,7 +98,7 @@ def _count_handler(of: Callable[[Structured], int]) -> Handler:
 
 
 def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.elemental_bitwidth`."""
+    """Execute `match.structured.elemental_bitwidth`: yield the bits of a value's elements, 64 for an index."""
     value = run.value(op, env[op.operands[0]])
     type = expressions.element_type(value.type)
     if isinstance(type, IndexType):
@@ -185,7 +185,8 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _body(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.body`."""
+    """Execute `match.structured.body`: check that the body yields its inputs, is elementwise, or is a reduction of some
+    operations."""
     root, structure = _structured_root(run, op, env)
     block = structure.body
     if block is None or block.last_op is None:
@@ -254,7 +255,8 @@ def pattern_of(run: Interpreter, op: Any) -> DagPattern:
 
 
 def _dag(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.cast_compatible_dag_from_root`."""
+    """Execute `match.cast_compatible_dag_from_root`: match the producers of the root with a pattern; yield inputs and
+    outputs."""
     pattern = pattern_of(run, op)
     root = run.one(op, env)
     match = pattern.match(root, run.view)
@@ -301,7 +303,7 @@ def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]
 
 
 def _multiple(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.dim_is_multiple_of`."""
+    """Execute `match.dim_is_multiple_of`: check a size, or what is known of a dynamic one."""
     value, dim = _tensor_and_dim(run, op, env)
     size, wanted = size_of(value, dim), op.size.value.data
     known = size.static
@@ -312,7 +314,7 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.dim_bounds`."""
+    """Execute `match.dim_bounds`: check that a size is known to be in a range."""
     value, dim = _tensor_and_dim(run, op, env)
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:

@@ -67,7 +67,7 @@ def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpLoad."""
+    """Check `OpLoad type result pointer`: the pointer, word 3, points to a sized value of the type."""
     pointee = code.pointer(inst, 3)[1]
     is_sized = code.declared.type(pointee)[0] not in (
         Op.TYPE_RUNTIME_ARRAY,
@@ -78,14 +78,14 @@ def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _store(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpStore."""
+    """Check `OpStore pointer object`: the object, word 2, has the type that the writable pointer, word 1, points to."""
     storage, pointee = code.pointer(inst, 1)
     code.same(inst, 2, pointee)
     code.writable(inst, storage)
 
 
 def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpCopyMemory."""
+    """Check `OpCopyMemory target source`: both pointers, words 1 and 2, point to the same type."""
     code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
 
 
@@ -109,7 +109,8 @@ def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _length(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpArrayLength."""
+    """Check `OpArrayLength type result pointer member`: the member of the structure is a runtime array, and the type an
+    integer."""
     type_ = code.pointer(inst, 3)[1]
     inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
     code.demand(inst, inner is not None and code.declared.type(inner)[0] == Op.TYPE_RUNTIME_ARRAY)
@@ -132,7 +133,8 @@ def _call(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpSelect."""
+    """Check `OpSelect type result condition a b`: both objects have the type, and the condition is one bool, or as many
+    as the type has components."""
     condition = code.shape(inst, 3)
     result = code.declared.shape(inst.type_id)
     code.same(inst, 4, inst.type_id)
@@ -156,7 +158,8 @@ def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpCompositeExtract."""
+    """Check `OpCompositeExtract type result composite index...`: the indices, from word 4 on, lead to an element of the
+    type."""
     type_ = code.value(inst, 3)
     for at in range(4, len(inst.words)):
         inner = code.declared.part(type_, inst.words[at])
@@ -167,7 +170,8 @@ def _extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpCompositeInsert."""
+    """Check `OpCompositeInsert type result object composite index...`: the indices, from word 5 on, lead to an element
+    of the object's type."""
     code.same(inst, 4, inst.type_id)
     type_ = inst.type_id
     for at in range(5, len(inst.words)):
@@ -194,7 +198,8 @@ def _construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpVectorShuffle."""
+    """Check `OpVectorShuffle type result a b component...`: components count through both vectors; 0xFFFFFFFF is
+    undefined."""
     result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
     chosen = inst.words[5:]
     code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
@@ -204,7 +209,8 @@ def _shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _element(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpVectorExtractDynamic or OpVectorInsertDynamic."""
+    """Check `OpVectorExtractDynamic type result vector index`, or `OpVectorInsertDynamic type result vector component
+    index`."""
     code.shape(inst, 3)
     part = code.declared.part(code.value(inst, 3), None)
     if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:

@@ -52,7 +52,7 @@ def unsupported_type(emitter: FunctionEmitter, type_: Attribute) -> Exception:
 
 
 def _constant(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.constant` of a scalar."""
+    """Lower `arith.constant` of a scalar to the literal that LLVM IR has for it."""
     value, type_ = attribute(op, "value"), op.results[0].type
     if isinstance(value, IntegerAttr):
         int_type(emitter, type_)
@@ -319,7 +319,7 @@ def _int_to_float(instruction: str) -> Lowering:
 
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.extf` and `arith.truncf`."""
+    """Lower `arith.extf` and `arith.truncf`: instructions between types that LLVM has, else conversions of bits."""
     source, target, native_types = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
     float_type(emitter, source)
     float_type(emitter, target)

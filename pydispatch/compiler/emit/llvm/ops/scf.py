@@ -110,7 +110,8 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`."""
+    """Lower `scf.while`: a block for the condition, which every iteration enters, one for the body, and one after the
+    loop."""
     before, after = op.regions[0], op.regions[1]
     head, body, done = (emitter.body.new_label(hint) for hint in ("while", "do", "endwhile"))
     initial, entry_label = emitter.flat(list(op.operands)), emitter.body.label

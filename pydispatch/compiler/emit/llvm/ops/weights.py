@@ -104,7 +104,17 @@ def _floats(
     values: list[str],
     bits: int,
 ) -> list[str]:
-    """Emit the products of a group of weights, widened to f32, and elements of A, added to `values`."""
+    """Emit the products of a group of weights, widened to f32, and elements of A, added to `values`.
+
+    Args:
+        emitter: Emitter of the function.
+        factors: A and the weights.
+        k: The group: steps of K whose weights share four bytes.
+        pieces: Vectors of columns.
+        rows: Rows of A.
+        values: Sums so far, [row][vector].
+        bits: Bits of a weight, 4 or 8.
+    """
     lhs, rhs = factors
     halves = 8 // bits
     loaded = [load(emitter, rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in pieces]

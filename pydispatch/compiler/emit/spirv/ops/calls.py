@@ -16,7 +16,8 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Linking decides."""
+    """Lower the query whether an external function is available, which linking decides; functions of the program always
+    are."""
     callee = callee_of(emitter, op)
     emitter.define(
         op.results[0],

@@ -15,7 +15,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`."""
+    """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks."""
     code, m = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)

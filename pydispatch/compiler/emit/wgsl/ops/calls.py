@@ -57,7 +57,8 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Linking decides."""
+    """Lower the query whether an external function is available, which linking decides; functions of the program always
+    are."""
     callee = callee_of(emitter, op)
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
         emitter.define(op.results[0], emitter.number(1, 1))

@@ -170,7 +170,7 @@ class Packing:
         assert n is not None
 
         def panel(inner: Builder, index: Index) -> None:
-            """Pack one panel."""
+            """Pack one panel of columns, with zeros where columns do not exist."""
             start = self.nest.block_start(inner, self.region, n, index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 

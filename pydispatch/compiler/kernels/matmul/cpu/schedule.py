@@ -31,6 +31,12 @@ SCHEDULE = "pydispatch.schedule"
 ASSUMED_STEPS = 1024
 """Steps of K that are assumed where their number is not known."""
 
+MOST_ROWS_ALONG_K = 4
+"""Most rows of a register block whose vectors are along K."""
+
+ELEMENTS_OF_B = 1 << 16
+"""Elements of B of a tile whose vectors are along K, about."""
+
 CONVERTED_BLOCKS = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
 1x4096x4096 in 721 us, not 769; four times as many leave no tiles for several workers."""
@@ -225,18 +231,23 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
 
 
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
-    """Return blocks whose vectors are along K: mr rows of A times nr columns of B. One or two rows stream B, which few
-    columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long on Zen 5, 2x4096x4096 1.05x,
-    3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
+    """Return blocks whose vectors are along K: mr rows of A times nr columns of B.
+
+    One or two rows stream B, which few columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long
+    on Zen 5, 2x4096x4096 1.05x, 3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
     """
     m, n = problem.m, problem.n
     assert m is not None and n is not None
-    mr = max(1, min(m, 4))
-    sums = 16 if mr > 2 and level.accumulators >= 20 else 8
-    nr = max(1, min(n, sums // mr if m <= 4 else (level.accumulators - 4) // 4))
-    per_tile = max(1, min(n, (1 << 16) // max(1, problem.k or ASSUMED_STEPS)))
-    rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
-    return Tiles(mr, nr, mr * ceil(rows, mr), max(nr, per_tile // nr * nr), kc)
+    mr = max(1, min(m, MOST_ROWS_ALONG_K))
+    if m <= MOST_ROWS_ALONG_K:
+        sums = 16 if mr > 2 and level.accumulators >= 20 else 8
+        most_columns = sums // mr
+    else:
+        most_columns = (level.accumulators - MOST_ROWS_ALONG_K) // MOST_ROWS_ALONG_K
+    nr = max(1, min(n, most_columns))
+    tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
+    tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
+    return Tiles(mr, nr, mr * ceil(tile_rows, mr), max(nr, tile_columns // nr * nr), kc)
 
 
 # Legality

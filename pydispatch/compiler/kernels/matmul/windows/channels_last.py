@@ -165,8 +165,9 @@ def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[In
     count: Index = 1 if plan.positions is None else sizes[plan.positions]
     tile: Index = TILE_POSITIONS
     if isinstance(count, int):
-        even = ceil(max(1, count), ceil(max(1, count), TILE_POSITIONS))
-        tile = ceil(even, plan.width) * plan.width
+        fewest_tiles = ceil(max(1, count), TILE_POSITIONS)
+        equal_share = ceil(max(1, count), fewest_tiles)
+        tile = ceil(equal_share, plan.width) * plan.width
     tiles = build.ceil_quotient(count, tile)
     return tiles, tile, build.times(build.product([sizes[d] for d in plan.outer]), tiles)
 

@@ -67,31 +67,39 @@ def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
     return np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=-1)
 
 
-_LANE = np.arange(WARP_LANES)
-_ROW, _COLUMN = _LANE >> 2, _LANE & 3
+_LANES_OF_ROW = 4
+_ROW, _COLUMN = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
+"""Of each lane, the row of a block of 8 rows, and which of the lanes of this row it is."""
 
 
 def left(words: Any, type_: str, rows: int, depth: int) -> Any:
-    """Return the matrix a, [warps, rows, depth], from its fragments."""
+    """Return A, [warps, rows, depth], from its fragments.
+
+    words: [warps, 32, registers]. Registers of a lane hold neighbours of a row; consecutive registers are 8 rows apart,
+    then 4 lanes' elements along the row.
+    """
     values = elements(words, type_)
-    per = values.shape[-1]
+    per_register = values.shape[-1]
     result = np.zeros((words.shape[0], rows, depth), values.dtype)
-    tall = rows // 8
-    for r in range(words.shape[2]):
-        for e in range(per):
-            row, column = _ROW + 8 * (r % tall), (r // tall) * 4 * per + _COLUMN * per + e
-            result[:, row, column] = values[:, :, r, e]
+    row_blocks = rows // 8
+    for register in range(words.shape[2]):
+        for element in range(per_register):
+            first_column = (register // row_blocks) * _LANES_OF_ROW * per_register
+            row = _ROW + 8 * (register % row_blocks)
+            column = first_column + _COLUMN * per_register + element
+            result[:, row, column] = values[:, :, register, element]
     return result
 
 
 def right(words: Any, type_: str, depth: int) -> Any:
-    """Return B, [warps, depth, 8], from its fragments."""
+    """Return B, [warps, depth, 8], from its fragments. Registers of a lane hold neighbours of a column."""
     values = elements(words, type_)
-    per = values.shape[-1]
-    result = np.zeros((words.shape[0], depth, 8), values.dtype)
-    for r in range(words.shape[2]):
-        for e in range(per):
-            result[:, r * 4 * per + _COLUMN * per + e, _ROW] = values[:, :, r, e]
+    per_register = values.shape[-1]
+    result = np.zeros((words.shape[0], depth, _COLUMNS), values.dtype)
+    for register in range(words.shape[2]):
+        for element in range(per_register):
+            step = (register * _LANES_OF_ROW + _COLUMN) * per_register + element
+            result[:, step, _ROW] = values[:, :, register, element]
     return result
 
 
