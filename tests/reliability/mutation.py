@@ -214,7 +214,8 @@ def nearest(module: str) -> list[str]:
 
     A module without tests of the first kind has none. A folder with more than FILES is about too much.
     """
-    sys.path.append(str(ROOT / "tests"))
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
     import changed
 
     folders = Path(module).parent.parts

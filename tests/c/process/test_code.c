@@ -78,10 +78,14 @@ static size_t check_image(void) {
   return count;
 }
 
+static char g_perf_map[64];  // the path of the file that perf reads
+
 static void test_sizes(void) {
   pyd_process_symbol_t symbols[COUNT];
   pyd_process_code_info_t info = all_symbols(symbols);
   pyd_process_code_t *code, *bare;
+  snprintf(g_perf_map, sizeof(g_perf_map), "/tmp/perf-%ld.map", (long)getpid());
+  unlink(g_perf_map);  // of an earlier process with this number
   CHECK(pyd_ok(pyd_process_code_register(&info, true, &code)) && check_image() == COUNT);
   info.symbol_count = 0;
   CHECK(pyd_ok(pyd_process_code_register(&info, false, &bare)) && check_image() == 0);
@@ -92,10 +96,9 @@ static void test_sizes(void) {
 
 // perf reads lines of address, size and name.
 static void test_perf_map(void) {
-  char path[64], line[128];
-  snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
-  FILE* map = fopen(path, "r");
-  CHECK(map && unlink(path) == 0);
+  char line[128];
+  FILE* map = fopen(g_perf_map, "r");
+  CHECK(map && unlink(g_perf_map) == 0);
   size_t count = 0;
   unsigned long long address, size;
   char name[64];
