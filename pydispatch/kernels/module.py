@@ -24,7 +24,7 @@ from pydispatch.locations import GeneratedText
 
 EXECUTABLE = "@python_kernel"
 """The symbol of the executable."""
-_ATTRIBUTES = "attributes {"
+_INVOCATIONS = "attributes {pyd.invocations"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ class Lowered:
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
         executable = self.executable
         if marks_lines:
-            executable = tuple(line.replace(_ATTRIBUTES, f"{_ATTRIBUTES}pyd.lines, ", 1) for line in executable)
+            marked = _INVOCATIONS.replace("{", "{pyd.lines, ")
+            executable = tuple(line.replace(_INVOCATIONS, marked, 1) for line in executable)
         lines = [f"module @{self.name} {{", *executable, *lines, f"}} {self.location}", "}", ""]
         return GeneratedText(ascii_names("\n".join(lines)))
 
@@ -246,7 +247,7 @@ def _executable_lines(
         "  }",
         "  builtin.module {",
         *(f"    {declaration}" for declaration in phases.imports.values()),
-        f"    func.func @{name}({', '.join(arguments)}) attributes {{pyd.invocations = {invocations} : i64}} {{",
+        f"    func.func @{name}({', '.join(arguments)}) {_INVOCATIONS} = {invocations} : i64}} {{",
         *(f"      {line}" for line in body),
         f"    }} {location}",
         "  }",

@@ -202,6 +202,14 @@ def resolved(location: Any) -> Location | None:
     return None
 
 
+def line_of(op: Operation, function: Operation) -> Location | None:
+    """Return the location of an operation, or None if it has no line or is in another file than its function."""
+    location, own = location_of(op), location_of(function)
+    if location is None or own is None or not location.line or location.file != own.file:
+        return None
+    return location
+
+
 def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
     """Return the location of an operation, value or block, or else that of its nearest parent with a location."""
     while item is not None:

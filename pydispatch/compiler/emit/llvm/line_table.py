@@ -10,14 +10,14 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
 from pydispatch.errors import Location
-from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.locations import line_of, location_of
 
 
 class LineTable:
     """Writer of `!dbg` for the instructions of a function, which LLVM keeps up to the `.loc` lines of assembler."""
 
     def __init__(self, module: ModuleWriter, function: FuncOp) -> None:
-        self._module = module
+        self._module, self._function = module, function
         self._nodes: dict[tuple[int, int], int] = {}
         location = location_of(function) or Location("kernel", 1, 1)
         path = PurePath(location.file)
@@ -33,8 +33,8 @@ class LineTable:
 
     def mark(self, lines: list[str], start: int, op: Operation) -> None:
         """Add the location of an operation to the instructions from `start` on that have none."""
-        location = location_of(op)
-        if location is None or not location.line:
+        location = line_of(op, self._function)
+        if location is None:
             return
         at = location.line, location.column
         node = self._nodes.get(at)

@@ -65,6 +65,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.bindings = bindings_of(kernel.ops)
         self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
         self.iterations = Iterations()
+        self.function = kernel.function
         self.marks_lines = MARKS_LINES in kernel.function.attributes
         width = attribute(kernel.function, "pyd.index_width")
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)

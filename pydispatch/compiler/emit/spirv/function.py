@@ -20,7 +20,7 @@ from pydispatch.compiler.kernel_ir.hazards import base_of
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.compiler.kernel_ir.types import checked_memref
-from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.locations import line_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 
@@ -51,8 +51,8 @@ class FunctionEmitter(BlockArithmetic):
 
     @contextmanager
     def marked(self, op: Operation) -> Iterator[None]:
-        location = location_of(op)
-        if location is not None and location.line and self.code.open:
+        location = line_of(op, self.function)
+        if location is not None and self.code.open:
             self.code.do("Line", self.m.file(location.file), location.line, location.column)
         yield
 

@@ -16,7 +16,7 @@ from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, wide
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
-from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.locations import line_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 Index = int | Name
@@ -97,9 +97,9 @@ class FunctionEmitter(ShaderFunction[Name]):
 
     @contextmanager
     def marked(self, op: Operation) -> Iterator[None]:
-        lines, start, location = self.lines, len(self.lines), location_of(op)
+        lines, start, location = self.lines, len(self.lines), line_of(op, self.function)
         yield
-        if location is not None and location.line:
+        if location is not None:
             for index in range(start, len(lines)):
                 if " // line " not in lines[index]:
                     lines[index] += f" // line {location.line}"

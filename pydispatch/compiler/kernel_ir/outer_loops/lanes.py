@@ -174,12 +174,12 @@ class Lanes:
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
 
-        Loads that together read each element once fill vectors, too. Other strided loads are recorded as hoisted; none
-        may depend on what the loop computes.
+        Strided loads that do not depend on what the loop computes are recorded as hoisted. Others fill vectors if they
+        read each element once together.
         """
         interleaved = self._interleaved(block)
         for op in walk(block):
-            if not isinstance(op, memref.LoadOp | memref.StoreOp) or op in interleaved:
+            if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue
             strides = [self._stride(index) for index in op.indices]
             is_contiguous = bool(strides) and strides[-1] == 1 and not any(strides[:-1])
@@ -187,6 +187,8 @@ class Lanes:
                 continue
             is_invariant = op.parent is block and all(self._is_invariant(index, block) for index in op.indices)
             if isinstance(op, memref.StoreOp) or op.memref not in self._read_only or not is_invariant:
+                if op in interleaved:
+                    continue
                 verb = "writes" if isinstance(op, memref.StoreOp) else "reads"
                 return self._refuse(op, f"it {verb} memory with a stride")
             self.hoisted.setdefault(block, []).append(op)
