@@ -111,7 +111,7 @@ class Model:
         self._add(name.replace("_", "."), results, BYTES if self.kind in INTEGERS else OURS)
 
     def _add(self, contender: str, results: dict[str, float], against: str) -> None:
-        rows, config, kind = [], self.config, self.kind
+        rows, config, kind, is_ours = [], self.config, self.kind, contender in (OURS, BYTES)
 
         def add(name: str, value: float, unit: str, size: str) -> None:
             rows.append(Row(name, contender, value, unit, size, against=against))
@@ -119,13 +119,15 @@ class Model:
         for count in SEQUENCES:
             step, size = results[f"decode {count}"], f"{kind}, {count} sequence{'s' * (count > 1)}"
             add("decode", count / step, "tokens/s", size)
-            add("memory rate", products_of(config) * TYPES[kind] / step / self.rates[0], "1", size)
+            if is_ours:
+                add("memory rate", products_of(config) * TYPES[kind] / step / self.rates[0], "1", size)
         for length in PROMPTS:
             step, size = results[f"prefill {length}"], f"{kind}, {length} tokens"
             add("prefill", length / step, "tokens/s", size)
             add("first token", step, "s", size)
             products = products_of(config) - WORDS * config.width
-            add("FMA rate", products * length / step / self.rates[1], "1", size)
+            if is_ours:
+                add("FMA rate", products * length / step / self.rates[1], "1", size)
         add("peak memory", results["memory"], "MiB", kind)
         self.figures.rows += rows
         print(table(rows), flush=True)
@@ -155,8 +157,8 @@ def main() -> None:
         for name in options.peers:
             if kind in PEERS[name] and model.rates[0]:
                 model.measure_peer(name)
-    if options.json:
-        figures.save(options.json)
+        if options.json:  # after each type: all of them take minutes
+            figures.save(options.json)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,8 @@ CATALOG = (
     Benchmark("generate", ("generate.py",), 0.3, needs=(), quick=("--steps", "20")),
     Benchmark("llm", ("llm/run.py",), 12, needs=("module ml_dtypes",),
               quick=("--seconds", "0.01", "--layers", "1", "--only", "Q8_0")),
+    Benchmark("llm-billion", ("llm/run.py", "--billion", "--only", "bf16", "Q4_0"), 15, needs=("module ml_dtypes",),
+              quick=("--seconds", "0.01", "--layers", "1", "--only", "Q4_0")),
     Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),
     Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),
     Benchmark("drawn-kernels", ("kernels/run.py", "--random", "50", "--seed", "20", "--workers", "1"), 2,

@@ -27,7 +27,7 @@ from report.figures import (
     unit_of,
 )
 
-DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md")
+DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md", "docs/llm.md")
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ALONE = "one thread"
 """The contender of benchmarks of threads that has none besides its own."""
@@ -289,6 +289,11 @@ TABLES = {
     "batched": Block("batched"),
     "generate": Block("generate"),
     "llm": Block("llm", names=("decode", "prefill")),
+    "llm-shares": Block("llm", names=("memory rate", "FMA rate")),
+    "llm-memory": Block("llm", across, names=("compile", "artifact", "peak memory")),
+    "llm-billion": Block("llm-billion", names=("decode", "prefill")),
+    "llm-billion-shares": Block("llm-billion", names=("memory rate", "FMA rate")),
+    "llm-billion-memory": Block("llm-billion", across, names=("compile", "artifact", "peak memory")),
     "sched": Block("sched", fastest),
     "core": Block("core"),
     "embedding": Block("embedding"),
