@@ -96,7 +96,7 @@ class BlockSizes:
             return (sums + 2) * vectors + 2 <= level.registers
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
-        panels = max(1, min(MOST_PANELS, ceil(match.panels, WORKGROUPS)))
+        panels = min(MOST_PANELS, ceil(match.panels, WORKGROUPS))
         return BlockSizes(rows, total_rows // rows, row_block, min(match.width, vectors * lanes), panels, digits)
 
 
