@@ -9,18 +9,21 @@ finding; it is printed with its seed and a program that was made smaller, as tex
 
     python tests/reliability/models.py [--seconds 60 | --count N] [--seed S] [--kinds onnx,stablehlo,numpy,...]
 
-The last line is one JSON object, as run.py reads it.
+SIGINT and SIGTERM end a run with the rows of the programs that were checked. The last line is one JSON object, as
+run.py reads it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import json
 import os
 import random
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -101,7 +104,8 @@ class Runs:
         """Return the result of the program of this seed; empty where the process died or is too slow."""
         if self.process is None:
             command = [sys.executable, __file__, "--child", self.name]
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
             if not self._line():
                 return {}
         assert self.process.stdin is not None
@@ -164,11 +168,13 @@ def main() -> int:
             kinds = [other for other in kinds if other != name]
     runs = [Runs(name, args.seed) for name in kinds]
     end = time.monotonic() + args.seconds
-    number = 0
-    while number < args.count if args.count else time.monotonic() < end:
-        for run in runs:
-            run.next()
-        number += 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        number = 0
+        while number < args.count if args.count else time.monotonic() < end:
+            for run in runs:
+                run.next()
+            number += 1
     rows = [run.end() for run in runs]
     for run in runs:
         print(f"models {run.name:6} {dict(run.counts)}")

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
-SPEC = importlib.util.spec_from_file_location("reliability_run", HERE / "run.py")
-assert SPEC is not None and SPEC.loader is not None
-run = importlib.util.module_from_spec(SPEC)  # the folders of other tests have a run.py, too
-SPEC.loader.exec_module(run)
+
+
+def module_of(name: str) -> ModuleType:
+    """Import a file of this folder under a name of its own: the folders of other tests have a run.py, too."""
+    spec = importlib.util.spec_from_file_location(f"reliability_{name}", HERE / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+run = module_of("run")
+models = module_of("models")
 
 ROW = {"name": "part", "executions": 3, "findings": 1}
 PRINTS = """
@@ -73,3 +85,22 @@ def test_random_models_run_only_as_asked() -> None:
     ended = subprocess.run(command, input="5\n6\n", capture_output=True, text=True, timeout=300, check=True)
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     assert lines == [{"ready": "stablehlo"}, *[{"result": "right", "text": ""}] * 2]
+
+
+def test_a_run_of_models_that_is_stopped_has_its_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def next_seed(runs: Any) -> None:
+        if runs.seed == 7:
+            signal.raise_signal(signal.SIGTERM)
+        runs.seed += 1
+
+    monkeypatch.setattr(models.Runs, "next", next_seed)
+    monkeypatch.setattr(sys, "argv", ["models.py", "--kinds", "onnx", "--seed", "5", "--count", "100"])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert models.main() == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    (row,) = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
+    assert (row["name"], row["executions"]) == ("models onnx", 2)
