@@ -261,6 +261,11 @@ def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
     return _term(op, lhs, rhs)
 
 
+def divisor(of: Size) -> Size:
+    """Return max(of, 1), which divides sizes also in calls with empty tensors: bounds of symbols do not count these."""
+    return _term("max", of, 1) if isinstance(of, Expr) else max(of, 1)
+
+
 def ceil_div(lhs: Size, rhs: Size) -> Size:
     """Return lhs / rhs, rounded up."""
     return -((-lhs) // rhs)

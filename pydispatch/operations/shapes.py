@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, product, sign
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, divisor, product, sign
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
@@ -336,6 +336,14 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     return builder.wrap(
         first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)
     )
+
+
+def roll(builder: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
+    """Rotate elements along an axis by any number of places, which is negative for a rotation towards the start."""
+    n = x.shape[axis]
+    period = divisor(n)
+    first = (period - shift % period) % period  # the remainder of sizes has the sign of `shift`
+    return concat(builder, split(builder, x, axis, [first, n - first])[::-1], axis)
 
 
 def stack(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -98,6 +98,20 @@ def test_is_the_same(name: str) -> None:
     expected, result = np.asarray(function(*args)), np.asarray(traced(function, *args))
     assert result.dtype == expected.dtype and result.shape == expected.shape, (result.dtype, expected.dtype)
     np.testing.assert_allclose(result, expected, rtol=2e-3 if expected.dtype == np.float16 else 2e-5, atol=1e-5)
+
+
+def test_roll_of_sizes_that_calls_decide() -> None:
+    @pd.program
+    def rolled(x: Annotated[np.ndarray, pd.f32["n", 3]]) -> Any:
+        return (
+            np.roll(x, 7, 0), np.roll(x, -7, 0), np.roll(x, -4), np.roll(x, (1, 4), 0), np.roll(x, 2, (0, 1)),
+            np.roll(x, x.shape[0] - 2, 0),
+        )  # fmt: skip
+
+    for rows in (0, 1, 2, 5):
+        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+        for result, expected in zip(rolled(x), rolled.python(x), strict=True):
+            np.testing.assert_array_equal(result, expected)
 
 
 def _in_a_branch(x: Any) -> Any:

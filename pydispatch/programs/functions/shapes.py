@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Size
 from pydispatch.operations import (
     indexing,
     matrices,
@@ -101,18 +100,9 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     x = trace.tensor_of(a)
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, 0), x.shape)
-    if isinstance(axis, (tuple, list)):
-        for offset, along in zip(shift, axis, strict=True):
-            a = roll(trace, a, offset, along)
-        return Array(trace, trace.tensor_of(a))
-    size = x.shape[axis]
-    first = -shift % size if shift < 0 else size - shift % size  # sizes that calls decide divide what is >= 0 only
-    return concatenate(trace, [_slice(trace, a, axis, first, size), _slice(trace, a, axis, 0, first)], axis)
-
-
-def _slice(trace: Trace, a: Any, axis: int, start: Size, end: Size) -> Array:
-    x = trace.tensor_of(a)
-    return Array(trace, shapes.slice_axis(trace, x, axis % x.rank, start, end))
+    for offset, along in np.broadcast(np.asarray(shift, object), axis):
+        x = shapes.roll(trace, x, offset, int(along) % x.rank)
+    return Array(trace, x)
 
 
 def tile(trace: Trace, a: Any, reps: Any) -> Array:

@@ -31,6 +31,8 @@ form("as_strided of views", lambda x: (x.t().as_strided((2, 3), (1, 2)), x[1:].a
 form("as_strided of overlapping windows", lambda x: x.as_strided((2, 9, 3), (12, 1, 1)), torch.randn(2, 12))
 sizes("as_strided by sizes", lambda x: x.as_strided((x.shape[1], x.shape[0]), (1, x.shape[1])), (0, 1),
         (3, 4), (5, 2), (2, 7))  # fmt: skip
+sizes("roll beyond the size", lambda x: (x.roll(7, 0), x.roll((-7, 1), (0, 1)), x.roll(4), x.roll(x.shape[0] - 3, 0)),
+        (0,), (4, 3), (2, 3), (9, 3))  # fmt: skip
 form("as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y[0, :3], (3,), (5,)), X, Y)
 form("as_strided_copy", lambda x: torch.as_strided_copy(x, (2, 3), (1, 2)), X)
 form(

@@ -8,7 +8,7 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
 from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import indexing, padding, shapes
@@ -87,17 +87,7 @@ def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tens
         return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, (0,)), self.shape)
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
-        axis = axis_of(builder, dim, self.rank)
-        n = self.shape[axis]
-        if n == 0:
-            continue
-        cut: Size = (
-            (n - shift) % n
-            if isinstance(shift, int) and isinstance(n, int)
-            else (n - shift if isinstance(shift, Expr) or shift > 0 else -shift)
-        )
-        parts = shapes.split(builder, result, axis, [cut, n - cut])
-        result = shapes.concat(builder, parts[::-1], axis)
+        result = shapes.roll(builder, result, shift, axis_of(builder, dim, self.rank))
     return result
 
 
