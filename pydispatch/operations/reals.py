@@ -12,7 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.graph.constants import constant_attribute
-from pydispatch.graph.dtypes import BOOL, F32, I64, DType, Kind
+from pydispatch.graph.dtypes import BOOL, C64, C128, F32, I64, DType, Kind
 from pydispatch.ir.dialects import arith as more_arith
 from pydispatch.ir.dialects import math as more_math
 
@@ -133,6 +133,24 @@ class Reals:
         """Return the loop index along an axis as an element."""
         index = self.add_op(linalg.IndexOp(axis))
         return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
+
+    # -- complex numbers and their parts
+
+    def real(self, a: Scalar) -> Scalar:
+        """Return the real part; a number that is not complex is returned unchanged."""
+        return Scalar(a.dtype.real, a.parts[:1])
+
+    def imag(self, a: Scalar) -> Scalar:
+        """Return the imaginary part; 0 for a number that is not complex."""
+        return Scalar(a.dtype.real, a.parts[1:]) if a.dtype.is_complex else self.const(0, a.dtype)
+
+    def complex(self, real: Scalar, imag: Scalar) -> Scalar:
+        """Return the complex number with given real and imaginary parts."""
+        return Scalar({32: C64, 64: C128}[real.dtype.bits], (real.value, imag.value))
+
+    def conj(self, a: Scalar) -> Scalar:
+        """Return the complex conjugate."""
+        return self.complex(self.real(a), self.unary("neg", self.imag(a))) if a.dtype.is_complex else a
 
     # -- functions by name
 

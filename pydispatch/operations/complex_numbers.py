@@ -1,0 +1,189 @@
+"""Functions of complex elements: the textbook formulas, rearranged where these overflow or cancel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pydispatch.operations.elements import Element, Value
+
+
+def _scaled(z: Element, factor: Value) -> Element:
+    """Return a complex number times a real factor."""
+    return (z.real * factor).with_imag(z.imag * factor)
+
+
+def _polar(length: Element, angle: Element) -> Element:
+    """Return the complex number with a given length and angle."""
+    return (length * angle.unary("cos")).with_imag(length * angle.unary("sin"))
+
+
+# -- functions of two numbers
+
+
+def _add(lhs: Element, rhs: Element) -> Element:
+    return (lhs.real + rhs.real).with_imag(lhs.imag + rhs.imag)
+
+
+def _sub(lhs: Element, rhs: Element) -> Element:
+    return (lhs.real - rhs.real).with_imag(lhs.imag - rhs.imag)
+
+
+def _mul(lhs: Element, rhs: Element) -> Element:
+    real = lhs.real * rhs.real - lhs.imag * rhs.imag
+    return real.with_imag(lhs.real * rhs.imag + lhs.imag * rhs.real)
+
+
+def _div(lhs: Element, rhs: Element) -> Element:
+    """Return lhs / rhs. Both are scaled by the larger part of the divisor, so that squares do not overflow. For a
+    divisor of 0 each part is divided by 0.
+    """
+    size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
+    scale = 1.0 / size
+    divisor = _scaled(rhs, scale)
+    squares = divisor.real * divisor.real + divisor.imag * divisor.imag
+    numerator = _scaled(lhs * divisor.conj(), scale)
+    quotient = (numerator.real / squares).with_imag(numerator.imag / squares)
+    return size.is_equal(0.0).where(_scaled(lhs, scale), quotient)
+
+
+def _pow(lhs: Element, rhs: Element) -> Element:
+    """Return exp(rhs log(lhs)). 0 to the power of 0 is 1, and 0 to a power with positive real part is 0."""
+    power = (rhs * lhs.unary("log")).unary("exp")
+    at_zero = rhs.is_equal(0.0).where(1.0, (rhs.real > 0.0).where(0.0, power))
+    return lhs.is_equal(0.0).where(at_zero, power)
+
+
+def _atan2(y: Element, x: Element) -> Element:
+    """Return -i log((x + iy) / sqrt(x^2 + y^2))."""
+    direction = (x.real - y.imag).with_imag(x.imag + y.real)
+    logarithm = (direction / (x * x + y * y).unary("sqrt")).unary("log")
+    return logarithm.imag.with_imag(-logarithm.real)
+
+
+def _extremum(order: str) -> Callable[[Element, Element], Element]:
+    """Return the function that selects the larger ("ge") or smaller ("le") of two complex numbers, ordered by real,
+    then imaginary part. NaN is propagated.
+    """
+    return lambda lhs, rhs: (lhs.is_unequal(lhs) | lhs.compare(order, rhs)).where(lhs, rhs)
+
+
+# -- functions of one number
+
+
+def _abs(z: Element) -> Element:
+    """Return the absolute value as a float. Squares are those of a ratio of at most 1, so they do not overflow."""
+    x, y = z.real.unary("abs"), z.imag.unary("abs")
+    large, small = x.max(y), x.min(y)
+    ratio = small / large
+    length = large * (1.0 + ratio * ratio).unary("sqrt")
+    return small.is_equal(0.0).where(large, large.unary("is_inf").where(large, length))
+
+
+def _sign(z: Element) -> Element:
+    """Return z / |z|; 0 for 0."""
+    size = z.unary("abs")
+    return z.is_equal(0.0).where(0.0, (z.real / size).with_imag(z.imag / size))
+
+
+def _exp(z: Element) -> Element:
+    """Return the exponential; that of a real number has the imaginary part of the operand, a signed zero."""
+    result = _polar(z.real.unary("exp"), z.imag)
+    return result.real.with_imag(z.imag.is_equal(0.0).where(z.imag, result.imag))
+
+
+def _log(z: Element) -> Element:
+    return z.unary("abs").unary("log").with_imag(z.imag.binary("atan2", z.real))
+
+
+def _log1p(z: Element) -> Element:
+    """Return log(1 + z) for z = x + iy. Near 0 the real part is log1p(x (x + 2) + y^2) / 2, which does not cancel."""
+    x, y = z.real, z.imag
+    whole = (1.0 + x).with_imag(y).unary("log")
+    near = 0.5 * (x * (x + 2.0) + y * y).unary("log1p")
+    is_small = x.unary("abs").max(y.unary("abs")) < 0.25
+    return is_small.where(near, whole.real).with_imag(whole.imag)
+
+
+def _expm1(z: Element) -> Element:
+    """Return exp(z) - 1. The real part exp(x) cos(y) - 1 is computed as expm1(x) cos(y) - 2 sin(y/2)^2, which does not
+    cancel.
+    """
+    half = (z.imag * 0.5).unary("sin")
+    real = z.real.unary("expm1") * z.imag.unary("cos") - 2.0 * (half * half)
+    return real.with_imag(z.unary("exp").imag)
+
+
+def _cbrt(z: Element) -> Element:
+    """Return the cube root with the smallest angle."""
+    return _polar(z.unary("abs").unary("cbrt"), z.imag.binary("atan2", z.real) / 3.0)
+
+
+def _sqrt(z: Element) -> Element:
+    """Return the square root with non-negative real part."""
+    x, y = z.real, z.imag
+    large = (0.5 * (z.unary("abs") + x.unary("abs"))).unary("sqrt")
+    small = 0.5 * y.unary("abs") / large
+    is_right = x >= 0.0
+    root = is_right.where(large, small).with_imag(is_right.where(small, large).binary("copysign", y))
+    return z.is_equal(0.0).where(x.const(0.0).with_imag(y), root)
+
+
+def _sinh(z: Element) -> Element:
+    x, y = z.real, z.imag
+    return (x.unary("sinh") * y.unary("cos")).with_imag(x.unary("cosh") * y.unary("sin"))
+
+
+def _cosh(z: Element) -> Element:
+    x, y = z.real, z.imag
+    return (x.unary("cosh") * y.unary("cos")).with_imag(x.unary("sinh") * y.unary("sin"))
+
+
+def _tanh(z: Element) -> Element:
+    """Return (t (1 + n^2) + i n (1 - t^2)) / (1 + t^2 n^2), where t = tanh(x) and n = tan(y)."""
+    t, n = z.real.unary("tanh"), z.imag.unary("tan")
+    denominator = 1.0 + t * t * (n * n)
+    return (t * (1.0 + n * n) / denominator).with_imag(n * (1.0 - t * t) / denominator)
+
+
+def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
+    """Return the function f(iz), or -i f(iz) with `back`: sines, cosines and tangents from the hyperbolic functions."""
+
+    def rotated(z: Element) -> Element:
+        result = (-z.imag).with_imag(z.real).unary(name)
+        return result.imag.with_imag(-result.real) if back else result
+
+    return rotated
+
+
+def _asinh(z: Element) -> Element:
+    """Return log1p(z + z^2 / (1 + sqrt(1 + z^2))) for a z with non-negative real part; other numbers by oddness."""
+    is_left = z.real < 0.0
+    right = is_left.where(-z, z)
+    square = right * right
+    result = (right + square / (1.0 + (1.0 + square).unary("sqrt"))).unary("log1p")
+    return is_left.where(-result, result)
+
+
+COMPLEX_BINARY: dict[str, Callable[[Element, Element], Element]] = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2, "max": _extremum("ge"),
+    "min": _extremum("le"),
+}  # fmt: skip
+COMPLEX_UNARY: dict[str, Callable[[Element], Element]] = {
+    "neg": lambda z: (-z.real).with_imag(-z.imag),
+    "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "cbrt": _cbrt,
+    "sqrt": _sqrt,
+    "rsqrt": lambda z: 1.0 / z.unary("sqrt"),
+    "logistic": lambda z: 1.0 / (1.0 + (-z).unary("exp")),
+    "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
+    "sin": _of_rotated("sinh", back=True), "cos": _of_rotated("cosh", back=False),
+    "tan": _of_rotated("tanh", back=True),
+    "asinh": _asinh,
+    "acosh": lambda z: (z + (z + 1.0).unary("sqrt") * (z - 1.0).unary("sqrt")).unary("log"),
+    "atanh": lambda z: _scaled(z.unary("log1p") - (-z).unary("log1p"), 0.5),
+    "asin": _of_rotated("asinh", back=True), "atan": _of_rotated("atanh", back=True),
+    "acos": lambda z: math.pi / 2 - z.unary("asin"),
+    "is_finite": lambda z: z.real.unary("is_finite") & z.imag.unary("is_finite"),
+    "is_nan": lambda z: z.real.unary("is_nan") | z.imag.unary("is_nan"),
+}  # fmt: skip
+"""Functions of complex numbers by the names in `scalars.Scalars`."""

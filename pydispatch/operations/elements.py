@@ -1,0 +1,145 @@
+"""Single elements with Python's operators, in which formulas are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydispatch.graph.dtypes import DType
+from pydispatch.operations.reals import Reals, Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """Element of a tensor in a formula. Python numbers in the formula become constants of its type."""
+
+    s: Reals
+    scalar: Scalar
+
+    @property
+    def dtype(self) -> DType:
+        return self.scalar.dtype
+
+    def const(self, value: complex | bool) -> Element:
+        """Return a constant of this element's type."""
+        return Element(self.s, self.s.const(value, self.dtype))
+
+    def unary(self, name: str) -> Element:
+        """Apply a function of one number by its name."""
+        return Element(self.s, self.s.unary(name, self.scalar))
+
+    @property
+    def real(self) -> Element:
+        return Element(self.s, self.s.real(self.scalar))
+
+    @property
+    def imag(self) -> Element:
+        return Element(self.s, self.s.imag(self.scalar))
+
+    def with_imag(self, imag: Element) -> Element:
+        """Return the complex number whose real part is this element."""
+        return Element(self.s, self.s.complex(self.scalar, imag.scalar))
+
+    def conj(self) -> Element:
+        return Element(self.s, self.s.conj(self.scalar))
+
+    def to(self, dtype: DType) -> Element:
+        """Convert the number to another type."""
+        return Element(self.s, self.s.convert(self.scalar, dtype))
+
+    def bits(self, dtype: DType) -> Element:
+        """Reinterpret the bits as another type of the same width."""
+        return Element(self.s, self.s.bitcast(self.scalar, dtype))
+
+    def position(self, axis: int, dtype: DType) -> Element:
+        """Return the index of the element along an axis of the result."""
+        return Element(self.s, self.s.position(axis, dtype))
+
+    def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
+        """Apply a function of two numbers by its name; `swapped` exchanges the operands."""
+        a, b = self.scalar, self._scalar(other)
+        return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
+
+    def compare(self, order: str, other: Value) -> Element:
+        """Compare this element with another one; order: eq, ne, lt, le, gt or ge."""
+        return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
+
+    def where(self, yes: Value, no: Value) -> Element:
+        """Return `yes` if this element, a bool, is true, else `no`. One of them must be an element."""
+        known = yes if isinstance(yes, Element) else no
+        assert isinstance(known, Element)
+        return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
+
+    def _scalar(self, other: Value) -> Scalar:
+        """Return another operand as a scalar; a number becomes a constant of this element's type."""
+        return other.scalar if isinstance(other, Element) else self.s.const(other, self.dtype)
+
+    def __add__(self, other: Value) -> Element:
+        return self.binary("add", other)
+
+    def __radd__(self, other: Value) -> Element:
+        return self.binary("add", other, swapped=True)
+
+    def __sub__(self, other: Value) -> Element:
+        return self.binary("sub", other)
+
+    def __rsub__(self, other: Value) -> Element:
+        return self.binary("sub", other, swapped=True)
+
+    def __mul__(self, other: Value) -> Element:
+        return self.binary("mul", other)
+
+    def __rmul__(self, other: Value) -> Element:
+        return self.binary("mul", other, swapped=True)
+
+    def __truediv__(self, other: Value) -> Element:
+        return self.binary("div", other)
+
+    def __rtruediv__(self, other: Value) -> Element:
+        return self.binary("div", other, swapped=True)
+
+    def __mod__(self, other: Value) -> Element:
+        return self.binary("rem", other)
+
+    def __neg__(self) -> Element:
+        return self.unary("neg")
+
+    def __and__(self, other: Value) -> Element:
+        return self.binary("and", other)
+
+    def __or__(self, other: Value) -> Element:
+        return self.binary("or", other)
+
+    def __xor__(self, other: Value) -> Element:
+        return self.binary("xor", other)
+
+    def __invert__(self) -> Element:
+        return self.unary("not")
+
+    def __lt__(self, other: Value) -> Element:
+        return self.compare("lt", other)
+
+    def __le__(self, other: Value) -> Element:
+        return self.compare("le", other)
+
+    def __gt__(self, other: Value) -> Element:
+        return self.compare("gt", other)
+
+    def __ge__(self, other: Value) -> Element:
+        return self.compare("ge", other)
+
+    def is_equal(self, other: Value) -> Element:
+        return self.compare("eq", other)
+
+    def is_unequal(self, other: Value) -> Element:
+        return self.compare("ne", other)
+
+    def min(self, other: Value) -> Element:
+        """Return the smaller of this element and `other`. NaN is propagated."""
+        return self.binary("min", other)
+
+    def max(self, other: Value) -> Element:
+        """Return the larger of this element and `other`. NaN is propagated."""
+        return self.binary("max", other)
+
+
+Value = Element | complex | bool
