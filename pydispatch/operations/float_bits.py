@@ -4,86 +4,75 @@ from __future__ import annotations
 
 import math
 
-from pydispatch.graph.dtypes import DTYPES, F32, DType
-from pydispatch.operations.reals import Scalar, UnsupportedTypeError
-from pydispatch.operations.scalars import Scalars
+from pydispatch.graph.dtypes import DTYPES, F32
+from pydispatch.operations.formulas import Element, of_scalars
+from pydispatch.operations.reals import UnsupportedTypeError
 
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
-def _bits_of(scalars: Scalars, x: Scalar) -> tuple[Scalar, DType]:
-    """Return the bits of a float as an unsigned integer, and the type of that."""
+def _bits_of(x: Element) -> Element:
+    """Return the bits of a float as an unsigned integer."""
     if x.dtype.name not in _MANTISSA:
         raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
-    unsigned = DTYPES[f"u{x.dtype.bits}"]
-    return scalars.bitcast(x, unsigned), unsigned
+    return x.bits(DTYPES[f"u{x.dtype.bits}"])
 
 
-def total_order(scalars: Scalars, x: Scalar) -> Scalar:
+def _total_order(x: Element) -> Element:
+    x = x.to(F32) if x.dtype.bits < 8 else x
+    bits = x.bits(DTYPES[f"i{x.dtype.bits}"])
+    return (bits < 0).where(bits ^ ((1 << (x.dtype.bits - 1)) - 1), bits)
+
+
+@of_scalars
+def total_order(x: Element) -> Element:
     """Return a signed integer for a float, such that comparing the integers is IEEE 754's totalOrder of the floats."""
-    if x.dtype.bits < 8:
-        x = scalars.convert(x, F32)
-    signed = DTYPES[f"i{x.dtype.bits}"]
-    bits = scalars.bitcast(x, signed)
-    flipped = scalars.binary("xor", bits, scalars.const((1 << (signed.bits - 1)) - 1, signed))
-    return scalars.select(scalars.compare("lt", bits, scalars.const(0, signed)), flipped, bits)
+    return _total_order(x)
 
 
-def weak_order(scalars: Scalars, x: Scalar) -> Scalar:
+@of_scalars
+def weak_order(x: Element) -> Element:
     """Return a signed integer for a float. Comparing the integers orders the floats, with one zero and one NaN.
 
     NaN is the largest.
     """
-    x = scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), scalars.const(0.0, x.dtype), x)
-    return total_order(scalars, scalars.select(scalars.unary("is_nan", x), scalars.const(math.nan, x.dtype), x))
+    x = x.is_equal(0.0).where(0.0, x)
+    return _total_order(x.unary("is_nan").where(math.nan, x))
 
 
-def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:
+@of_scalars
+def next_after(x: Element, y: Element) -> Element:
     """Return the next representable float after x in the direction of y."""
-    bits, unsigned = _bits_of(scalars, x)
-    sign_bit = 1 << (unsigned.bits - 1)
-    y_bits, _ = _bits_of(scalars, y)
-    one, zero = scalars.const(1, unsigned), scalars.const(0.0, x.dtype)
-    y_sign = scalars.binary("and", y_bits, scalars.const(sign_bit, unsigned))
-    smallest = scalars.bitcast(scalars.binary("or", y_sign, one), x.dtype)
-    same_sign = scalars.compare("eq", scalars.binary("and", bits, scalars.const(sign_bit, unsigned)), y_sign)
-    sizes = [scalars.binary("and", v, scalars.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
-    inwards = scalars.binary("or", scalars.compare("gt", sizes[0], sizes[1]), scalars.unary("not", same_sign))
-    step = scalars.select(inwards, scalars.const(-1, unsigned), one)
-    result = scalars.bitcast(scalars.binary("add", bits, step), x.dtype)
-    result = scalars.select(scalars.compare("eq", x, zero), smallest, result)
-    result = scalars.select(scalars.compare("eq", x, y), y, result)
-    nan = scalars.binary("or", scalars.unary("is_nan", x), scalars.unary("is_nan", y))
-    return scalars.select(nan, scalars.const(math.nan, x.dtype), result)
+    bits, y_bits = _bits_of(x), _bits_of(y)
+    sign_bit = 1 << (x.dtype.bits - 1)
+    y_sign = y_bits & sign_bit
+    smallest = (y_sign | 1).bits(x.dtype)
+    has_same_sign = (bits & sign_bit).is_equal(y_sign)
+    is_inwards = ((bits & (sign_bit - 1)) > (y_bits & (sign_bit - 1))) | ~has_same_sign
+    result = (bits + is_inwards.where(bits.const(-1), 1)).bits(x.dtype)
+    result = x.is_equal(y).where(y, x.is_equal(0.0).where(smallest, result))
+    return (x.unary("is_nan") | y.unary("is_nan")).where(math.nan, result)
 
 
-def reduce_precision(scalars: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
+def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
     """Round x, ties to even, to a float with the given numbers of exponent and mantissa bits.
 
     Values out of range become infinite. NaN becomes infinite too if there is no mantissa, which would distinguish it
     (as in XLA's evaluator).
     """
     if x.dtype.is_float and x.dtype.bits <= 8:
-        return scalars.convert(reduce_precision(scalars, scalars.convert(x, F32), exponent, mantissa), x.dtype)
-    bits, unsigned = _bits_of(scalars, x)
+        return reduce_precision(x.to(F32), exponent, mantissa).to(x.dtype)
+    bits = _bits_of(x)
     mantissa_bits = _MANTISSA[x.dtype.name]
-    exponent_bits = unsigned.bits - 1 - mantissa_bits
-
-    def c(value: int) -> Scalar:
-        return scalars.const(value, unsigned)
-
+    exponent_bits = x.dtype.bits - 1 - mantissa_bits
     if mantissa < mantissa_bits:
         dropped = mantissa_bits - mantissa
-        last = scalars.binary("and", scalars.binary("shift_right_logical", bits, c(dropped)), c(1))
-        up = scalars.binary("add", last, c((1 << (dropped - 1)) - 1))
-        bits = scalars.binary("and", scalars.binary("add", bits, up), c(-1 << dropped))
+        last = bits.binary("shift_right_logical", dropped) & 1
+        bits = (bits + (last + ((1 << (dropped - 1)) - 1))) & (-1 << dropped)
     if exponent < exponent_bits:
         bias, reduced = (1 << (exponent_bits - 1)) - 1, (1 << (exponent - 1)) - 1
-        field = scalars.binary("and", bits, c(((1 << exponent_bits) - 1) << mantissa_bits))
-        sign = scalars.binary("and", bits, c(1 << (unsigned.bits - 1)))
-        infinite = scalars.binary("or", sign, c(((1 << exponent_bits) - 1) << mantissa_bits))
-        over = scalars.compare("gt", field, c((bias + reduced) << mantissa_bits))
-        under = scalars.compare("le", field, c((bias - reduced) << mantissa_bits))
-        bits = scalars.select(over, infinite, scalars.select(under, sign, bits))
-    result = scalars.bitcast(bits, x.dtype)
-    return scalars.select(scalars.unary("is_nan", x), x if mantissa else scalars.const(math.inf, x.dtype), result)
+        infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+        field, sign = bits & infinity, bits & (1 << (x.dtype.bits - 1))
+        is_zero = field <= (bias - reduced) << mantissa_bits
+        bits = (field > (bias + reduced) << mantissa_bits).where(sign | infinity, is_zero.where(sign, bits))
+    return x.unary("is_nan").where(x if mantissa else math.inf, bits.bits(x.dtype))

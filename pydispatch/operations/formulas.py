@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64, DType
@@ -16,21 +17,30 @@ from pydispatch.operations.reals import Scalar, UnsupportedTypeError
 from pydispatch.operations.scalars import Scalars
 
 
+def of_scalars(function: Callable[..., Element]) -> Callable[..., Scalar]:
+    """Decorate a formula of elements as a function of scalars, for tables of such functions."""
+
+    @wraps(function)
+    def applied(scalars: Scalars, *operands: Scalar) -> Scalar:
+        return function(*(Element(scalars, x) for x in operands)).scalar
+
+    return applied
+
+
 def widened(function: Callable[..., Element]) -> Callable[..., Scalar]:
     """Decorate a formula of floats as a function of scalars of one type; small floats are computed in f32 and rounded
     back.
     """
 
-    def of_scalars(scalars: Scalars, *operands: Scalar) -> Scalar:
-        """Apply the function in f32, or f64 for f64, and return the operands' type."""
+    @wraps(function)
+    def in_wider_type(*operands: Element) -> Element:
         dtype = operands[0].dtype
         if not dtype.is_float:
             raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
         inner = F64 if dtype.bits == 64 else F32
-        return function(*(Element(scalars, x).to(inner) for x in operands)).to(dtype).scalar
+        return function(*(x.to(inner) for x in operands)).to(dtype)
 
-    of_scalars.__name__, of_scalars.__doc__ = function.__name__, function.__doc__
-    return of_scalars
+    return of_scalars(in_wider_type)
 
 
 def polynomial(x: Element, coefficients: Sequence[float]) -> Element:

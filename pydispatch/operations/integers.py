@@ -8,91 +8,74 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DTYPES, DType, Kind
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
+from pydispatch.operations.formulas import Element, formula, of_scalars
 from pydispatch.operations.reals import Scalar, UnsupportedTypeError
-from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import concat, expand_dims, reshape, slice_axis, stack
 
 
-def _safe_divisor(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+def _safe_divisor(lhs: Element, rhs: Element) -> Element:
     """Return rhs, or 1 where lhs / rhs is undefined: rhs is 0, or the smallest number is divided by -1."""
-    one = scalars.const(1, rhs.dtype)
-    unsafe = scalars.compare("eq", rhs, scalars.const(0, rhs.dtype))
+    is_unsafe = rhs.is_equal(0)
     if rhs.dtype.kind is Kind.INT:
-        least = scalars.const(-(1 << (rhs.dtype.bits - 1)), rhs.dtype)
-        minus = scalars.binary(
-            "and", scalars.compare("eq", rhs, scalars.const(-1, rhs.dtype)), scalars.compare("eq", lhs, least)
-        )
-        unsafe = scalars.binary("or", unsafe, minus)
-    return scalars.select(unsafe, one, rhs)
+        is_unsafe = is_unsafe | (rhs.is_equal(-1) & lhs.is_equal(-(1 << (rhs.dtype.bits - 1))))
+    return is_unsafe.where(1, rhs)
 
 
-def divide(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+@of_scalars
+def divide(lhs: Element, rhs: Element) -> Element:
     """Return lhs / rhs. Integers are rounded towards zero; an integer divided by 0 is -1 (all bits set)."""
-    if not lhs.dtype.is_integer:
-        return scalars.binary("div", lhs, rhs)
-    quotient = scalars.binary("div", lhs, _safe_divisor(scalars, lhs, rhs))
-    return scalars.select(
-        scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), scalars.const(-1, lhs.dtype), quotient
-    )
+    return rhs.is_equal(0).where(-1, lhs / _safe_divisor(lhs, rhs)) if lhs.dtype.is_integer else lhs / rhs
 
 
-def remainder(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+@of_scalars
+def remainder(lhs: Element, rhs: Element) -> Element:
     """Return the remainder of division towards zero, which has the sign of lhs; the remainder by 0 is lhs."""
-    if not lhs.dtype.is_integer:
-        return scalars.binary("rem", lhs, rhs)
-    result = scalars.binary("rem", lhs, _safe_divisor(scalars, lhs, rhs))
-    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), lhs, result)
+    return rhs.is_equal(0).where(lhs, lhs % _safe_divisor(lhs, rhs)) if lhs.dtype.is_integer else lhs % rhs
 
 
-def power(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+@of_scalars
+def power(lhs: Element, rhs: Element) -> Element:
     """Return lhs to the power of rhs. An integer to a negative power is 0, except for 1 and -1."""
     if not lhs.dtype.is_integer:
-        return scalars.binary("pow", lhs, rhs)
+        return lhs.binary("pow", rhs)
     # Binary exponentiation, unrolled over all bits of the exponent.
-    one, zero = scalars.const(1, lhs.dtype), scalars.const(0, lhs.dtype)
+    one, zero = lhs.const(1), lhs.const(0)
     result, square, exponent = one, lhs, rhs
     for n in range(lhs.dtype.bits - (lhs.dtype.kind is Kind.INT)):
-        is_odd = scalars.compare("ne", scalars.binary("and", exponent, one), zero)
-        result = scalars.select(is_odd, scalars.binary("mul", result, square), result)
+        result = (exponent & one).is_unequal(zero).where(result * square, result)
         if n < lhs.dtype.bits - 1:
-            square = scalars.binary("mul", square, square)
-            exponent = scalars.binary("shift_right_logical", exponent, one)
+            square = square * square
+            exponent = exponent.binary("shift_right_logical", one)
     if lhs.dtype.kind is not Kind.INT:
         return result
-    is_odd = scalars.compare("ne", scalars.binary("and", rhs, one), zero)
-    minus = scalars.const(-1, lhs.dtype)
-    of_minus = scalars.select(scalars.compare("eq", lhs, minus), scalars.select(is_odd, minus, one), zero)
-    inverse = scalars.select(scalars.compare("eq", lhs, one), one, of_minus)
-    return scalars.select(scalars.compare("lt", rhs, zero), inverse, result)
+    of_minus = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
+    return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus), result)
 
 
-def shift(name: str, scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+def shift(name: str, lhs: Element, rhs: Element) -> Element:
     """Shift by any number of bits; shifts by the width or more give 0, or copies of the sign for
     shift_right_arithmetic. `name` is shift_left, shift_right_logical or shift_right_arithmetic.
     """
     bits = lhs.dtype.bits
-    unsigned = DTYPES[f"u{bits}"] if bits > 1 else lhs.dtype
-    amount = Scalar(unsigned, rhs.parts)
-    last = scalars.const(bits - 1, unsigned)
-    inside = scalars.compare("le", amount, last)
-    within = Scalar(lhs.dtype, scalars.select(inside, amount, last).parts)
-    shifted = scalars.binary(name, lhs, within)
-    return shifted if name == "shift_right_arithmetic" else scalars.select(inside, shifted, scalars.const(0, lhs.dtype))
+    amount = rhs.bits(DTYPES[f"u{bits}"] if bits > 1 else lhs.dtype)
+    is_inside = amount <= bits - 1
+    shifted = lhs.binary(name, is_inside.where(amount, bits - 1).bits(lhs.dtype))
+    return shifted if name == "shift_right_arithmetic" else is_inside.where(shifted, 0)
 
 
-def multiply_high(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+@of_scalars
+def multiply_high(lhs: Element, rhs: Element) -> Element:
     """Return the upper half of the double-width product of two integers."""
     bits = lhs.dtype.bits
     if not lhs.dtype.is_integer:
         raise UnsupportedTypeError(f"the upper half of a product of {lhs.dtype} is not defined")
     if bits == 64:
         extended = arith.MulSIExtendedOp if lhs.dtype.kind is Kind.INT else arith.MulUIExtendedOp
-        op = extended(lhs.value, rhs.value)
-        scalars.block.add_op(op)
-        return Scalar(lhs.dtype, (op.results[1],))
+        op = extended(lhs.scalar.value, rhs.scalar.value)
+        lhs.s.block.add_op(op)
+        return Element(lhs.s, Scalar(lhs.dtype, (op.results[1],)))
     wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]
-    product = scalars.binary("mul", scalars.convert(lhs, wide), scalars.convert(rhs, wide))
-    return scalars.convert(scalars.binary("shift_right", product, scalars.const(bits, wide)), lhs.dtype)
+    return (lhs.to(wide) * rhs.to(wide)).binary("shift_right", bits).to(lhs.dtype)
 
 
 def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -102,15 +85,13 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
 
-    def part(scalars: Scalars, element: Scalar) -> Scalar:
+    def part(element: Element) -> Element:
         """Return the part of a wider element that the last index names, the lowest bits first."""
-        at = scalars.binary("mul", scalars.position(x.rank, wide), scalars.const(dtype.bits, wide))
-        bits = scalars.binary("shift_right_logical", scalars.bitcast(element, wide), at)
-        if dtype.is_bool:
-            return scalars.convert(scalars.binary("and", bits, scalars.const(1, wide)), dtype)
-        return scalars.bitcast(scalars.convert(bits, DTYPES[f"u{dtype.bits}"]), dtype)
+        at = element.position(x.rank, wide) * dtype.bits
+        bits = element.bits(wide).binary("shift_right_logical", at)
+        return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bits(dtype)
 
-    return ew.apply_several(builder, part, expand_dims(builder, x, [x.rank]), shape=(*x.shape, count))[0]
+    return ew.apply_several(builder, of_scalars(part), expand_dims(builder, x, [x.rank]), shape=(*x.shape, count))[0]
 
 
 def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -121,17 +102,14 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     _check_joined(builder, x, dtype)
     columns = [reshape(builder, slice_axis(builder, x, x.rank - 1, n, n + 1), x.shape[:-1]) for n in range(count)]
 
-    def join(scalars: Scalars, *elements: Scalar) -> Scalar:
+    def join(*elements: Element) -> Element:
         """Return one element with the bits of several."""
-        total = scalars.const(0, wide)
-        for n, element in enumerate(elements):
-            bits = scalars.convert(scalars.bitcast(element, narrow), wide)
-            total = scalars.binary(
-                "or", total, scalars.binary("shift_left", bits, scalars.const(n * narrow.bits, wide))
-            )
-        return scalars.bitcast(total, dtype)
+        total = elements[0].bits(narrow).to(wide)
+        for n, element in enumerate(elements[1:], 1):
+            total = total | element.bits(narrow).to(wide).binary("shift_left", n * narrow.bits)
+        return total.bits(dtype)
 
-    return ew.apply(builder, join, *columns)
+    return formula(builder, join, *columns)
 
 
 def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:

@@ -13,6 +13,7 @@ from pydispatch.frontends.stablehlo.types import dtype_of
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import float_bits, gamma, integers, special
+from pydispatch.operations.formulas import Element, of_scalars
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import reshape
@@ -36,9 +37,9 @@ BINARY = {
 }  # fmt: skip
 GUARDED: dict[str, Callable[..., Scalar]] = {
     "divide": integers.divide, "remainder": integers.remainder, "power": integers.power,
-    "shift_left": partial(integers.shift, "shift_left"),
-    "shift_right_logical": partial(integers.shift, "shift_right_logical"),
-    "shift_right_arithmetic": partial(integers.shift, "shift_right_arithmetic"),
+    "shift_left": of_scalars(partial(integers.shift, "shift_left")),
+    "shift_right_logical": of_scalars(partial(integers.shift, "shift_right_logical")),
+    "shift_right_arithmetic": of_scalars(partial(integers.shift, "shift_right_arithmetic")),
 }  # fmt: skip
 """Functions of two numbers that StableHLO defines for all pairs of integers, also where the instruction is
 undefined."""
@@ -100,7 +101,7 @@ def _bitcast(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
 
 def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
     exponent, mantissa = (op.properties[name].value.data for name in ("exponent_bits", "mantissa_bits"))  # type: ignore[attr-defined]
-    return float_bits.reduce_precision(scalars, x, exponent, mantissa)
+    return float_bits.reduce_precision(Element(scalars, x), exponent, mantissa).scalar
 
 
 def _of_unary(name: str) -> ScalarFunction:

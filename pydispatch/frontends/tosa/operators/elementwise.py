@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
@@ -54,7 +56,7 @@ def _shift(function: str) -> Convert:
 
     def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
-        return ew.apply(tracer.b, lambda s, u, v: integers.shift(function, s, u, v), *inputs)
+        return formula(tracer.b, partial(integers.shift, function), *inputs)
 
     return convert
 
@@ -93,11 +95,10 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tens
     rounded = bool(tracer.integer(op, "round", 0))
 
     def shifted(u: Element, n: Element) -> Element:
-        result = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
+        result = integers.shift("shift_right_arithmetic", u, n)
         if not rounded:
             return result
-        last_bit = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
-        return result + (n > 0).where(last_bit & 1, u.const(0))
+        return result + (n > 0).where(integers.shift("shift_right_arithmetic", u, n - 1) & 1, 0)
 
     return formula(tracer.b, shifted, *inputs)
 
