@@ -11,6 +11,7 @@ from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import reductions, shapes
+from pydispatch.operations.formulas import Element, formula
 
 
 class _FeatureAxis:
@@ -36,11 +37,10 @@ class _FeatureAxis:
     def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
         """Return (x - mean) / sqrt(variance + epsilon) * scale + offset."""
 
-        def normalized(s: Any, x: Any, gain: Any, shift: Any, centre: Any, square: Any) -> Any:
-            root = s.unary("sqrt", s.binary("add", square, s.const(self.epsilon, x.dtype)))
-            return s.binary("add", s.binary("mul", s.binary("div", s.binary("sub", x, centre), root), gain), shift)
+        def normalized(x: Element, gain: Element, shift: Element, centre: Element, square: Element) -> Element:
+            return (x - centre) / (square + self.epsilon).unary("sqrt") * gain + shift
 
-        return ew.apply(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
+        return formula(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
 def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -63,22 +63,19 @@ def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
     batch = _FeatureAxis(tracer, op, x)
     b = tracer.b
 
-    def root(s: Any, value: Any) -> Any:
-        return s.unary("sqrt", s.binary("add", value, s.const(batch.epsilon, value.dtype)))
-
     centred = ew.binary(b, "sub", x, batch.spread(mean))
-    deviation = ew.apply(b, root, variance)
+    deviation = formula(b, lambda v: (v + batch.epsilon).unary("sqrt"), variance)
     unit = ew.binary(b, "div", centred, batch.spread(deviation))
     of_scale = reductions.reduce(b, "add", ew.binary(b, "mul", above, unit), batch.others)
     of_offset = reductions.reduce(b, "add", above, batch.others)
     count = reductions.size_as(b, reductions.count(x, batch.others), x.dtype)
 
-    def gradient_of_element(s: Any, g: Any, u: Any, gain: Any, d: Any, by_scale: Any, by_offset: Any, n: Any) -> Any:
-        whole = s.binary("sub", s.binary("sub", s.binary("mul", g, n), by_offset), s.binary("mul", u, by_scale))
-        return s.binary("mul", s.binary("div", s.binary("div", gain, d), n), whole)
+    def gradient_of_element(g: Element, u: Element, gain: Element, d: Element, *sums: Element) -> Element:
+        by_scale, by_offset, n = sums
+        return gain / d / n * (g * n - by_offset - u * by_scale)
 
     features = map(batch.spread, (scale, deviation, of_scale, of_offset))
-    return ew.apply(b, gradient_of_element, above, unit, *features, count), of_scale, of_offset
+    return formula(b, gradient_of_element, above, unit, *features, count), of_scale, of_offset
 
 
 ROWS: dict[str, Convert] = {

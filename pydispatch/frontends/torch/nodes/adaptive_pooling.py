@@ -13,7 +13,7 @@ from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import gathers, normalization, reductions, shapes
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
@@ -109,24 +109,13 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
 
     def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Return the running (value, position) or that of the element."""
-        (best, position), (value, element_position) = running, elements
-        is_earlier, is_later = (
-            scalars.compare("lt", element_position, position),
-            scalars.compare("gt", element_position, position),
-        )
-        takes_element = scalars.binary(
-            "or",
-            scalars.compare("gt", value, best),
-            scalars.binary("and", scalars.compare("eq", value, best), is_earlier),
-        )
+        best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
+        takes_element = (value > best) | (value.is_equal(best) & (element_position < position))
         if value.dtype.is_float:
-            is_first_nan = scalars.unary("not", scalars.unary("is_nan", best))
-            takes_element = scalars.binary(
-                "or",
-                takes_element,
-                scalars.binary("and", scalars.unary("is_nan", value), scalars.binary("or", is_first_nan, is_later)),
-            )
-        return [scalars.select(takes_element, value, best), scalars.select(takes_element, element_position, position)]
+            is_preferred_nan = ~best.unary("is_nan") | (element_position > position)
+            takes_element = takes_element | (value.unary("is_nan") & is_preferred_nan)
+        pairs = ((value, best), (element_position, position))
+        return [takes_element.where(taken, kept).scalar for taken, kept in pairs]
 
     starts = [
         builder.constant(reductions.least(self.dtype), self.dtype),

@@ -12,21 +12,13 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import float_bits, gamma, special
 from pydispatch.operations.formulas import Element, formula
-from pydispatch.operations.normalization import wide
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
 def _of_floats(builder: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
-    """Apply a function to floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
-    operands_ = promoted(builder, *operands, floats=True)
-    dtype = operands_[0].dtype
-    inner = wide(dtype)
-
-    def widened(scalars: Scalars, *values: Scalar) -> Scalar:
-        return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
-
-    return ew.apply(builder, widened, *operands_)
+    """Apply a function of floats, which computes small ones in f32; integers become f32."""
+    return ew.apply(builder, function, *promoted(builder, *operands, floats=True))
 
 
 def lgamma(builder: Builder, self: Tensor) -> Tensor:
