@@ -7,18 +7,14 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, control, elementwise, products, reductions, shapes
+from pydispatch.operations import activations, elementwise, products, shapes
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.sequences import Step, over_steps, row
 
 Activation = Callable[[Element], Element]
-Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
-"""Function that emits one time step. It is passed the products of the step's inputs by their weights, and the states.
-It returns the new states, of which state 0 is the output."""
-
-_MAX_UNROLLED_STEPS = 512  # longer sequences are a loop: unrolling more makes compile time grow
+_MAX_UNROLLED_STEPS = 512  # see `over_steps`
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
     "relu": (activations.relu, ()),
@@ -96,14 +92,15 @@ def _recurrent(
     outputs, last = [], []
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        inputs = products.matmul(b, x, shapes.transpose(b, _row(call, w, n)), accumulator(x.dtype))
+        inputs = products.matmul(b, x, shapes.transpose(b, row(call.b, w, n)), accumulator(x.dtype))
         halves = _split_bias(call, bias, n, gates, hidden)
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
-        step = cell(n, _row(call, r, n), halves[1])
-        output, ends = _run(
-            call, elementwise.convert(b, inputs, x.dtype), [_row(call, t, n) for t in states], step, backwards, lengths
-        )
+        step = cell(n, row(call.b, r, n), halves[1])
+        output, ends = over_steps(
+            b, elementwise.convert(b, inputs, x.dtype), [row(b, t, n) for t in states], step, backwards=backwards,
+            unrolled=_MAX_UNROLLED_STEPS, lengths=lengths,
+        )  # fmt: skip
         outputs.append(output)
         last.append(ends)
     all_outputs = shapes.stack(b, outputs, 1)
@@ -114,18 +111,13 @@ def _recurrent(
     return [all_outputs, *final]
 
 
-def _row(call: NodeCall, t: Tensor, n: int) -> Tensor:
-    """Return row n of a tensor, without the first axis."""
-    return shapes.reshape(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), t.shape[1:])
-
-
 def _split_bias(
     call: NodeCall, bias: Tensor | None, n: int, gates: int, hidden: Size
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the input bias and the recurrence bias of direction `n`; None for both if there is no bias."""
     if bias is None:
         return None, None
-    own = _row(call, bias, n)
+    own = row(call.b, bias, n)
     middle = hidden * gates
     return shapes.slice_axis(call.b, own, 0, 0, middle), shapes.slice_axis(call.b, own, 0, middle, middle + middle)
 
@@ -137,49 +129,6 @@ def _initial_state(
     if t is None:
         return shapes.full(call.b, 0.0, (count, batch, hidden), x.dtype)
     return shapes.transpose(call.b, t, [1, 0, 2]) if by_batch else t
-
-
-def _run(
-    call: NodeCall, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
-) -> tuple[Tensor, list[Tensor]]:
-    """Run a cell over all time steps. Return its outputs and the final states.
-
-    `lengths` has the length of each sequence of the batch: beyond it, states do not change and outputs are 0.
-    """
-    b = call.b
-    steps = inputs.shape[0]
-
-    def masked_step(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-        """Do a time step; sequences that have ended keep their states, and their output is 0."""
-        new = step(row, old)
-        if lengths is None:
-            return new, new[0]
-        index = reductions.size_as(b, now, I64)
-        is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), index)
-        selected = [
-            elementwise.select(b, is_valid, updated, previous) for updated, previous in zip(new, old, strict=True)
-        ]
-        return selected, formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])
-
-    if isinstance(steps, Expr) or steps > _MAX_UNROLLED_STEPS:
-
-        def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            """Do the time step `now` of the loop."""
-            row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
-            carried, output = masked_step(now, row, old)
-            return carried, [output]
-
-        rows = [(states[0].dtype, states[0].shape)]
-        ends, (stacked,) = control.scan(b, steps, states, run, rows=rows, backwards=backwards)
-        return stacked, ends
-    outputs: list[Tensor] = []
-    order = list(range(steps))
-    for index in reversed(order) if backwards else order:
-        states, output = masked_step(index, _row(call, inputs, index), states)
-        outputs.append(output)
-    if backwards:
-        outputs.reverse()
-    return shapes.stack(b, outputs, 0), states
 
 
 def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
@@ -275,7 +224,7 @@ def _lstm(
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         """Return the step of one direction."""
         f, g, k = functions[n]
-        peeps = _split_gates(call, _row(call, peepholes, n), 3) if peepholes is not None else None
+        peeps = _split_gates(call, row(call.b, peepholes, n), 3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
             """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any."""

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, shapes
 from pydispatch.operations import elementwise as ew
+from pydispatch.operations import shapes
 from pydispatch.operations.formulas import Element, formulas
+from pydispatch.operations.sequences import over_steps
 
 Tensors = Sequence[Tensor]
 
-_MAX_UNROLLED_STEPS = 8
-"""Longest sequence whose steps are unrolled. Longer ones become a loop, because unrolling makes compile time grow."""
+_MAX_UNROLLED_STEPS = 8  # see `over_steps`
 
 
 @dataclass(frozen=True)
@@ -98,28 +97,12 @@ def _direction(
     builder: Builder, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """Run one layer in one direction over x [steps, batch, features]. Return its outputs and its final state."""
-    steps = x.shape[0]
     projected = linear(builder, x, weights.inputs, weights.input_bias)
-    if isinstance(steps, int) and steps <= _MAX_UNROLLED_STEPS:
-        outputs = []
-        for n in range(steps)[::-1] if backwards else range(steps):
-            state = cell(
-                builder,
-                shapes.squeeze(builder, shapes.slice_axis(builder, projected, 0, n, n + 1), [0]),
-                state,
-                weights,
-            )
-            outputs.append(state[0])
-        return shapes.stack(builder, outputs[::-1] if backwards else outputs, 0), state
 
-    def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        row = shapes.squeeze(builder, shapes.slice_axis(builder, projected, 0, index, index + 1), [0])
-        new_state = cell(builder, row, carried, weights)
-        return new_state, new_state[:1]
+    def step(inputs: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        return cell(builder, inputs, carried, weights)
 
-    rows = [(state[0].dtype, state[0].shape)]
-    final_state, (stacked,) = control.scan(builder, steps, state, step, rows=rows, backwards=backwards)
-    return stacked, final_state
+    return over_steps(builder, projected, state, step, backwards=backwards, unrolled=_MAX_UNROLLED_STEPS)
 
 
 def _network(

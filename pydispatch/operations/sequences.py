@@ -1,0 +1,58 @@
+"""Steps over sequences, of which recurrent networks consist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Expr, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations.formulas import formula
+
+Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
+"""Function that emits one step: step(inputs of the step, states) -> new states, of which state 0 is the output."""
+
+
+def row(builder: Builder, x: Tensor, n: Size) -> Tensor:
+    """Return row n of a tensor, without the first axis."""
+    return shapes.reshape(builder, shapes.slice_axis(builder, x, 0, n, n + 1), x.shape[1:])
+
+
+def over_steps(
+    builder: Builder, inputs: Tensor, states: Sequence[Tensor], step: Step, *, backwards: bool, unrolled: int,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
+    """Run steps over `inputs` [steps, batch, ...]. Return the outputs [steps, ...] and the final states.
+
+    Args:
+        builder: The builder.
+        inputs: The inputs.
+        states: Initial states.
+        step: Function that emits a step.
+        backwards: Whether the last step is first.
+        unrolled: Longest sequence whose steps are unrolled. Longer ones are a loop: unrolling makes compile time grow.
+        lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0.
+    """
+    b, steps = builder, inputs.shape[0]
+
+    def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Do the step `now`."""
+        new = step(row(b, inputs, now), old)
+        if lengths is None:
+            return new, new[:1]
+        index = reductions.size_as(b, now, I64)
+        is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), index)
+        selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
+        return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
+
+    carried = list(states)
+    if isinstance(steps, Expr) or steps > unrolled:
+        rows = [(carried[0].dtype, carried[0].shape)]
+        ends, (stacked,) = control.scan(b, steps, carried, run, rows=rows, backwards=backwards)
+        return stacked, ends
+    outputs: dict[int, Tensor] = {}
+    for now in reversed(range(steps)) if backwards else range(steps):
+        carried, (outputs[now],) = run(now, carried)
+    return shapes.stack(b, [outputs[now] for now in range(steps)], 0), carried
