@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
+from pydispatch.frontends.registry import Registry
 from pydispatch.graph.values import Tensor
 
 Conversion = Callable[..., Any]
@@ -16,27 +17,11 @@ Inverse = Callable[..., Tensor]
 """Function that writes through a view: function(builder, base before the write, new contents of the view, index of the
 result that is the view, arguments of the operator after the first...) -> base after the write."""
 
-C = TypeVar("C", bound=Conversion)
-
-CONVERSIONS: dict[str, Conversion] = {}
+CONVERSIONS = Registry()
 """Conversions by operator name: `aten.sum.dim_IntList`, or `aten.sum` for all overloads without an own entry."""
+
+converts, register = CONVERSIONS.converts, CONVERSIONS.register
 
 VIEWS: dict[str, Inverse | None] = {}
 """View operators, whose results share the memory of their first argument, with the function that writes through a view.
 None marks operators whose result may also be a copy."""
-
-
-def register(conversions: Mapping[str, Conversion]) -> None:
-    """Register conversions by the names of their operators."""
-    assert not conversions.keys() & CONVERSIONS.keys(), f"two conversions of {conversions.keys() & CONVERSIONS.keys()}"
-    CONVERSIONS.update(conversions)
-
-
-def converts(*operators: str) -> Callable[[C], C]:
-    """Register the decorated function as the conversion of operators."""
-
-    def registered(conversion: C) -> C:
-        register(dict.fromkeys(operators, conversion))
-        return conversion
-
-    return registered

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
@@ -15,6 +15,7 @@ from pydispatch.operations import attention, gathers, reductions, shapes
 from pydispatch.operations.formulas import formula
 
 
+@ONNX.converts("Attention")
 def _attention(
     call: NodeCall,
     query: Tensor,
@@ -155,15 +156,10 @@ def _static(call: NodeCall, size: Size) -> int:
     return size
 
 
+@ONNX.converts("RotaryEmbedding")
 def _rotary_embedding(
     call: NodeCall, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None
 ) -> Tensor:
     """Rotate x by the angles in the tables of cosines and sines."""
     interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
     return rotate_any(call, x, cosines, sines, positions, call.integer("num_heads", 0), interleaved, width)
-
-
-TABLE: dict[str, Conversion] = {
-    "Attention": _attention,
-    "RotaryEmbedding": _rotary_embedding,
-}

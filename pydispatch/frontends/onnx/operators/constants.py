@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, ceil_div, product
 from pydispatch.graph.values import Tensor
@@ -18,6 +18,7 @@ from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.host_integers import HostInteger
 
 
+@ONNX.converts("Constant")
 def _constant(call: NodeCall) -> Tensor:
     """Return the constant that is stored in one of the node's attributes."""
     if call.has("value"):
@@ -33,6 +34,7 @@ def _constant(call: NodeCall) -> Tensor:
     raise call.fail("its value is no tensor of numbers; strings and sparse tensors are not supported")
 
 
+@ONNX.converts("ConstantOfShape")
 def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
     """Return a tensor of a given shape with all elements equal."""
     sizes = call.sizes(shape, "shape")
@@ -42,6 +44,7 @@ def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
     return shapes.broadcast_to(call.b, shapes.reshape(call.b, value, [1] * len(sizes)), sizes)
 
 
+@ONNX.converts("Range")
 def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Return the numbers start, start + delta, ... below `limit` (above it, if delta is negative)."""
     dtype = start.dtype
@@ -88,6 +91,7 @@ def _scalar(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, [])
 
 
+@ONNX.converts("EyeLike")
 def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
     """Return a matrix of the shape of x with 1 on diagonal k and 0 elsewhere."""
     dtype = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
@@ -96,6 +100,7 @@ def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
     return matrices.identity(call.b, x.shape[0], x.shape[1], dtype, call.integer("k", 0))
 
 
+@ONNX.converts("Shape")
 def _shape(call: NodeCall, x: Tensor) -> Tensor:
     """Return the sizes of the axes from `start` to `end` as an i64 vector; dynamic sizes stay symbolic."""
     start, end = call.integer("start", 0), call.integer("end", x.rank)
@@ -105,18 +110,9 @@ def _shape(call: NodeCall, x: Tensor) -> Tensor:
     return call.b.constant(array, I64)
 
 
+@ONNX.converts("Size")
 def _size(call: NodeCall, x: Tensor) -> Tensor:
     """Return the number of elements as an i64 scalar."""
     array = np.empty((), object)
     array[()] = product(x.shape)
     return call.b.constant(array, I64)
-
-
-TABLE: dict[str, Conversion] = {
-    "Constant": _constant,
-    "ConstantOfShape": _constant_of_shape,
-    "Range": _range,
-    "EyeLike": _eye_like,
-    "Shape": _shape,
-    "Size": _size,
-}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
@@ -25,6 +25,7 @@ def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> l
     )
 
 
+@ONNX.converts("If")
 def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     """Convert the branch of a known condition alone, else both."""
     then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
@@ -36,6 +37,7 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     return control.if_(call.b, condition, *branches, remedy)
 
 
+@ONNX.converts("Loop")
 def _loop(
     call: NodeCall, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor
 ) -> list[Tensor]:
@@ -180,6 +182,7 @@ def _open(
     return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
 
 
+@ONNX.converts("Scan")
 def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     """Run a graph for each slice of some operands along an axis, and stacks what it gives."""
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
@@ -260,10 +263,3 @@ def _scan_of_batches(
         ends, stacks = _scanned(call, graph, first, slices, rows)
         by_batch.append([*ends, *stacks])
     return [shapes.stack(call.b, column, 0) for column in zip(*by_batch, strict=True)]
-
-
-TABLE: dict[str, Conversion] = {
-    "If": _if,
-    "Loop": _loop,
-    "Scan": _scan,
-}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
@@ -79,12 +80,14 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
 # -- arithmetic
 
 
+@ONNX.converts("Mean")
 def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
     """Return the elementwise mean of the operands."""
     total = _variadic("add")(call, first, *others)
     return formula(call.b, lambda v: v / float(1 + len(others)), total)
 
 
+@ONNX.converts("Mod")
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division. Its sign is that of x with the attribute fmod, else that of y."""
     if call.flag("fmod") or x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
@@ -92,6 +95,7 @@ def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, floor_remainder, x, y)
 
 
+@ONNX.converts("Pow")
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers, in f64
     for integers that f32 does not hold. Constant exponents 1, 2 and 3 of floats become multiplications.
@@ -107,6 +111,7 @@ def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     return ops.convert(call.b, power, x.dtype)
 
 
+@ONNX.converts("BitShift")
 def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Shift the bits of x by y. The result is 0 if the distance is the width of the type or more."""
     left = call.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
@@ -119,6 +124,7 @@ def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, shifted, x, y)
 
 
+@ONNX.converts("Clip")
 def _clip(call: NodeCall, x: Tensor, lower: Tensor | None = None, upper: Tensor | None = None) -> Tensor:
     """Clamp x to bounds, which are attributes before version 11. If they contradict each other, the upper
     bound wins.
@@ -172,11 +178,13 @@ def _to_small_float(call: NodeCall, x: Tensor, to: DType, saturate: bool) -> Ten
     return ops.convert(call.b, x, to)
 
 
+@ONNX.converts("Cast")
 def _cast(call: NodeCall, x: Tensor) -> Tensor:
     """Convert to the type that the attribute `to` states."""
     return _cast_with_attributes(call, x, dtype_of(call.integer("to")))
 
 
+@ONNX.converts("CastLike")
 def _cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
     """Convert to the type of another operand."""
     return _cast_with_attributes(call, x, like.dtype)
@@ -213,11 +221,13 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
 # -- choosing
 
 
+@ONNX.converts("Where")
 def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return x where the condition holds, else y."""
     return ops.select(call.b, condition, x, y)
 
 
+@ONNX.converts("IsInf")
 def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
     """Return whether each element is an infinity of a detected sign."""
     below, above = call.flag("detect_negative", True), call.flag("detect_positive", True)
@@ -228,6 +238,7 @@ def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
     return formula(call.b, lambda v: v.unary("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
 
 
+@ONNX.converts("Identity")
 def _identity(call: NodeCall, x: Tensor) -> Tensor:
     """Return the operand itself."""
     return x
@@ -236,17 +247,20 @@ def _identity(call: NodeCall, x: Tensor) -> Tensor:
 # -- activations
 
 
+@ONNX.converts("Gelu")
 def _gelu(call: NodeCall, x: Tensor) -> Tensor:
     """Return the Gaussian error linear unit, exact or approximated by tanh."""
     approximate = call.text("approximate", "none", ("none", "tanh")) == "tanh"
     return formula(call.b, activations.tanh_gelu if approximate else activations.gelu, x)
 
 
+@ONNX.converts("PRelu")
 def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
     """Return x where it is positive, else x * slope."""
     return formula(call.b, activations.leaky_relu, x, slope)
 
 
+@ONNX.converts("Dropout")
 def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
     """Return x and a mask of all true; in training mode x with elements dropped at random, and which are not dropped.
 
@@ -268,7 +282,7 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     return [formula(b, kept, x, mask, share, known), mask]
 
 
-TABLE: dict[str, Conversion] = {
+ONNX.register({
     **{name: _unary(function) for name, function in {
         "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt",
         "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
@@ -302,17 +316,4 @@ TABLE: dict[str, Conversion] = {
     "HardSigmoid": _with_floats(activations.hard_sigmoid, alpha=0.2, beta=0.5),
     "Shrink": _with_floats(activations.shrink, bias=0.0, lambd=0.5),
     "Swish": _with_floats(activations.swish, alpha=1.0),
-    "Mean": _mean,
-    "Mod": _mod,
-    "Pow": _pow,
-    "BitShift": _bit_shift,
-    "Clip": _clip,
-    "Cast": _cast,
-    "CastLike": _cast_like,
-    "Where": _where,
-    "IsInf": _is_inf,
-    "Identity": _identity,
-    "Gelu": _gelu,
-    "PRelu": _prelu,
-    "Dropout": _dropout,
-}  # fmt: skip
+})  # fmt: skip

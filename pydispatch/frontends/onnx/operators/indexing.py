@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
@@ -24,12 +24,14 @@ def _check_integers(call: NodeCall, indices: Tensor) -> None:
         raise call.fail(f"its indices are {indices}; expected integers")
 
 
+@ONNX.converts("Gather")
 def _gather(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     """Return the slices of x along an axis at the given indices."""
     _check_integers(call, indices)
     return gathers.take(call.b, x, indices, call.axis(call.integer("axis", 0), x.rank))
 
 
+@ONNX.converts("GatherElements")
 def _gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     """Return the elements of x whose position along one axis is given, and along the others is that of the index."""
     axis = call.axis(call.integer("axis", 0), x.rank)
@@ -47,6 +49,7 @@ def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None
             raise call.fail(f"its indices {indices} are larger than {x} along axis {d}")
 
 
+@ONNX.converts("GatherND")
 def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     """Return the slices of x at positions that the last axis of `indices` holds."""
     _check_integers(call, indices)
@@ -59,6 +62,7 @@ def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
 _REDUCTIONS = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
+@ONNX.converts("Scatter", "ScatterElements")
 def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Replace elements of x whose position along one axis is given by updates, or combine them."""
     axis = call.axis(call.integer("axis", 0), x.rank)
@@ -67,12 +71,14 @@ def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tenso
     return scatters.put_along(call.b, x, indices, updates, axis, combine)
 
 
+@ONNX.converts("ScatterND")
 def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Replace slices of x at given positions by updates, or combine them."""
     _check_integers(call, indices)
     return scatters.put_nd(call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))])
 
 
+@ONNX.converts("TensorScatter")
 def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
     """Write an update into a cache [batch, ..., length, ...] from a start position for each batch on; in mode
     "circular" positions wrap around.
@@ -87,6 +93,7 @@ def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor
     return scatters.put_along(call.b, cache, positions, update, axis)
 
 
+@ONNX.converts("OneHot")
 def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     """Return values[1] where the position along a new axis equals the index, and values[0] elsewhere. A negative index
     counts from the end.
@@ -102,6 +109,7 @@ def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> 
     return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, expanded, off, on)
 
 
+@ONNX.converts("TopK")
 def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
     """Return the k largest or smallest elements along an axis and their indices."""
     axis = call.axis(call.integer("axis", -1), x.rank)
@@ -116,12 +124,14 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
     return ordering.top_k(call.b, x, count, axis, largest=largest)
 
 
+@ONNX.converts("NonZero")
 def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [axes, elements]."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
     return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
+@ONNX.converts("Compress")
 def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
     """Return the slices along an axis for which the condition is true; without an axis, those of the
     flattened tensor.
@@ -133,6 +143,7 @@ def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
     return gathers.take(call.b, x, selection.indices_of_true(call.b, condition), axis)
 
 
+@ONNX.converts("ReverseSequence")
 def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the first `lengths[batch]` elements along the time axis for each batch."""
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
@@ -149,6 +160,7 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     return elements_at(call.b, x, x.shape, coordinates, lengths_)
 
 
+@ONNX.converts("MaxUnpool")
 def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
     """Put each element at the position that MaxPool returned for it, with 0 elsewhere."""
     kernel = call.integers("kernel_shape")
@@ -183,6 +195,7 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
     return formula(call.b, reflattened, positions, *sizes)
 
 
+@ONNX.converts("NonMaxSuppression")
 def _non_max_suppression(
     call: NodeCall, boxes: Tensor, scores: Tensor, max_count: Tensor | None = None,
     max_overlap: Tensor | None = None, min_score: Tensor | None = None,
@@ -246,6 +259,7 @@ def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
     ]
 
 
+@ONNX.converts("Unique")
 def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
     """Return the distinct elements, or slices along an axis; the first position of each; for each element the index of
     its distinct one; and how often each one occurs.
@@ -256,22 +270,3 @@ def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
     else:
         x, axis = shapes.reshape(call.b, x, [product(x.shape)]), 0
     return list(selection.distinct_slices(call.b, x, axis, sort))
-
-
-TABLE: dict[str, Conversion] = {
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
-    "Scatter": _scatter_elements,
-    "ScatterElements": _scatter_elements,
-    "ScatterND": _scatter_nd,
-    "TensorScatter": _tensor_scatter,
-    "OneHot": _one_hot,
-    "TopK": _top_k,
-    "NonZero": _non_zero,
-    "Compress": _compress,
-    "ReverseSequence": _reverse_sequence,
-    "MaxUnpool": _max_unpool,
-    "Unique": _unique,
-    "NonMaxSuppression": _non_max_suppression,
-}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import DTYPES, F32
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
@@ -16,6 +16,7 @@ from pydispatch.operations import elementwise, indexing, normalization, reductio
 from pydispatch.operations.formulas import Element, formula
 
 
+@ONNX.converts("BatchNormalization")
 def _batch_normalization(
     call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
 ) -> Sequence[Tensor]:
@@ -37,11 +38,13 @@ def _batch_normalization(
     return [result, *running]
 
 
+@ONNX.converts("InstanceNormalization")
 def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     vectors = [normalization.along(call.b, t, 1, x.rank) for t in (scale, bias)]
     return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
 
+@ONNX.converts("LayerNormalization")
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
     """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
     axis = call.axis(call.integer("axis", -1), x.rank)
@@ -51,6 +54,7 @@ def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor |
     return normalization.layer_norm(call.b, x, range(axis, x.rank), scale, bias, call.real("epsilon", 1e-5))
 
 
+@ONNX.converts("RMSNormalization")
 def rms_normalization(call: NodeCall, x: Tensor, scale: Tensor) -> Tensor:
     """Divide by the root mean square over the axes from attribute `axis` to the last one; multiply by `scale`."""
     axis = call.axis(call.integer("axis", -1), x.rank)
@@ -58,6 +62,7 @@ def rms_normalization(call: NodeCall, x: Tensor, scale: Tensor) -> Tensor:
     return normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5))
 
 
+@ONNX.converts("GroupNormalization")
 def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Normalize each group of channels.
 
@@ -81,6 +86,7 @@ def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor)
     return normalization.group_norm(call.b, x, groups, scale, bias, epsilon)[0]
 
 
+@ONNX.converts("MeanVarianceNormalization")
 def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
     """Normalize over the axes, by default all but the channels; 1e-9 is added to the deviation."""
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
@@ -90,12 +96,14 @@ def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
     )
 
 
+@ONNX.converts("LpNormalization")
 def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
     axis = call.axis(call.integer("axis", -1), x.rank)
     norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
     return formula(call.b, lambda v, n: n.is_equal(0.0).where(0.0, v / n), x, norm)
 
 
+@ONNX.converts("LRN")
 def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     """Normalize each element by the squares of the elements in the channels around its own."""
     size, alpha, beta, bias = (
@@ -124,6 +132,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
 # -- losses
 
 
+@ONNX.converts("NegativeLogLikelihoodLoss")
 def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the loss, where x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
@@ -154,20 +163,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     return elementwise.binary(call.b, "div", total, reductions.reduce(call.b, "add", weights))
 
 
+@ONNX.converts("SoftmaxCrossEntropyLoss")
 def _softmax_cross_entropy(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
     logarithms = normalization.log_softmax(call.b, x, 1)
     return [_negative_log_likelihood(call, logarithms, target, weight), logarithms]
-
-
-TABLE: dict[str, Conversion] = {
-    "BatchNormalization": _batch_normalization,
-    "InstanceNormalization": _instance_normalization,
-    "LayerNormalization": layer_normalization,
-    "RMSNormalization": rms_normalization,
-    "GroupNormalization": _group_normalization,
-    "MeanVarianceNormalization": _mean_variance,
-    "LpNormalization": _lp_normalization,
-    "LRN": _lrn,
-    "NegativeLogLikelihoodLoss": _negative_log_likelihood,
-    "SoftmaxCrossEntropyLoss": _softmax_cross_entropy,
-}

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, product
 from pydispatch.graph.values import Tensor
@@ -30,6 +30,7 @@ def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shap
     return list(kernel), window, convolutions.window_sizes(call.b, x.shape[2:], kernel, window, ceil)
 
 
+@ONNX.converts("MaxPool")
 def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     """Return the maximum of each window, and with two results the position of the maximum in x, flattened."""
     kernel, window, out = _pooling_window(call, x)
@@ -46,6 +47,7 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     return [result, formula(call.b, global_position, positions, image, channels)]
 
 
+@ONNX.converts("AveragePool")
 def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
     """Return the mean of each window. With count_include_pad, padding counts as zeros, else it does not count."""
     counts_padding = call.flag("count_include_pad")
@@ -81,6 +83,7 @@ def _needs_counts(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape,
     return False
 
 
+@ONNX.converts("LpPool")
 def _lp_pool(call: NodeCall, x: Tensor) -> Tensor:
     """Return the p-norm of each window."""
     order = call.integer("p", 2)
@@ -95,22 +98,26 @@ def _spatial(call: NodeCall, x: Tensor) -> list[int]:
     return list(range(2, 2 + spatial_rank(call, x)))
 
 
+@ONNX.converts("GlobalAveragePool")
 def _global_average(call: NodeCall, x: Tensor) -> Tensor:
     """Return the mean over the spatial axes."""
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), True), x.dtype)
 
 
+@ONNX.converts("GlobalMaxPool")
 def _global_max(call: NodeCall, x: Tensor) -> Tensor:
     """Return the maximum over the spatial axes."""
     return reductions.reduce(call.b, "max", x, _spatial(call, x), True)
 
 
+@ONNX.converts("GlobalLpPool")
 def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
     """Return the p-norm over the spatial axes."""
     return normalization.lp_norm(call.b, x, float(call.integer("p", 2)), _spatial(call, x), keep=True)
 
 
+@ONNX.converts("Col2Im")
 def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Put blocks [n, channels * block elements, blocks] at their positions in an image; where they overlap, they are
     summed.
@@ -126,14 +133,3 @@ def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
         raise call.fail(f"an image of {sizes} and blocks of {kernel} do not fit together")
     window = Window(tuple(strides), tuple(pads[:rank]), tuple(pads[rank:]), tuple(dilations))
     return image_of_columns(call.b, x, sizes, kernel, window)
-
-
-TABLE: dict[str, Conversion] = {
-    "MaxPool": _max_pool,
-    "AveragePool": _average_pool,
-    "LpPool": _lp_pool,
-    "GlobalAveragePool": _global_average,
-    "GlobalMaxPool": _global_max,
-    "GlobalLpPool": _global_lp,
-    "Col2Im": _col2im,
-}

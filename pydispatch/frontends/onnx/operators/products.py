@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I32, DType
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.graph.values import Tensor
@@ -23,12 +23,14 @@ def accumulator(dtype: DType) -> DType:
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
+@ONNX.converts("MatMul")
 def matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the matrix product of x and y; floats smaller than f32 are summed in f32."""
     product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
     return elementwise.convert(call.b, product_, x.dtype)
 
 
+@ONNX.converts("Gemm")
 def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return alpha * x @ y + beta * bias; the attributes transA and transB transpose x and y."""
     if x.rank != 2 or y.rank != 2:
@@ -48,6 +50,7 @@ def _times(value: Element, factor: float) -> Element:
     return value if factor == 1.0 else value * (int(factor) if value.dtype.is_integer else factor)
 
 
+@ONNX.converts("Einsum")
 def _einsum(call: NodeCall, *operands: Tensor) -> Tensor:
     """Return the sum of products that the attribute `equation` states in Einstein notation."""
     return products.einsum(call.b, call.text("equation"), *operands)
@@ -66,6 +69,7 @@ def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int
     return formula(call.b, lambda v, z: v - z.to(I32), wide, zero)
 
 
+@ONNX.converts("MatMulInteger")
 def _matmul_integer(
     call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
@@ -144,6 +148,7 @@ def groups_of(call: NodeCall) -> int:
     return groups
 
 
+@ONNX.converts("Conv")
 def conv(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the convolution of x [n, c, ...] by filters w [f, c / groups, ...], plus one bias element per filter."""
     window = window_of(call, x, kernel_of(call, w, x))
@@ -159,6 +164,7 @@ def with_bias(call: NodeCall, x: Tensor, bias: Tensor | None, dtype: DType) -> T
     return formula(call.b, lambda v, w: (v + w.to(v.dtype)).to(dtype), x, bias)
 
 
+@ONNX.converts("ConvInteger")
 def conv_integer(
     call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
@@ -170,6 +176,7 @@ def conv_integer(
     return convolutions.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 
+@ONNX.converts("ConvTranspose")
 def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the transposed convolution of x by filters w.
 
@@ -211,19 +218,8 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
 # -- determinants
 
 
+@ONNX.converts("Det")
 def _det(call: NodeCall, x: Tensor) -> Tensor:
     """Return the determinants of matrices [..., n, n]; floats smaller than f32 are computed in f32."""
     factored, pivots, _ = factors.lu(call.b, elementwise.convert(call.b, x, accumulator(x.dtype)))
     return elementwise.convert(call.b, systems.determinant(call.b, factored, pivots), x.dtype)
-
-
-TABLE: dict[str, Conversion] = {
-    "MatMul": matmul,
-    "Gemm": gemm,
-    "Einsum": _einsum,
-    "MatMulInteger": _matmul_integer,
-    "Conv": conv,
-    "ConvInteger": conv_integer,
-    "ConvTranspose": _conv_transpose,
-    "Det": _det,
-}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F32, I32, U8, DType
 from pydispatch.graph.sizes import Expr, ceil_div
 from pydispatch.graph.values import Tensor
@@ -91,6 +91,7 @@ def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
     return call.axis(axis, x.rank), block
 
 
+@ONNX.converts("QuantizeLinear")
 def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """Quantize x, per tensor, per axis or per block."""
     to = zero.dtype if zero is not None else dtype_of(call.integer("output_dtype", 0) or 2)
@@ -107,6 +108,7 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
     )
 
 
+@ONNX.converts("DequantizeLinear")
 def _dequantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """Dequantize x, per tensor, per axis or per block."""
     axis, block = _axis(call, x, scale)
@@ -123,6 +125,7 @@ def _broadcast_scale(call: NodeCall, t: Tensor, x: Tensor, axis: int, block: int
     return spread
 
 
+@ONNX.converts("DynamicQuantizeLinear")
 def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     """Quantize x to bytes by its own range, extended to contain 0. Return the bytes, the scale and the zero point."""
     smallest, largest = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
@@ -153,6 +156,7 @@ def requantize(
     return quantize(call, scaled, one, out_zero, to)
 
 
+@ONNX.converts("QLinearMatMul")
 def _qlinear_matmul(
     call: NodeCall,
     x: Tensor,
@@ -180,6 +184,7 @@ def _along(call: NodeCall, t: Tensor, x: Tensor, axis: int) -> Tensor:
     return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
 
 
+@ONNX.converts("QLinearConv")
 def _qlinear_conv(
     call: NodeCall,
     x: Tensor,
@@ -196,12 +201,3 @@ def _qlinear_conv(
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
     return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, 1)], scale, zero, zero.dtype)
-
-
-TABLE: dict[str, Conversion] = {
-    "QuantizeLinear": _quantize_linear,
-    "DequantizeLinear": _dequantize_linear,
-    "DynamicQuantizeLinear": dynamic_quantize,
-    "QLinearMatMul": _qlinear_matmul,
-    "QLinearConv": _qlinear_conv,
-}

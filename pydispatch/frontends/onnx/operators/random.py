@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F32, DType
@@ -62,16 +63,16 @@ def _like(draw: Draw) -> Conversion:
     return convert
 
 
+@ONNX.converts("Bernoulli")
 def _bernoulli(call: NodeCall, x: Tensor) -> Tensor:
     """Return 1 with the probability that each element states."""
     to = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     return cast_to(call, formula(call.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(call, x.shape), x), to)
 
 
-TABLE: dict[str, Conversion] = {
+ONNX.register({
     "RandomUniform": _of_shape(_uniform),
     "RandomUniformLike": _like(_uniform),
     "RandomNormal": _of_shape(_normal),
     "RandomNormalLike": _like(_normal),
-    "Bernoulli": _bernoulli,
-}
+})  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, elementwise, products, shapes
@@ -151,6 +151,7 @@ def _direction_count(call: NodeCall) -> int:
     return 2 if call.text("direction", "forward") == "bidirectional" else 1
 
 
+@ONNX.converts("RNN")
 def _rnn(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
@@ -172,6 +173,7 @@ def _rnn(
     return _recurrent(call, x, w, r, bias, lengths, [h], 1, cell)
 
 
+@ONNX.converts("GRU")
 def _gru(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
@@ -211,6 +213,7 @@ def _gru(
     return _recurrent(call, x, w, r, bias, lengths, [h], 3, cell)
 
 
+@ONNX.converts("LSTM")
 def _lstm(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
@@ -259,10 +262,3 @@ def _lstm(
         return step
 
     return _recurrent(call, x, w, r, bias, lengths, [h, state], 4, cell)
-
-
-TABLE: dict[str, Conversion] = {
-    "RNN": _rnn,
-    "GRU": _gru,
-    "LSTM": _lstm,
-}

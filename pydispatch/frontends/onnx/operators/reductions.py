@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.shapes import stated_axes
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F64, I64
 from pydispatch.graph.sizes import product
@@ -122,7 +123,7 @@ def _cumulative(name: str) -> Conversion:
     return convert
 
 
-TABLE: dict[str, Conversion] = {
+ONNX.register({
     "ReduceSum": _reduction(_by_name("add"), 13),
     "ReduceProd": _reduction(_by_name("mul")),
     "ReduceMax": _reduction(_by_name("max")),
@@ -140,4 +141,4 @@ TABLE: dict[str, Conversion] = {
     "Hardmax": _softmax_like(_hardmax),
     "CumSum": _cumulative("add"),
     "CumProd": _cumulative("mul"),
-}
+})  # fmt: skip

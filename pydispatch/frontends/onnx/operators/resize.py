@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, is_static
 from pydispatch.graph.values import Tensor
@@ -23,6 +23,7 @@ _TRANSFORMATIONS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", 
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
+@ONNX.converts("Resize")
 def _resize(
     call: NodeCall, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
@@ -63,6 +64,7 @@ def _resize(
     return _resize_axes(call, x, resized, how, beyond)
 
 
+@ONNX.converts("Upsample")
 def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
     """Resize all axes of x by factors."""
     mode = call.text("mode", "nearest", ("nearest", "linear", "bilinear"))
@@ -148,9 +150,3 @@ def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Fi
         mask = shapes.reshape(b, outside, [x.shape[d] if d == axis else 1 for d in range(x.rank)])
         x = formula(b, lambda o, v: o.where(beyond if v.dtype.is_float else int(beyond), v), mask, x)
     return elementwise.convert(b, x, dtype)
-
-
-TABLE: dict[str, Conversion] = {
-    "Resize": _resize,
-    "Upsample": _upsample,
-}

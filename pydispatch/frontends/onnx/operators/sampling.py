@@ -6,7 +6,7 @@ import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
@@ -17,6 +17,7 @@ from pydispatch.operations.sampling import GridSampler, grid_sample, sampled
 # -- grids
 
 
+@ONNX.converts("GridSample")
 def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
     """Sample x [n, c, ...] at the positions in grid [n, ..., axes], whose coordinates are from -1 to 1 with the last
     axis of x first.
@@ -27,6 +28,7 @@ def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
     return grid_sample(call.b, x, grid, GridSampler(mode.removeprefix("bi"), beyond, corners, onnx=True))
 
 
+@ONNX.converts("AffineGrid")
 def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     """Return the positions to which matrices theta [n, axes, axes + 1] map the points of a regular grid
     from -1 to 1.
@@ -57,6 +59,7 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
 # -- regions
 
 
+@ONNX.converts("RoiAlign")
 def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
     """Return the mean or maximum of the samples in each cell of regions of images.
 
@@ -88,6 +91,7 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
 # -- deformable convolutions
 
 
+@ONNX.converts("DeformConv")
 def _deform_conv(
     call: NodeCall, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -107,11 +111,3 @@ def _deform_conv(
     window = convolutions.Window.unit(rank)
     convolved = convolutions.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
-
-
-TABLE: dict[str, Conversion] = {
-    "GridSample": _grid_sample,
-    "AffineGrid": _affine_grid,
-    "RoiAlign": _roi_align,
-    "DeformConv": _deform_conv,
-}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.sizes import Size, ceil_div, is_static, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, matrices, shapes
@@ -18,6 +18,7 @@ from pydispatch.operations.host_integers import product as product_of
 # -- reshape
 
 
+@ONNX.converts("Reshape")
 def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Return x in another shape. -1 stands for the remaining elements, 0 for the size that x has there."""
     allow_zero = call.flag("allowzero")
@@ -48,6 +49,7 @@ def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allo
     return [n.size() for n in sizes]
 
 
+@ONNX.converts("Flatten")
 def _flatten(call: NodeCall, x: Tensor) -> Tensor:
     """Reshape to a matrix: the axes before `axis` are its rows."""
     axis = call.integer("axis", 1)
@@ -68,6 +70,7 @@ def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> l
     return None if attribute is None else call.axes(attribute, rank)
 
 
+@ONNX.converts("Squeeze")
 def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     """Remove axes of size 1; axes that are computed are checked at run time."""
     stated = stated_axes(call, axes, 13, x.rank)
@@ -78,6 +81,7 @@ def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     return shapes.reshape(call.b, x, [n.size() for n in stated.others(x.shape)])
 
 
+@ONNX.converts("Unsqueeze")
 def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     """Add axes of size 1; before version 13 they are an attribute."""
     if call.version < 13:
@@ -96,6 +100,7 @@ def _added_axes(call: NodeCall, x: Tensor, axes: Sequence[int]) -> list[int]:
     return call.axes(axes, x.rank + len(axes))
 
 
+@ONNX.converts("Transpose")
 def _transpose(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.transpose(call.b, x, call.maybe_integers("perm"))
 
@@ -103,12 +108,14 @@ def _transpose(call: NodeCall, x: Tensor) -> Tensor:
 # -- join and take apart
 
 
+@ONNX.converts("Concat")
 def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
     if not tensors:
         raise call.fail("it has no operands")
     return shapes.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
 
 
+@ONNX.converts("Split")
 def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     """Split an axis into the stated sizes, or into `num_outputs` equal parts, of which the last may be smaller."""
     axis = call.axis(call.integer("axis", 0), x.rank)
@@ -133,6 +140,7 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
     return shapes.split(call.b, x, axis, part_sizes)
 
 
+@ONNX.converts("Tile")
 def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
     counts = call.sizes(repeats, "repeats")
     if len(counts) != x.rank:
@@ -140,6 +148,7 @@ def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
     return shapes.tile(call.b, x, counts)
 
 
+@ONNX.converts("Expand")
 def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Repeat x to the shape to which x and a tensor of the shape `shape` broadcast together."""
     wanted = call.integers_of(shape, "shape")
@@ -167,6 +176,7 @@ def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Si
 # -- blocks
 
 
+@ONNX.converts("DepthToSpace")
 def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
     """Move channels into blocks of pixels; the mode says which of both is outermost in the depth."""
     block = _block(call)
@@ -180,6 +190,7 @@ def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, transposed, [n, depth // (block * block), height * block, width * block])
 
 
+@ONNX.converts("SpaceToDepth")
 def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
     """Move blocks of pixels into channels; the channel varies fastest in the new depth."""
     block = _block(call)
@@ -202,6 +213,7 @@ def _image(call: NodeCall, x: Tensor) -> Sequence[Size]:
     return x.shape
 
 
+@ONNX.converts("Trilu")
 def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     """Return the triangle above or below a diagonal; elsewhere 0."""
     upper = call.flag("upper", True)
@@ -213,27 +225,11 @@ def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
 # -- optional values: a tensor is one that is there
 
 
+@ONNX.converts("OptionalHasElement")
 def _has_element(call: NodeCall, x: Tensor | None = None) -> Tensor:
     return call.b.constant(np.bool_(x is not None))
 
 
+@ONNX.converts("OptionalGetElement")
 def _get_element(call: NodeCall, x: Tensor) -> Tensor:
     return x
-
-
-TABLE: dict[str, Conversion] = {
-    "Reshape": _reshape,
-    "Flatten": _flatten,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Transpose": _transpose,
-    "Concat": _concat,
-    "Split": _split,
-    "Tile": _tile,
-    "Expand": _expand,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
-    "Trilu": _trilu,
-    "OptionalHasElement": _has_element,
-    "OptionalGetElement": _get_element,
-}

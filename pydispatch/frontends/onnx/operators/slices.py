@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import DType
 from pydispatch.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.graph.values import Tensor
@@ -17,6 +17,7 @@ from pydispatch.operations.host_integers import HostInteger, Integer
 _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest number of a type
 
 
+@ONNX.converts("Slice")
 def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
@@ -112,6 +113,7 @@ def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Si
 # -- pad
 
 
+@ONNX.converts("Pad")
 def _pad(
     call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
@@ -160,6 +162,7 @@ def _number(value: complex, dtype: DType) -> Any:
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 
+@ONNX.converts("CenterCropPad")
 def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Crop or pad each axis on both sides to a size."""
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
@@ -176,10 +179,3 @@ def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
             shapes.pad(call.b, x, low, high, _number(0, x.dtype)), [*x.shape[:axis], target, *x.shape[axis + 1 :]]
         )
     return x
-
-
-TABLE: dict[str, Conversion] = {
-    "Slice": _slice,
-    "Pad": _pad,
-    "CenterCropPad": _center_crop_pad,
-}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
@@ -63,6 +64,7 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
     return shapes.slice_axis(b, spectrum, axis, 0, size // 2 + 1) if one_sided else spectrum
 
 
+@ONNX.converts("DFT")
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2]."""
     if call.version < 20 or axis is None:
@@ -82,6 +84,7 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     return _pairs(call, shapes.reshape(call.b, spectrum, signal_axis.replaced(signal.shape, spectrum.shape[1])))
 
 
+@ONNX.converts("STFT")
 def _stft(
     call: NodeCall, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
 ) -> Tensor:
@@ -136,6 +139,7 @@ def _window(factors: Sequence[float]) -> Conversion:
     return convert
 
 
+@ONNX.converts("MelWeightMatrix")
 def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
     """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale."""
     to = dtype_of(call.integer("output_datatype", 1))
@@ -165,11 +169,8 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     return cast_to(call, formula(b, weight, row, left, middle, right), to)
 
 
-TABLE: dict[str, Conversion] = {
-    "DFT": _dft,
-    "STFT": _stft,
+ONNX.register({
     "HannWindow": _window((0.5, -0.5)),
     "HammingWindow": _window((25 / 46, -21 / 46)),
     "BlackmanWindow": _window((0.42, -0.5, 0.08)),
-    "MelWeightMatrix": _mel_weights,
-}
+})  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
@@ -16,6 +16,7 @@ _MAX_SKIPS = 64  # each skip distance adds operations to the program
 _MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts of n-grams to their columns
 
 
+@ONNX.converts("TfIdfVectorizer")
 def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     """Return how often each n-gram of a pool occurs in x [words] or in each row of x [rows, words], optionally
     weighted.
@@ -91,6 +92,3 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
 
         total = elementwise.binary(b, "add", total, reductions.reduce(b, "add", formula(b, matches, *operands), [1]))
     return total
-
-
-TABLE: dict[str, Conversion] = {"TfIdfVectorizer": _tf_idf}

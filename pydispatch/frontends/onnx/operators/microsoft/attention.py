@@ -8,7 +8,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.attention import rotate_any
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
-from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.onnx.registry import MICROSOFT
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
@@ -76,6 +76,7 @@ def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, adde
     return masks
 
 
+@MICROSOFT.converts("Attention")
 def _attention(
     call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, added: Tensor | None = None,
@@ -84,6 +85,7 @@ def _attention(
     return _packed_attention(call, x, weights, bias, mask, past, added)
 
 
+@MICROSOFT.converts("QAttention")
 def _qattention(
     call: NodeCall,
     x: Tensor,
@@ -104,6 +106,7 @@ def _qattention(
     return _packed_attention(call, x, weights, bias, mask, past, None, project)
 
 
+@MICROSOFT.converts("MultiHeadAttention")
 def _multi_head_attention(
     call: NodeCall, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
     mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
@@ -134,6 +137,7 @@ def _multi_head_attention(
     return [attention.join_heads(call.b, result), keys, values]
 
 
+@MICROSOFT.converts("GroupQueryAttention")
 def _group_query_attention(
     call: NodeCall, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
     past_value: Tensor | None, lengths: Tensor, total: Tensor, cosines: Tensor | None = None,
@@ -189,6 +193,7 @@ def _static(call: NodeCall, size: Size) -> int:
     return size
 
 
+@MICROSOFT.converts("RotaryEmbedding")
 def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Rotate x by the angles in the tables of cosines and sines.
 
@@ -210,12 +215,3 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         size = 2 * _static(call, cosines.shape[1])
         heads = _static(call, x.shape[2]) // size
     return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)
-
-
-TABLE: dict[str, Conversion] = {
-    "Attention": _attention,
-    "QAttention": _qattention,
-    "MultiHeadAttention": _multi_head_attention,
-    "GroupQueryAttention": _group_query_attention,
-    "RotaryEmbedding": _rotary_embedding,
-}

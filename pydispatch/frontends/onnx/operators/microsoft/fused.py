@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products, quantization
-from pydispatch.frontends.onnx.operators.microsoft import sub_byte_weights
+from pydispatch.frontends.onnx.registry import MICROSOFT, ONNX
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.values import Tensor
@@ -30,6 +30,7 @@ def _with_bias(written: Callable[[Element], Element]) -> Conversion:
     return convert
 
 
+@MICROSOFT.converts("QuickGelu")
 def _quick_gelu(call: NodeCall, x: Tensor) -> Tensor:
     """Return x * sigmoid(alpha * x)."""
     alpha = call.real("alpha", 1.702)
@@ -58,6 +59,7 @@ def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
 # -- products
 
 
+@MICROSOFT.converts("FusedMatMul", "TransposeMatMul")
 def _fused_matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return alpha * x @ y; the attributes transA and transB transpose the last two axes of x and y."""
     if call.flag("transBatchA") or call.flag("transBatchB"):
@@ -74,6 +76,7 @@ def _transpose_matrices(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.transpose(call.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
 
 
+@MICROSOFT.converts("FusedGemm")
 def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a Gemm followed by an activation."""
     product = products.gemm(call, x, y, bias)
@@ -81,6 +84,7 @@ def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None
     return _activated(call, product, [call.real(name) for name in names if call.has(name)])
 
 
+@MICROSOFT.converts("FusedConv")
 def _fused_conv(
     call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None
 ) -> Tensor:
@@ -106,6 +110,7 @@ def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | N
     return formula(call.b, written, x, *scales, *([bias] if bias is not None else []))
 
 
+@MICROSOFT.converts("DynamicQuantizeMatMul")
 def _dynamic_quantize_matmul(
     call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
@@ -114,6 +119,7 @@ def _dynamic_quantize_matmul(
     return scaled(call, integer_product(call, rows, y, x_zero, zero), [x_scale, scale], bias)
 
 
+@MICROSOFT.converts("MatMulIntegerToFloat")
 def _matmul_integer_to_float(
     call: NodeCall, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
     y_zero: Tensor | None = None, bias: Tensor | None = None,
@@ -150,6 +156,7 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
     return convert
 
 
+@MICROSOFT.converts("QLinearGlobalAveragePool")
 def _qlinear_global_average(
     call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
 ) -> Tensor:
@@ -160,6 +167,7 @@ def _qlinear_global_average(
     return quantization.quantize(call, mean, out_scale, out_zero, x.dtype)
 
 
+@MICROSOFT.converts("QLinearConcat")
 def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
     """Dequantize tensors, each given as elements, scale and zero point, concatenate them, and quantize the result."""
     if not operands or len(operands) % 3:
@@ -172,6 +180,7 @@ def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tens
 # -- norms
 
 
+@MICROSOFT.converts("SkipLayerNormalization")
 def _skip_norm(
     call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
@@ -183,6 +192,7 @@ def _skip_norm(
     return [result, mean, inverse, total]
 
 
+@MICROSOFT.converts("SkipSimplifiedLayerNormalization")
 def _skip_rms_norm(
     call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> Sequence[Tensor | None]:
@@ -199,6 +209,8 @@ def _residual_sum(call: NodeCall, x: Tensor, skip: Tensor, bias: Tensor | None) 
     return total if bias is None else elementwise.binary(call.b, "add", total, bias)
 
 
+@MICROSOFT.converts("SimplifiedLayerNormalization")
+@ONNX.converts("SimplifiedLayerNormalization")
 def rms_norm(call: NodeCall, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
     """Lower SimplifiedLayerNormalization: divide by the root mean square over the axes from `axis` on. The second
     result, the inverse deviation, is not supported.
@@ -208,6 +220,7 @@ def rms_norm(call: NodeCall, x: Tensor, scale: Tensor) -> Sequence[Tensor | None
     return [normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5)), None]
 
 
+@MICROSOFT.converts("EmbedLayerNormalization")
 def _embed_norm(
     call: NodeCall,
     words: Tensor,
@@ -238,28 +251,14 @@ def _embed_norm(
     return [normalized, reductions.reduce(b, "add", counted, [1]), total]
 
 
-TABLE: dict[str, Conversion] = {
+MICROSOFT.register({
     "Gelu": _with_bias(activations.gelu),
     "BiasGelu": _with_bias(activations.gelu),
     "FastGelu": _with_bias(activations.tanh_gelu),
-    "QuickGelu": _quick_gelu,
-    "FusedMatMul": _fused_matmul,
-    "TransposeMatMul": _fused_matmul,
-    "FusedGemm": _fused_gemm,
-    "FusedConv": _fused_conv,
-    "MatMulNBits": sub_byte_weights.matmul,
-    "DynamicQuantizeMatMul": _dynamic_quantize_matmul,
-    "MatMulIntegerToFloat": _matmul_integer_to_float,
-    "QuantizeLinear": quantization.TABLE["QuantizeLinear"],
-    "DequantizeLinear": quantization.TABLE["DequantizeLinear"],
+    "QuantizeLinear": ONNX["QuantizeLinear"],
+    "DequantizeLinear": ONNX["DequantizeLinear"],
     "QLinearAdd": _qlinear(lambda u, v: u + v, 2),
     "QLinearMul": _qlinear(lambda u, v: u * v, 2),
     "QLinearSigmoid": _qlinear(lambda v: v.unary("logistic"), 1),
     "QLinearLeakyRelu": _qlinear(activations.leaky_relu, 1, ("alpha",)),
-    "QLinearGlobalAveragePool": _qlinear_global_average,
-    "QLinearConcat": _qlinear_concat,
-    "SkipLayerNormalization": _skip_norm,
-    "SkipSimplifiedLayerNormalization": _skip_rms_norm,
-    "SimplifiedLayerNormalization": rms_norm,
-    "EmbedLayerNormalization": _embed_norm,
-}
+})  # fmt: skip

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation
 
 from pydispatch.frontends.onnx.call import NodeCall
+from pydispatch.frontends.onnx.registry import MICROSOFT
 from pydispatch.graph.dtypes import U8
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
@@ -22,6 +23,7 @@ _INTEGER_BYTES = {1: 3, 2: 2, 3: 2, 4: 1}
 """Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f32, f16, bf16 and int8."""
 
 
+@MICROSOFT.converts("MatMulNBits")
 def matmul(
     call: NodeCall, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
     bias: Tensor | None = None,
