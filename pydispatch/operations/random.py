@@ -18,7 +18,7 @@ from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import shapes, special
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, Formula, formula, formulas
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import reshape, slice_, slice_axis, stack
@@ -32,59 +32,48 @@ _SITES = 1 << 20
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def _low(scalars: Scalars, x: Scalar) -> Scalar:
+def _low(x: Element) -> Element:
     """Return the lower 32 bits of a u64."""
-    return scalars.convert(x, U32)
+    return x.to(U32)
 
 
-def _high(scalars: Scalars, x: Scalar) -> Scalar:
+def _high(x: Element) -> Element:
     """Return the upper 32 bits of a u64."""
-    return scalars.convert(scalars.binary("shift_right_logical", x, scalars.const(32, U64)), U32)
+    return x.binary("shift_right_logical", 32).to(U32)
 
 
-def _joined(scalars: Scalars, low: Scalar, high: Scalar) -> Scalar:
+def _joined(low: Element, high: Element) -> Element:
     """Return the u64 with these lower and upper 32 bits."""
-    above = scalars.binary("shift_left", scalars.convert(high, U64), scalars.const(32, U64))
-    return scalars.binary("or", scalars.convert(low, U64), above)
+    return low.to(U64) | high.to(U64).binary("shift_left", 32)
 
 
-def threefry(scalars: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
+def _rotated(x: Element, by: int) -> Element:
+    """Rotate 32 bits to the left."""
+    return x.binary("shift_left", by) | x.binary("shift_right_logical", 32 - by)
+
+
+def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
     """Return two random u32 for a u64 key and a u64 counter."""
-
-    def add(lhs: Scalar, rhs: Scalar) -> Scalar:
-        return scalars.binary("add", lhs, rhs)
-
-    keys = [_low(scalars, key), _high(scalars, key)]
-    keys.append(scalars.binary("xor", scalars.binary("xor", *keys), scalars.const(0x1BD11BDA, U32)))
-    x, y = add(_low(scalars, counter), keys[0]), add(_high(scalars, counter), keys[1])
+    keys = [_low(key), _high(key)]
+    keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)
+    x, y = _low(counter) + keys[0], _high(counter) + keys[1]
     for n in range(5):
         for by in _ROTATIONS[n % 2]:
-            x = add(x, y)
-            left = scalars.binary("shift_left", y, scalars.const(by, U32))
-            y = scalars.binary(
-                "xor",
-                scalars.binary("or", left, scalars.binary("shift_right_logical", y, scalars.const(32 - by, U32))),
-                x,
-            )
-        x = add(x, keys[(n + 1) % 3])
-        y = add(add(y, keys[(n + 2) % 3]), scalars.const(n + 1, U32))
+            x = x + y
+            y = _rotated(y, by) ^ x
+        x = x + keys[(n + 1) % 3]
+        y = y + keys[(n + 2) % 3] + (n + 1)
     return x, y
 
 
-def philox(scalars: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
+def philox(key: Element, low: Element, high: Element) -> list[Element]:
     """Return four random u32 for a u64 key and a 128-bit counter, given as two u64."""
-    x = [_low(scalars, low), _high(scalars, low), _low(scalars, high), _high(scalars, high)]
-    keys = [_low(scalars, key), _high(scalars, key)]
+    x = [_low(low), _high(low), _low(high), _high(high)]
+    keys = [_low(key), _high(key)]
     for _ in range(10):
-        products = [scalars.binary("mul", scalars.convert(x[n], U64), scalars.const(factor, U64))
-                    for n, factor in ((0, 0xD2511F53), (2, 0xCD9E8D57))]  # fmt: skip
-        (low0, high0), (low1, high1) = ((_low(scalars, p), _high(scalars, p)) for p in products)
-        x = [scalars.binary("xor", scalars.binary("xor", high1, x[1]), keys[0]), low1,
-             scalars.binary("xor", scalars.binary("xor", high0, x[3]), keys[1]), low0]  # fmt: skip
-        keys = [
-            scalars.binary("add", k, scalars.const(step, U32))
-            for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85), strict=True)
-        ]
+        first, second = x[0].to(U64) * 0xD2511F53, x[2].to(U64) * 0xCD9E8D57
+        x = [_high(second) ^ x[1] ^ keys[0], _low(second), _high(first) ^ x[3] ^ keys[1], _low(first)]
+        keys = [keys[0] + 0x9E3779B9, keys[1] + 0xBB67AE85]
     return x
 
 
@@ -122,10 +111,10 @@ def _bits_of_words(
     The words are the lower and upper half of the key, and the upper and lower half of the counter.
     """
     words = [ew.bitcast(builder, reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()), U32) for n in range(4)]
-    numbers = [ew.apply(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
+    numbers = [formula(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
     after, values = bits(builder, algorithm, stack(builder, numbers, 0), shape, dtype)
     counter = slice_axis(builder, after, 0, 1, 2)
-    ends = [reshape(builder, ew.apply(builder, half, counter), ()) for half in (_high, _low)]
+    ends = [reshape(builder, formula(builder, half, counter), ()) for half in (_high, _low)]
     return ew.bitcast(builder, stack(builder, [*words[:2], *ends], 0), state.dtype), values
 
 
@@ -136,14 +125,13 @@ def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
 
 def _plus_wide(builder: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
     """Return a 128-bit counter, given as two u64, plus n."""
-    return ew.apply_several(builder, lambda s, x, y: _added(s, x, y, s.const(n, U64)), low, high)
+    return formulas(builder, lambda x, y: _added(x, y, x.const(n)), low, high)
 
 
-def _added(scalars: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
+def _added(low: Element, high: Element, by: Element) -> list[Element]:
     """Return a 128-bit number, given as two u64, plus a u64, with carry."""
-    total = scalars.binary("add", low, by)
-    carry = scalars.convert(scalars.compare("lt", total, low), U64)
-    return [total, scalars.binary("add", high, carry)]
+    total = low + by
+    return [total, high + (total < low).to(U64)]
 
 
 def _threefry_bits(
@@ -154,8 +142,7 @@ def _threefry_bits(
     if dtype.bits == 64:
         for n in shape:
             count *= n
-        values = _counted(builder, shape, lambda s, at, k, c: [
-            s.bitcast(_joined(s, *threefry(s, k, s.binary("add", c, at))), dtype)], key, counter)[0]  # fmt: skip
+        (values,) = _counted(builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bits(dtype)], key, counter)
         return values, count
     # Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the longest.
     whole = shape or [1]
@@ -163,7 +150,7 @@ def _threefry_bits(
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
         count *= n
-    pair = _counted(builder, half, lambda s, at, k, c: list(threefry(s, k, s.binary("add", c, at))), key, counter)
+    pair = _counted(builder, half, lambda at, k, c: threefry(k, c + at), key, counter)
     both = stack(builder, pair, axis + 1)
     joined = reshape(builder, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
     return reshape(builder, _as(builder, slice_(builder, joined, [0] * len(whole), whole), dtype), shape), count
@@ -178,25 +165,25 @@ def _philox_bits(
         total *= n
     words = 2 * total if dtype.bits == 64 else total
     count = -(-words // 4)
-    lanes = _counted(builder, [count], lambda s, at, k, x, y: philox(s, k, *_added(s, x, y, at)), key, low, high)
+    lanes = _counted(builder, [count], lambda at, k, x, y: philox(k, *_added(x, y, at)), key, low, high)
     flat = reshape(builder, stack(builder, lanes, 1), [4 * count])
     if dtype.bits == 64:
         pairs = reshape(builder, slice_axis(builder, flat, 0, 0, words), [total, 2])
         parts = [reshape(builder, slice_axis(builder, pairs, 1, n, n + 1), [total]) for n in range(2)]
-        values = ew.apply(builder, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
+        values = formula(builder, lambda x, y: _joined(x, y).bits(dtype), *parts)
         return reshape(builder, values, shape), count
     return reshape(builder, _as(builder, slice_axis(builder, flat, 0, 0, total), dtype), shape), count
 
 
-def _counted(builder: Builder, shape: list[int], function: ew.Function, *tensors: Tensor) -> list[Tensor]:
-    """Apply function(scalars, row-major index of the element, elements...) at each position of a shape."""
+def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
+    """Apply the formula written(row-major index of the element, elements...) at each position of a shape."""
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
-        """Call the function with the row-major number of the element."""
-        at = s.const(0, U64)
+        """Call the formula with the row-major number of the element."""
+        at = Element(s, s.const(0, U64))
         for d, n in enumerate(shape):
-            at = s.binary("add", s.binary("mul", at, s.const(n, U64)), s.position(d, U64))
-        return list(function(s, at, *scalars))  # type: ignore[arg-type]
+            at = at * n + at.position(d, U64)
+        return [e.scalar for e in written(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
 
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
 
@@ -206,7 +193,7 @@ def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     if dtype.bits == 32:
         return ew.bitcast(builder, x, dtype)
     narrow = DTYPES[f"u{dtype.bits}"]
-    return ew.apply(builder, lambda s, v: s.bitcast(s.convert(v, narrow), dtype), x)
+    return formula(builder, lambda v: v.to(narrow).bits(dtype), x)
 
 
 def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -214,14 +201,12 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     dropped_bits = 9 if dtype != F64 else 12
     inner = F64 if dtype == F64 else F32
 
-    def uniform_of(scalars: Scalars, value: Scalar) -> Scalar:
+    def uniform_of(value: Element) -> Element:
         """Return a number in [0, 1): the bits become the mantissa of one in [1, 2)."""
-        mantissa = scalars.binary("shift_right_logical", value, scalars.const(dropped_bits, value.dtype))
-        start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
-        result = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
-        return scalars.convert(scalars.binary("sub", result, scalars.const(1.0, inner)), dtype)
+        mantissa = value.binary("shift_right_logical", dropped_bits)
+        return ((mantissa | (0x3FF0000000000000 if inner == F64 else 0x3F800000)).bits(inner) - 1.0).to(dtype)
 
-    return ew.apply(builder, uniform_of, x)
+    return formula(builder, uniform_of, x)
 
 
 def quantile(builder: Builder, unit: Tensor) -> Tensor:
@@ -229,14 +214,8 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
     dtype = unit.dtype
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # the distance from -1 and 1 to the nearest argument of erf_inv
 
-    def normal_of(scalars: Scalars, u: Scalar) -> Scalar:
-        """Return the normal quantile of a uniform number in [0, 1)."""
-        centred = scalars.binary(
-            "sub", scalars.binary("mul", u, scalars.const(2.0, dtype)), scalars.const(1.0 - step, dtype)
-        )
-        return scalars.binary("mul", special.erf_inv(scalars, centred), scalars.const(2.0**0.5, dtype))
-
-    return ew.apply(builder, normal_of, unit)
+    centred = formula(builder, lambda u: u * 2.0 - (1.0 - step), unit)
+    return formula(builder, lambda v: v * 2.0**0.5, ew.apply(builder, special.erf_inv, centred))
 
 
 # -- numbers that differ between calls
@@ -259,14 +238,12 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
     if site >= _SITES:
         raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 
-    def fold(scalars: Scalars, key: Scalar, call: Scalar) -> Scalar:
+    def fold(key: Element, call: Element) -> Element:
         """Return the key of a call site and of the number of the call."""
-        if seed is not None:
-            key = scalars.const(seed, U64)
-        at = scalars.binary("add", scalars.binary("mul", call, scalars.const(_SITES, U64)), scalars.const(site, U64))
-        return _joined(scalars, *threefry(scalars, key, at))
+        own_key = key if seed is None else key.const(seed)
+        return _joined(*threefry(own_key, call * _SITES + site))
 
-    return ew.apply(builder, fold, *(reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)))
+    return formula(builder, fold, *(reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)))
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
@@ -274,10 +251,8 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 
-    def pair(scalars: Scalars, counter: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
-        return threefry(scalars, key, counter)
-
-    words = ew.apply_several(builder, pair, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
+    counters = shapes.iota(builder, [product(shape)], 0, U64)
+    words = formulas(builder, lambda counter, key: threefry(key, counter), counters, key_of_call(builder, seed))
     first, second = (reshape(builder, x, shape) for x in words)
     return first, second
 
