@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import wire
 
 import pydispatch as pd
 
@@ -37,3 +38,14 @@ def test_model(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=output)
         else:
             np.testing.assert_array_equal(got, want, err_msg=output)
+
+
+def test_determinants_of_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "det.onnx"
+    path.write_bytes(wire.model([wire.node("Det", ["x"], ["y"])], [wire.value("x", 2, "n", "n")], [wire.value("y", 2)]))
+    program = pd.device("cpu").load(pd.compile(path))
+    for order in (0, 1, 3, 40):
+        x = np.random.default_rng(order).standard_normal((2, order, order)).astype(np.float32)
+        x[1:, order // 2 :] = x[1:, : order - order // 2]  # singular, but for the orders 0 and 1
+        expected = np.linalg.det(x.astype(np.float64))
+        np.testing.assert_allclose(program.main(x), expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
