@@ -95,14 +95,20 @@ def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
 
             return step
 
+        # Prompts replace what sequence 0 holds, so answers come first.
         results = least_seconds({f"decode {count}": answers(count) for count in SEQUENCES}, seconds)
         results |= least_seconds({f"prefill {length}": prompt(length) for length in PROMPTS}, seconds)
         return {"memory": peak_memory(), **results}
 
 
+@llama_cpp.llama_log_callback
+def discard(level: int, text: bytes, data: ctypes.c_void_p) -> None:
+    """Discard a message of the library, which keeps this function."""
+
+
 def load(path: Path) -> Any:
     """Map a GGUF file."""
-    llama_cpp.llama_log_set(_SILENT, None)
+    llama_cpp.llama_log_set(discard, None)
     llama_cpp.llama_backend_init()
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
     if not model:
@@ -110,15 +116,15 @@ def load(path: Path) -> Any:
     return model
 
 
-def context_of(model: Any, sequences: int, tokens: int = MAX_TOKENS) -> Any:
-    """Return a context of one thread for so many sequences, each of up to `tokens`."""
+def context_of(model: Any, sequences: int) -> Any:
+    """Return a context of one thread for so many sequences, each of up to MAX_TOKENS."""
     parameters = llama_cpp.llama_context_default_params()
-    parameters.n_ctx, parameters.n_batch, parameters.n_seq_max = sequences * tokens, tokens, sequences
+    parameters.n_ctx, parameters.n_batch, parameters.n_seq_max = sequences * MAX_TOKENS, MAX_TOKENS, sequences
     parameters.n_threads = parameters.n_threads_batch = 1
     return llama_cpp.llama_init_from_model(model, parameters)
 
 
-def decode(context: Any, entries: list[tuple[int, int, int]], with_all_scores: bool = False) -> None:
+def decode(context: Any, entries: list[tuple[int, int, int]]) -> None:
     """Compute (token, position, sequence) of each entry; scores are those of the last token of each sequence."""
     batch = llama_cpp.llama_batch_init(len(entries), 0, 1)
     batch.n_tokens = len(entries)
@@ -126,13 +132,8 @@ def decode(context: Any, entries: list[tuple[int, int, int]], with_all_scores: b
     for index, (token, position, sequence) in enumerate(entries):
         batch.token[index], batch.pos[index] = token, position
         batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
-        batch.logits[index] = with_all_scores or last[sequence] == index
+        batch.logits[index] = last[sequence] == index
     status = llama_cpp.llama_decode(context, batch)
     llama_cpp.llama_batch_free(batch)
     if status:
         raise RuntimeError(f"llama_decode: status {status}")
-
-
-@llama_cpp.llama_log_callback
-def _SILENT(level: int, text: bytes, data: ctypes.c_void_p) -> None:  # noqa: N802
-    """Discard messages; a function that the library calls later must outlive it."""
