@@ -152,9 +152,12 @@ class Binary:
     """Compiled form of a variant.
 
     Attributes:
+        data: Content of its member of the artifact.
+        suffix: Of the member's name, such as ".so".
         requires: Machine features that the code needs (LLVM feature names on the CPU).
         alignment: Alignment that every binding must have, in bytes.
         imports: Symbols that are resolved at load, with '?' before optional ones.
+        notes: Entries of the manifest that only this kind of device reads, by key.
     """
 
     data: bytes

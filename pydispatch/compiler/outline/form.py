@@ -85,7 +85,17 @@ def form_dispatches(
 
 @dataclass
 class Former:
-    """Driver of dispatch formation for one host function."""
+    """Driver of dispatch formation for one host function.
+
+    Attributes:
+        function: The host function, which is changed in place.
+        name: Its name, from which those of the dispatches are derived.
+        legality: What may be fused for the targets.
+        made: What formation has created.
+        reassociate: Whether sums may be regrouped.
+        patches: See `convert_convolutions_to_products`.
+        executables: Executables of the dispatches, in order.
+    """
 
     function: Operation
     name: str

@@ -29,8 +29,14 @@ class SpirvParts:
     Decorations whose operands are ids or strings are left out: none of them matters to compute shaders.
 
     Attributes:
+        tables: Declarations of the module.
+        addressing, memory: Operands of OpMemoryModel.
+        sets: Name of each imported set of extended instructions, by id.
+        globals: Types, constants and variables, by id.
+        functions: Functions, by id.
         decorations: By target, tuples (decoration, operands...).
         member_decorations: By struct type, tuples (member, decoration, operands...).
+        member_names: By struct type, the words of each OpMemberName after the type.
     """
 
     tables: SpirvTables

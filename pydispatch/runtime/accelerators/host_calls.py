@@ -118,7 +118,12 @@ class Surroundings:
     """Device state that a host command receives.
 
     Attributes:
+        kind: Name of the kind of device, such as "cuda".
+        context: The device.
         address_of: Returns, for a block and an offset in bytes, the driver's handle of the memory and the offset in it.
+        stream: Handle of the CUDA stream that work is enqueued on; None elsewhere.
+        command_buffer: Handle of what commands are recorded into; None where they are enqueued.
+        handle: Handle of the driver's device or context.
         current: Context manager that is active while the command runs.
     """
 

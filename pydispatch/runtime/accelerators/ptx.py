@@ -41,7 +41,13 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
 
 @dataclass(frozen=True)
 class LinkedPtx:
-    """Linked PTX module; implements `libraries.Linked`."""
+    """Linked PTX module; implements `libraries.Linked`.
+
+    Attributes:
+        data: Text of the module.
+        providers: For each resolved function, the library that defines it.
+        unresolved: Functions that no library defines.
+    """
 
     data: bytes
     providers: Mapping[str, str]

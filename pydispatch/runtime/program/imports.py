@@ -60,8 +60,13 @@ class Import:
 
 @dataclass(frozen=True)
 class SuppliedCode:
-    """Code of an executable that a program only declares: an embedded ELF, or the query function of a loaded
-    library.
+    """Code of an executable that a program only declares.
+
+    Attributes:
+        source: Where it comes from, for messages.
+        elf: An embedded ELF; None for a loaded library.
+        query: Address of the query function of a loaded library.
+        owner: Keeps a loaded library alive.
     """
 
     source: str

@@ -22,7 +22,13 @@ Index = int | str
 class MemRef:
     """Memref descriptor: pointers, offset, sizes and strides of a strided layout.
 
-    root: the storage, for alias scopes: a binding's key, an allocation of workgroup memory, 'stack', or None.
+    Attributes:
+        base: Pointer to the allocation.
+        aligned: Pointer from which the offset counts.
+        offset, sizes, strides: In elements.
+        element: Type of an element.
+        root: The storage, for alias scopes: a binding's key, an allocation of workgroup memory, 'stack', or None.
+        read_only: Whether the storage is a binding that is only read.
     """
 
     base: str

@@ -91,7 +91,14 @@ class Root:
 
 @dataclass(frozen=True)
 class MemRef:
-    """A memref. base and offset: in elements; views count from `base`."""
+    """Memref: a strided layout of a storage.
+
+    Attributes:
+        root: The storage: a binding, an allocation, or a constant table.
+        base: Where views count from, in elements of the storage.
+        offset, sizes, strides: In elements, relative to `base`.
+        element: Type of an element.
+    """
 
     root: Root
     base: Index

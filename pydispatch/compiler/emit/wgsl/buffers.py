@@ -42,7 +42,14 @@ class Buffer:
 
 @dataclass
 class _Uses:
-    """Accesses to one buffer."""
+    """Accesses to one buffer, which decide the type of its words.
+
+    Attributes:
+        elements: Types of the elements that are accessed.
+        writes_parts: Whether elements are stored that share a word with others.
+        atomic: Whether there are atomic operations.
+        is_unsigned: Whether one of these compares without sign.
+    """
 
     elements: set[Attribute]
     writes_parts: bool = False

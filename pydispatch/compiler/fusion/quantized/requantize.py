@@ -135,7 +135,8 @@ class Requantized(GenericBody):
         return self.add(arith.AddfOp(real, self._scalar(value.shift))) if value.shift else real
 
     def _clamped(self, value: Real) -> SSAValue:
-        """Add the computation of a number before rounding, and return it."""
+        """Add the computation of sum(factor * term) + offset, clamped to its range where it may leave it, and return it
+        before rounding."""
         total: SSAValue | None = None
         for source, factor in value.terms:
             term = self._real(source) if isinstance(source, Real) else self._converted(source)

@@ -20,8 +20,9 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
-    """Return (outer, s, tail) with asin(s) = s + tail: s is `size` up to 1/2, beyond that (outer) the root of (1 -
-    size)/2.
+    """Return (outer, s, tail) with asin(s) = s + tail.
+
+    Up to 1/2, s is `size`. Beyond (outer), it is the root of (1 - size) / 2, so that asin(size) = pi/2 - 2 asin(s).
     """
     outer = size > 0.5
     z = choose(outer, 0.5 * (1.0 - size), size * size)

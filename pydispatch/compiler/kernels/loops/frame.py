@@ -27,8 +27,14 @@ Grid = Callable[[Elements, Builder], Index]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A generated kernel: its function in kernel IR, its interface, the region that computes its grid, its
-    constants."""
+    """Generated kernel.
+
+    Attributes:
+        function: Its function in kernel IR.
+        layout: Its interface: constants and bindings.
+        count: Region that computes its grid from the dynamic sizes.
+        globals: Constants of the module that it loads from.
+    """
 
     function: func.FuncOp
     layout: Layout

@@ -96,7 +96,13 @@ def emit_transposed(
 
 @dataclass(frozen=True)
 class _Square:
-    """Position of a block: the indices of all dimensions but the last, and half-open ranges of its rows and columns."""
+    """Position of a block.
+
+    Attributes:
+        outer: Indices of all dimensions but the last.
+        top, bottom: Its rows, a half-open range.
+        left, right: Its columns, a half-open range.
+    """
 
     outer: list[Index]
     top: Index

@@ -78,7 +78,18 @@ class CodeBlock:
 
 @dataclass(eq=False)
 class FunctionCode:
-    """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
+    """Function, ready to run.
+
+    Attributes:
+        blocks: Its basic blocks, as closures.
+        slots: What each slot of a frame holds: a register, a constant, or a special register.
+        template: Initial values of the slots.
+        bound: Slots that are views of stores.
+        placed: The store of each register; several that live only inside a block share one.
+        kinds: Type and number of elements of each store.
+        pool: Stores of frames that have ended.
+        local_size: Bytes of local memory of a thread.
+    """
 
     name: str
     function: PtxFunction

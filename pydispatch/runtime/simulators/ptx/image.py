@@ -38,7 +38,15 @@ _HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
 
 @dataclass(frozen=True)
 class PtxKernel:
-    """An entry. offsets: where each parameter begins in the packed bytes; param_bytes: of all. shared: static bytes."""
+    """Entry of a loaded module.
+
+    Attributes:
+        loaded: The module.
+        function, code: The entry as parsed, and as closures.
+        offsets: Where each parameter begins in the packed bytes.
+        param_bytes: Bytes of all parameters.
+        shared: Static bytes of shared memory.
+    """
 
     loaded: Loaded
     name: str

@@ -112,7 +112,8 @@ def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
 
 
 def _extended_tensor(value: SSAValue) -> SSAValue | None:
-    """Return the tensor whose elements, each at its index, a tensor has in a wider type."""
+    """Return the tensor that another tensor is an elementwise extension of to a wider float type; None for other
+    tensors."""
     if not isinstance(value, OpResult):
         return None
     if isinstance(value.op, arith.ExtFOp):
