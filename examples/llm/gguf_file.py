@@ -10,6 +10,8 @@ import numpy as np
 from blocks import Blocks
 from config import Config, Rotary
 
+Array = np.ndarray[Any, Any]
+
 NAMES = {
     "token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head",
     "attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm",
@@ -25,7 +27,7 @@ def read_gguf(path: str | Path) -> tuple[Config, dict[str, Any]]:
 
     Returns:
         The configuration, and arrays or `Blocks` by the names of `transformers`. Arrays are mapped; of blocks, scales
-        and integers are separated, which copies them once.
+        and integers are separated, which copies them once. Integers of 6 bits become bytes.
 
     Raises:
         ValueError: The architecture, the type of a tensor, or a rotary embedding is none of these here.
@@ -33,7 +35,7 @@ def read_gguf(path: str | Path) -> tuple[Config, dict[str, Any]]:
     from gguf import GGUFReader
 
     reader = GGUFReader(path)
-    weights = {_name(path, tensor.name): _weight(path, tensor) for tensor in reader.tensors}
+    weights = {_name(path, tensor.name): weight_of(path, tensor) for tensor in reader.tensors}
     return _config(path, {name: field.contents() for name, field in reader.fields.items()}, weights), weights
 
 
@@ -45,18 +47,54 @@ def _name(path: str | Path, name: str) -> str:
     return f"{layer}{NAMES[match[2]]}.{match[3]}"
 
 
-def _weight(path: str | Path, tensor: Any) -> Any:
+def weight_of(path: str | Path, tensor: Any) -> Any:
+    """Return an array or blocks. `gguf.quants` states the layouts of blocks."""
     kind, data = tensor.tensor_type.name, tensor.data
     if kind in ("F32", "F16"):
         return data
-    if kind not in ("Q8_0", "Q4_0"):
-        raise ValueError(f"{path}: tensor '{tensor.name}' is {kind}; of quantized types, Q4_0 and Q8_0 are read")
-    length = 34 if kind == "Q8_0" else 18  # an f16 and the integers
-    parts = data.reshape(data.shape[0], -1, length)
-    stored = parts[..., 2:].view(np.int8 if kind == "Q8_0" else np.uint8)
-    blocks = Blocks(np.ascontiguousarray(stored), np.ascontiguousarray(parts[..., :2]).view(np.float16)[..., 0])
-    blocks.stored.flags.writeable = blocks.scales.flags.writeable = False  # a program then uses them without a copy
-    return blocks
+    if kind not in _READERS:
+        raise ValueError(
+            f"{path}: tensor '{tensor.name}' is {kind}; of quantized types, {', '.join(_READERS)} are read"
+        )
+    length, read = _READERS[kind]
+    return read(data.reshape(data.shape[0], -1, length))
+
+
+def _f16(parts: Array, begin: int) -> Array:
+    return np.ascontiguousarray(parts[..., begin : begin + 2]).view(np.float16)[..., 0]
+
+
+def _q8_0(parts: Array) -> Blocks:
+    return Blocks(np.ascontiguousarray(parts[..., 2:]).view(np.int8), _f16(parts, 0))
+
+
+def _q4_0(parts: Array) -> Blocks:
+    return Blocks(np.ascontiguousarray(parts[..., 2:]), _f16(parts, 0))
+
+
+def _q4_k(parts: Array) -> Blocks:
+    """Read super-blocks of 8 blocks of 32 integers. Their factors and minima have 6 bits: of the last four, the low 4
+    bits are together, and the high 2 bits are those of the bytes of the first four.
+    """
+    low, low_minima, rest = (parts[..., begin : begin + 4] for begin in (4, 8, 12))
+    factors = np.concatenate([low & 63, rest & 15 | low >> 2 & 48], axis=-1)
+    minima = np.concatenate([low_minima & 63, rest >> 4 | low_minima >> 2 & 48], axis=-1)
+    pairs = np.ascontiguousarray(parts[..., 16:]).reshape(parts.shape[0], -1, 32)
+    return Blocks(pairs, _f16(parts, 0), factors, _f16(parts, 2), minima)
+
+
+def _q6_k(parts: Array) -> Blocks:
+    """Read super-blocks of 16 blocks of 16 integers. Bytes hold the integers, whose 4 low and 2 high bits are apart."""
+    halves = parts.shape[0], -1, 2, 1, 64
+    low = parts[..., :128].reshape(halves) >> np.array([[0], [4]], np.uint8) & 15
+    high = parts[..., 128:192].reshape(*halves[:-1], 32) >> np.array([[0], [2], [4], [6]], np.uint8) & 3
+    integers = (low.reshape(high.shape) | high << 4).astype(np.int8) - np.int8(32)
+    factors = np.ascontiguousarray(parts[..., 192:208]).view(np.int8)
+    return Blocks(integers.reshape(parts.shape[0], -1, 256), _f16(parts, 208), factors)
+
+
+_READERS = {"Q4_0": (18, _q4_0), "Q8_0": (34, _q8_0), "Q4_K": (144, _q4_k), "Q6_K": (210, _q6_k)}
+"""Bytes of a block, or of a super-block, of each type, and the reader of blocks u8[rows, blocks, bytes]."""
 
 
 def _config(path: str | Path, fields: dict[str, Any], weights: dict[str, Any]) -> Config:

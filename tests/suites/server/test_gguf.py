@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 from config import Config, Rotary
-from gguf_file import read_gguf
+from gguf_file import read_gguf, weight_of
 from model import Decoder
 
 import pydispatch as pd
@@ -23,9 +23,42 @@ def permuted(weight: Array, heads: int) -> Array:
     return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 
+SUPER_BLOCKS = {"Q4_K": (0, 2), "Q6_K": (208,)}
+"""Offsets of the f16 of super-blocks, of the types that the gguf package does not quantize to."""
+
+
+def quantized(array: Array, kind: str) -> Array:
+    """Return an array in a type of GGUF; for super-blocks, the bytes of other numbers of that shape."""
+    type_ = gguf.GGMLQuantizationType[kind]
+    if kind not in SUPER_BLOCKS:
+        return gguf.quants.quantize(array, type_)
+    weights, length = gguf.GGML_QUANT_SIZES[type_]
+    parts = RNG.integers(0, 256, (array.shape[0], array.shape[1] // weights, length), np.uint8)
+    for offset in SUPER_BLOCKS[kind]:
+        scales = RNG.uniform(1e-4, 2e-4, (*parts.shape[:2], 1)).astype(np.float16)
+        parts[..., offset : offset + 2] = scales.view(np.uint8)
+    return parts.reshape(array.shape[0], -1)
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q8_0", *SUPER_BLOCKS])
+def test_weights_are_those_of_gguf(tmp_path: Path, kind: str) -> None:
+    type_ = gguf.GGMLQuantizationType[kind]
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
+    written = quantized(RNG.standard_normal((6, 512)).astype(np.float32), kind)
+    writer.add_tensor("output.weight", written, raw_dtype=type_)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    (tensor,) = gguf.GGUFReader(tmp_path / "model.gguf").tensors
+    blocks = weight_of("model.gguf", tensor)
+    assert blocks.shape == (6, 512)
+    np.testing.assert_array_equal(blocks.widened(np.zeros(())), gguf.quants.dequantize(written, type_))
+
+
 def test_a_model_of_blocks(tmp_path: Path) -> None:
     """The scores are those of the weights that gguf dequantizes, in the order of `transformers`."""
-    width, hidden, words, heads = 32, 64, 48, 4
+    width, hidden, words, heads = 256, 512, 48, 4
     writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
     for add, value in (
         (writer.add_context_length, 64), (writer.add_embedding_length, width), (writer.add_block_count, 1),
@@ -43,22 +76,25 @@ def test_a_model_of_blocks(tmp_path: Path) -> None:
         ("model.layers.0.self_attn.k_proj", "blk.0.attn_k", (width // 2, width), "Q8_0"),
         ("model.layers.0.self_attn.v_proj", "blk.0.attn_v", (width // 2, width), "F16"),
         ("model.layers.0.self_attn.o_proj", "blk.0.attn_output", (width, width), "Q4_0"),
-        ("model.layers.0.mlp.gate_proj", "blk.0.ffn_gate", (hidden, width), "Q4_0"),
+        ("model.layers.0.mlp.gate_proj", "blk.0.ffn_gate", (hidden, width), "Q4_K"),
         ("model.layers.0.mlp.up_proj", "blk.0.ffn_up", (hidden, width), "F32"),
-        ("model.layers.0.mlp.down_proj", "blk.0.ffn_down", (width, hidden), "Q8_0"),
+        ("model.layers.0.mlp.down_proj", "blk.0.ffn_down", (width, hidden), "Q6_K"),
     ):
-        array, type_ = RNG.standard_normal(shape).astype(np.float32), gguf.GGMLQuantizationType[kind]
+        array, type_ = RNG.standard_normal(shape).astype(np.float32) / 16, gguf.GGMLQuantizationType[kind]
         order = {"blk.0.attn_q": heads, "blk.0.attn_k": 2}.get(gguf_name)
-        written = gguf.quants.quantize(array if order is None else permuted(array, order), type_)
+        stored = quantized(array, kind)
+        written = stored if order is None else permuted(stored, order)
         writer.add_tensor(f"{gguf_name}.weight", written, raw_dtype=type_)
-        arrays[f"{name}.weight"] = gguf.quants.dequantize(gguf.quants.quantize(array, type_), type_)
+        arrays[f"{name}.weight"] = gguf.quants.dequantize(stored, type_)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
     config, weights = read_gguf(tmp_path / "model.gguf")
-    plain = Config("llama", words, width, 1, heads, 2, 8, config.epsilon, 64, Rotary(8, 100.0), False, True, (7,))
+    plain = Config(
+        "llama", words, width, 1, heads, 2, 64, config.epsilon, 64, Rotary(64, 100.0), is_tied=True, end_tokens=(7,)
+    )
     tokens, pages = RNG.integers(0, words, (1, 16)).astype(np.int32), np.array([[1, 2, 3, 4]], np.int32)
     zero, scores = np.zeros(1, np.int32), []
     for some_config, some_weights in ((config, weights), (plain, arrays)):
