@@ -99,6 +99,8 @@ add("padding", lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 1, 2, 0), value=3.0), F
                           F.pad(x, (-1, 1))), X)  # fmt: skip
 add("moves", lambda x: (x.flip(0), x.roll(1, 1), x.roll((1, -1), (0, 1)), x.roll(2), x.tril(), x.triu(1),
                         x.repeat_interleave(2, 1), F.pixel_shuffle(x.view(1, 4, 3, 1), 2)), X)  # fmt: skip
+add("differences", lambda x, i, b: (x.diff(), x.diff(2, 0), x.diff(9), i.diff(prepend=i[..., :1] - 1), b.diff(dim=0),
+                                    x.diff(append=x, prepend=i)), X, I, B)  # fmt: skip
 add("rotation", lambda x: x.rot90(), X, raw=False)
 add("made of nothing", lambda x: (torch.zeros(2, 3), torch.ones_like(x), torch.full((2,), 3), torch.arange(5),
                                   torch.arange(1, 10, 3), torch.arange(0, 1, 0.25), torch.eye(3), x.new_zeros(2),

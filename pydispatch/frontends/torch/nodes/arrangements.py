@@ -8,6 +8,7 @@ from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
 from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import BOOL
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -88,6 +89,28 @@ def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tens
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
         result = shapes.roll(builder, result, shift, axis_of(builder, dim, self.rank))
+    return result
+
+
+@converts("aten.diff")
+def diff(
+    builder: Builder,
+    self: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Return the n-th differences of neighbours along an axis; of booleans, whether they differ."""
+    axis = axis_of(builder, dim, self.rank)
+    result = cat(builder, [x for x in (prepend, self, append) if x is not None], axis)
+    for _ in range(n):
+        size = result.shape[axis]
+        if size == 0:
+            break
+        later = shapes.slice_axis(builder, result, axis, 1, size)
+        earlier = shapes.slice_axis(builder, result, axis, 0, size - 1)
+        result = ew.binary(builder, "xor" if result.dtype == BOOL else "sub", later, earlier)
     return result
 
 
