@@ -118,11 +118,12 @@ def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, 
     heads = fields["num_attention_heads"]
     head_size = fields.get("head_dim") or fields["hidden_size"] // heads
     scaling = dict(fields.get("rope_parameters") or fields.get("rope_scaling") or {})
+    window = fields.get("sliding_window") or None if architecture == "mistral" else None  # 0 is none too
     theta = scaling.pop("rope_theta", None) or fields.get("rope_theta") or 10000.0
     return Config(
         architecture, fields["vocab_size"], fields["hidden_size"], fields["num_hidden_layers"], heads,
         fields.get("num_key_value_heads") or heads, head_size, fields.get("rms_norm_eps", 1e-6),
         fields["max_position_embeddings"], Rotary(head_size, theta, tuple(sorted(scaling.items()))),
-        has_qk_norm=architecture == "qwen3", window=fields.get("sliding_window") if architecture == "mistral" else None,
+        has_qk_norm=architecture == "qwen3", window=window,
         is_tied=fields.get("tie_word_embeddings", False), end_tokens=end_tokens,
     )  # fmt: skip

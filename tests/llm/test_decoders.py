@@ -85,6 +85,13 @@ def test_models_that_are_none_of_these(tmp_path: Path, changes: dict[str, Any], 
         Config.read(tmp_path)
 
 
+@pytest.mark.parametrize(("window", "expected"), [(None, None), (0, None), (20, 20)])
+def test_sliding_windows(tmp_path: Path, window: int | None, expected: int | None) -> None:
+    fields = json.loads((CHECKPOINTS / "mistral" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(fields | {"sliding_window": window}))
+    assert Config.read(tmp_path).window == expected
+
+
 def test_rotary_embeddings_that_are_none_of_these() -> None:
     with pytest.raises(ValueError, match="rope_type 'yarn' is not one of default, linear, llama3"):
         Rotary(8, scaling=(("rope_type", "yarn"),)).frequencies()
