@@ -33,8 +33,9 @@ class Blocks:
     minima: Array | None = None
 
     def __post_init__(self) -> None:
-        for array in self._arrays():
-            array.flags.writeable = False  # a program then uses it without a copy
+        for array in self._fields():
+            if array is not None:
+                array.flags.writeable = False  # a program then uses it without a copy
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,9 +52,6 @@ class Blocks:
 
     def _fields(self) -> list[Array | None]:
         return [getattr(self, field.name) for field in fields(self)]
-
-    def _arrays(self) -> list[Array]:
-        return [x for x in self._fields() if x is not None]
 
 
 def _widened(stored: Array, scales: Array, factors: Array | None, offsets: Array | None, minima: Array | None) -> Array:

@@ -33,6 +33,8 @@ def visible(limit: Any) -> Any:
 FORMS: dict[str, tuple[Masked, Any]] = {
     "selected -1e9": (lambda s, limit, mask: np.where(visible(limit), s, np.float32(-1e9)), None),
     "selected lowest, scaled": (lambda s, limit, mask: np.where(visible(limit), s, LOWEST) * np.float32(0.5), None),
+    "selected lowest, beyond f32": (
+        lambda s, limit, mask: np.where(visible(limit), s, LOWEST) * np.float32(3), None),
     "added lowest": (lambda s, limit, mask: s + np.where(visible(limit), np.float32(0), LOWEST), None),
     "selected by memory": (lambda s, limit, mask: np.where(mask, s, np.float32(-1e4)), np.bool_),
     "selected by inverted memory": (lambda s, limit, mask: np.where(~mask, np.float32(-np.inf), s), np.bool_),
@@ -66,8 +68,9 @@ def arguments(limit: Array, dtype: Any) -> list[Array]:
 
 def expected(masked: Masked, queries: Array, keys: Array, values: Array, limit: Array, mask: Array) -> Array:
     """Compute attention with all keys, scores in f32 and the rest in f64."""
-    scores = masked(np.einsum("htd,hsd->hts", queries, keys), limit, mask).astype(np.float64)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = masked(np.einsum("htd,hsd->hts", queries, keys), limit, mask).astype(np.float64)
+        powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.asarray(np.einsum("hts,hsd->htd", powers / powers.sum(axis=-1, keepdims=True), values))
 
 
@@ -92,8 +95,7 @@ def test_hidden_keys_are_not_read(form: tuple[Masked, Any, Any]) -> None:
 def test_all_keys_of_rows_without_visible_ones(form: tuple[Masked, Any, Any], limit: list[int]) -> None:
     masked, dtype, run = form
     inputs = arguments(np.array(limit, np.int32), dtype)
-    with np.errstate(invalid="ignore"):
-        wanted = expected(masked, *inputs)
+    wanted = expected(masked, *inputs)
     np.testing.assert_allclose(run(*inputs), wanted, rtol=1e-4, atol=1e-5)
 
 

@@ -40,18 +40,20 @@ SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.extf", "arith.truncf")
-"""Conversions that keep the number of a column, and a score of -inf."""
+"""Conversions that keep the number of a column, and about the value of a fill."""
 
 MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20
 """Least width of the integers that a column is compared as, and the largest constant that is added to it before that:
 columns and sums do not wrap then."""
-
 
 HIGHEST_FILL = -4096.0
 """Highest number that a mask may select: the exponential of its half is 0, in f64 too."""
 
 HIGHEST_ADDEND = -1e30
 """Highest number that hides a column where a mask adds it: scores do not come near its half."""
+
+LOWEST_FLOOR = -1e38
+"""Lowest floor, which is finite in f32: where fills are multiplied, their half may not be."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Limits:
     @property
     def floor(self) -> float | None:
         """The number above which the largest visible score must be; None if it may be any."""
-        return None if self.fill == -inf else self.fill / 2
+        return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
     def joined(self, other: Limits) -> Limits:
         """Return the limits of two masks that both apply."""
@@ -140,12 +142,12 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         return Limits()
     if op.name == "arith.select":
         condition, chosen, other = operands
-        for is_true, score, hidden in ((True, chosen, other), (False, other, chosen)):
+        for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
             if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
                 return (
                     _limits(condition, column, is_true)
                     .filled(fill, HIGHEST_FILL)
-                    .joined(_limits_of_score(score, column))
+                    .joined(_limits_of_score(shown, column))
                 )
         return Limits()
     if op.name in CONVERSIONS:
