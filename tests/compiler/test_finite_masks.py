@@ -33,6 +33,10 @@ def visible(limit: Any) -> Any:
 FORMS: dict[str, tuple[Masked, Any]] = {
     "selected -1e9": (lambda s, limit, mask: np.where(visible(limit), s, np.float32(-1e9)), None),
     "selected lowest, scaled": (lambda s, limit, mask: np.where(visible(limit), s, LOWEST) * np.float32(0.5), None),
+    "a selected condition": (
+        lambda s, limit, mask: np.where(np.where(visible(limit), s > LOWEST, np.False_), s, np.float32(-1e9)), None),
+    "a selected inverted condition": (
+        lambda s, limit, mask: np.where(np.where(visible(limit), s < LOWEST, np.True_), LOWEST, s), None),
     "selected lowest, beyond f32": (
         lambda s, limit, mask: np.where(visible(limit), s, LOWEST) * np.float32(3), None),
     "added lowest": (lambda s, limit, mask: s + np.where(visible(limit), np.float32(0), LOWEST), None),

@@ -179,7 +179,7 @@ def _limits_of_addend(addend: Expression, column: int) -> Limits:
 
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return limits beyond which a condition is not `is_true`."""
-    if condition.depends_on(column) and _is_stored(condition):
+    if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_true),))
     op, operands = condition.op, condition.operands
     if op is None:
@@ -187,6 +187,11 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
         return lhs.joined(rhs)
+    if op.name == "arith.select":  # by a constant: a conjunction too
+        selector, chosen, other = operands
+        for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
+            if (value := constant.number()) is not None and bool(value) != is_true:
+                return _limits(selector, column, is_chosen).joined(_limits(rest, column, is_true))
     if op.name == "arith.xori" and operands[1].number() in (1, -1, True):
         return _limits(operands[0], column, not is_true)
     predicate = op.properties.get("predicate") if op.name == "arith.cmpi" else None
