@@ -208,7 +208,6 @@ def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
         return in_floats(builder, _floor_quotient_of_floats, x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(builder, "div", x, y)
-
     return formula(builder, floor_quotient, x, y)
 
 
@@ -232,7 +231,6 @@ def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     x, y = promoted(builder, self, other)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(builder, "rem", x, y)
-
     return formula(builder, floor_remainder, x, y)
 
 
