@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Block, Region
 
 from pydispatch.graph.builder import Builder
@@ -12,11 +12,11 @@ from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
-from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp, TopkV2Op
 from pydispatch.operations.float_bits import total_order
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
-from pydispatch.operations.shapes import iota, slice_axis
+from pydispatch.operations.shapes import iota
 
 Before = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Scalar]
 """Function before(scalars, elements of a, elements of b) -> whether a is sorted before b."""
@@ -80,5 +80,18 @@ def top_k(
     """Return the `count` largest or smallest elements along an axis, in order, and their indices. Of equal elements the
     first are chosen.
     """
-    values, positions = sort_with_indices(builder, x, axis, descending=largest, dtype=dtype, order=order)
-    return slice_axis(builder, values, axis, 0, count), slice_axis(builder, positions, axis, 0, count)
+    block = Block(arg_types=[element for element in elements_of([x.dtype]) for _ in range(2)])
+    scalars = Scalars(block)
+    (a,), (other,) = (scalars_of([x.dtype], block.args[side::2]) for side in range(2))
+    first = order(scalars, other, a) if largest else order(scalars, a, other)
+    block.add_op(YieldOp.create(operands=[first.value]))
+    shape = [count if d == axis else size for d, size in enumerate(x.shape)]
+    outs = [builder.empty(element, shape) for element in elements_of([x.dtype, dtype])]
+    op = TopkV2Op.create(
+        operands=[*builder.parts(x), *outs], result_types=[out.type for out in outs],
+        properties={"dimension": IntegerAttr(axis, i64), "is_sorted": UnitAttr(),
+                    "operandSegmentSizes": DenseArrayBase.from_list(i32, [1, 2])},
+        regions=[Region(block)],
+    )  # fmt: skip
+    values, positions = builder.add(op).results
+    return builder.wrap(x.dtype, shape, values), builder.wrap(dtype, shape, positions)

@@ -236,8 +236,8 @@ def _nested(array: Array, element: str) -> str:
     return "[" + ", ".join(_nested(part, element) for part in array) + "]" if array.ndim else literal(array, element)
 
 
-Batches = dict[tuple[str, str], list[Body]]
-"""Bodies by the CPU and the device that they run on."""
+Batches = dict[tuple[str, str, tuple[str, ...]], list[Body]]
+"""Bodies by the CPU, the device that they run on, and the targets of their artifact."""
 BATCH = 16
 """Functions of one program at most."""
 _later: list[Batches] = []
@@ -252,24 +252,26 @@ def together() -> Iterator[None]:
         yield
     finally:
         _later.pop()
-    for (cpu, device), bodies in batches.items():
+    for (cpu, device, targets), bodies in batches.items():
         for first in range(0, len(bodies), BATCH):
-            _compile_and_compare(bodies[first : first + BATCH], cpu, device)
+            _compile_and_compare(bodies[first : first + BATCH], cpu, device, targets)
 
 
-def run(*bodies: Body, cpu: str = "generic", device: str = "cpu?workers=2") -> None:
+def run(
+    *bodies: Body, cpu: str = "generic", device: str = "cpu?workers=2", targets: tuple[str, ...] = ("cpu",)
+) -> None:
     """Compiles the bodies as one program, calls each function and compares its results with what is wanted; inside
     `together` not before its end."""
     if _later:
-        _later[-1].setdefault((cpu, device), []).extend(bodies)
+        _later[-1].setdefault((cpu, device, targets), []).extend(bodies)
     else:
-        _compile_and_compare(bodies, cpu, device)
+        _compile_and_compare(bodies, cpu, device, targets)
 
 
-def _compile_and_compare(bodies: Sequence[Body], cpu: str, device: str) -> None:
+def _compile_and_compare(bodies: Sequence[Body], cpu: str, device: str, targets: tuple[str, ...]) -> None:
     text = "\n".join(body.function(f"f{i}") for i, body in enumerate(bodies))
     try:
-        program = pd.device(device).load(pd.compile(text, cpu=cpu))
+        program = pd.device(device).load(pd.compile(text, cpu=cpu, targets=targets))
     except pd.CompileError as error:
         raise AssertionError(f"{error}\nin the program\n{text}") from error
     for i, body in enumerate(bodies):

@@ -867,6 +867,30 @@ CASES: dict[str, tuple[str, int, str]] = {
         2,
         "'pyd.recurrence': the region 'next' takes (index), expected (index, f32)",
     ),
+    "top_k_count": (
+        """
+        %x = tensor.empty() : tensor<2x4xf32>
+        %r:2 = pyd.top_k %x before {
+        ^bb0(%p: f32, %q: f32):
+         %c = arith.cmpf ogt, %p, %q : f32
+         linalg.yield %c : i1
+        } : tensor<2x4xf32> -> tensor<2x5xf32>, tensor<2x5xi32>
+        """,
+        2,
+        "'pyd.top_k': 5 elements of each row of tensor<2x4xf32> are wanted",
+    ),
+    "top_k_comparator": (
+        """
+        %x = tensor.empty() : tensor<2x4xf32>
+        %r:2 = pyd.top_k %x before {
+        ^bb0(%p: f32):
+         %c = arith.cmpf ogt, %p, %p : f32
+         linalg.yield %c : i1
+        } : tensor<2x4xf32> -> tensor<2x3xf32>, tensor<2x3xi32>
+        """,
+        2,
+        "'pyd.top_k': the region 'before' takes (f32) and yields (i1), expected (f32, f32) and (i1)",
+    ),
     "conv_strides": (
         """
         %w = tensor.empty() : tensor<3x2x5xf32>

@@ -69,16 +69,60 @@ def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, 
     run(body)
 
 
+@pytest.mark.parametrize("targets", [("cpu",), ("cpu", "webgpu")])
 @pytest.mark.parametrize("sizes", ["static", "dynamic"])
 @pytest.mark.parametrize("count", [1, 3, 8, 20])
-def test_topk_of_many(count, sizes):
-    """Of long rows only the first elements of runs are merged, and few are selected, in segments."""
+def test_topk_of_many(count, sizes, targets):
+    """Of long rows only the first elements of runs are merged, and few are selected, in segments; for CPUs alone a heap
+    selects them.
+    """
     bodies = []
     for shape, along in (((1000,), 0), ((2, 129), 1), ((129, 3), 0), ((2, 2100), 1)):
         body = Body(sizes, seed=count)
         orderings.topk(body, shape, along, count, "i16", "i32", True, False)
         bodies.append(body)
-    run(*bodies)
+    run(*bodies, targets=targets)
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending", "equal", "random"])
+def test_top_k_visits_each_block(order):
+    """Rows whose elements precede the root always, never and sometimes, also in what is left of the last block."""
+    text = """func.func @f(%x: tensor<?x?xi64>) -> (tensor<?x40xi64>, tensor<?x40xi32>) {
+      %0:2 = pyd.top_k %x before {
+      ^bb0(%a: i64, %b: i64):
+        %greater = arith.cmpi sgt, %a, %b : i64
+        linalg.yield %greater : i1
+      } : tensor<?x?xi64> -> tensor<?x40xi64>, tensor<?x40xi32>
+      return %0#0, %0#1 : tensor<?x40xi64>, tensor<?x40xi32>
+    }"""
+    program = pd.device("cpu").load(pd.compile(text))
+    for size in (40, 41, 103, 104, 120, 168, 1000):
+        x = np.stack([np.arange(size) // 3, np.arange(size)])
+        if order == "descending":
+            x = -x
+        elif order == "equal":
+            x[:] = 7
+        elif order == "random":
+            x = np.random.default_rng(size).integers(-30, 30, (2, size))
+        values, positions = program.f(x)
+        wanted = np.argsort(-x, 1, kind="stable")[:, :40]
+        np.testing.assert_array_equal(positions, wanted)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, wanted, 1))
+
+
+def test_top_k_of_frontends_is_one_dispatch():
+    text = """func.func @f(%x: tensor<64x1000xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>) {
+      %v = tensor.empty() : tensor<64x50xf32>
+      %i = tensor.empty() : tensor<64x50xi64>
+      %r:2 = iree_linalg_ext.topk_v2 dimension(1) is_sorted ins(%x : tensor<64x1000xf32>)
+          outs(%v, %i : tensor<64x50xf32>, tensor<64x50xi64>) {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.cmpf ogt, %a, %b : f32
+        iree_linalg_ext.yield %c : i1
+      } -> tensor<64x50xf32>, tensor<64x50xi64>
+      return %r#0, %r#1 : tensor<64x50xf32>, tensor<64x50xi64>
+    }"""
+    assert compile_to("dispatches", text).count("flow.dispatch @") == 1
 
 
 @pytest.mark.parametrize("sizes", [("2, 5",), ("2, 5", "2, 40"), ("2, 5", "1, 5")])

@@ -35,9 +35,9 @@ def chapter() -> str:
 def _is_computed(rule: object) -> bool:
     """Return whether dispatches compute the operation of a rule."""
     from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
-    from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence
+    from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence, TopK
 
-    return isinstance(rule, Update | Recurrence) or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
+    return isinstance(rule, Update | Recurrence | TopK) or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
 
 
 def _by_dialect(names: Iterable[str]) -> list[str]:

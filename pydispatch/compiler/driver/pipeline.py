@@ -178,9 +178,9 @@ class Pipeline:
             elif name == "preprocessing":
                 self._rewrite(name)
             elif name == "global-optimization":
-                normalize(self.module, self.options.reassociate)
+                normalize(self.module, self.options.reassociate, self._has_invocations)
                 self._rewrite(name)
-                normalize(self.module, self.options.reassociate)  # What a replacement brought.
+                normalize(self.module, self.options.reassociate, self._has_invocations)  # What a replacement brought.
             elif name == "dispatches":
                 if not self._stop:
                     report_asserts(self.module)
@@ -264,6 +264,13 @@ class Pipeline:
             cpus = [machine for machine in machines if machine is not None]
             return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
         return []
+
+    @cached_property
+    def _has_invocations(self) -> bool:
+        """Whether a target distributes kernels over invocations."""
+        with suppress(CompileError):
+            return any(require_backend(target).has_invocations for target in self.targets())
+        return True
 
     @cached_property
     def _stop(self) -> bool:

@@ -28,7 +28,7 @@ from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import dims_in, is_identity
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import GENERIC, Structured, structured
 
@@ -101,7 +101,7 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
             return reasons.DESTINATION.format(op.name)
         if isinstance(rule, Update) and _is_read_beside(op, group):
             return reasons.OVERWRITTEN.format(op.name)
-        if not isinstance(rule, Update) and not isinstance(op, RecurrenceOp):
+        if not isinstance(rule, Update) and not isinstance(op, OrderedOp):
             continue
         if any(result in read for result in op.results):
             return (reasons.WRITTEN if isinstance(rule, Update) else reasons.ORDERED).format(op.name)

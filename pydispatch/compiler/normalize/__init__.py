@@ -57,10 +57,11 @@ def row_of(name: str) -> Row | None:
     return _rows_of(_dialect(name)).get(name)
 
 
-def normalize(module: ModuleOp, reassociate: bool = True) -> None:
+def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool = True) -> None:
     """Rewrite `module` in place. Raises CompileError at an operation that has no meaning here.
 
-    reassociate: sums and products of floats may be computed in another order than the written one.
+    reassociate: sums and products of floats may be computed in another order than the written one. has_invocations:
+    whether a target may distribute a kernel over invocations.
     """
     _check_tables()
     pending = [op for op in walk(module) if row_of(op.name)]
@@ -69,7 +70,7 @@ def normalize(module: ModuleOp, reassociate: bool = True) -> None:
         op = pending.pop()
         if op.parent is None:  # What stood in a region of something that is gone.
             continue
-        build, row = Build(op, reassociate), row_of(op.name)
+        build, row = Build(op, reassociate, has_invocations), row_of(op.name)
         assert row is not None
         try:
             row(op, build)

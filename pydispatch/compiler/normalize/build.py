@@ -33,11 +33,15 @@ OpT = TypeVar("OpT", bound=Operation)
 class Build:
     """Builder that inserts operations before `op` and then replaces `op`.
 
-    made: the inserted operations, in order. reassociate: whether sums and products of floats may be reordered.
+    Attributes:
+        made: The inserted operations, in order.
+        reassociate: Whether sums and products of floats may be reordered.
+        has_invocations: Whether a target may distribute a kernel over invocations: then one loop over a whole row
+            leaves most of them idle.
     """
 
-    def __init__(self, op: Operation, reassociate: bool = True) -> None:
-        self.op, self.reassociate = op, reassociate
+    def __init__(self, op: Operation, reassociate: bool = True, has_invocations: bool = True) -> None:
+        self.op, self.reassociate, self.has_invocations = op, reassociate, has_invocations
         self.made: list[Operation] = []
         self._indices: dict[int, SSAValue] = {}
 

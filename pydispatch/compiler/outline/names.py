@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.fusion.naming import body_words, op_word
 from pydispatch.compiler.kernels.matmul.match import is_contraction
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import is_reduction, structured
 from pydispatch.ir.values import shape_of
@@ -76,7 +76,7 @@ def _is_pointwise(op: Operation) -> bool:
 
 def _weight(op: Operation) -> int:
     """Return the rank of an operation's cost: contractions, then reductions, then others."""
-    return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, RecurrenceOp) else 1
+    return 3 if is_contraction(op) else 2 if is_reduction(op) or isinstance(op, OrderedOp) else 1
 
 
 def loops_text(op: Operation) -> str:

@@ -13,6 +13,15 @@ func.func @recurrence(%n: index, %zero: f32, %x: tensor<?x4xf32>) -> (tensor<?x4
   return %0#0, %0#1 : tensor<?x4xf32>, tensor<?x4xi1>
 }
 
+func.func @top_k(%x: tensor<?x9xf32>, %y: tensor<?x9xi8>) -> (tensor<?x4xf32>, tensor<?x4xi8>, tensor<?x4xi64>) {
+  %0:3 = pyd.top_k %x, %y before {
+  ^bb0(%a: f32, %b: f32, %c: i8, %d: i8):
+    %greater = arith.cmpf ogt, %a, %b : f32
+    linalg.yield %greater : i1
+  } : tensor<?x9xf32>, tensor<?x9xi8> -> tensor<?x4xf32>, tensor<?x4xi8>, tensor<?x4xi64>
+  return %0#0, %0#1, %0#2 : tensor<?x4xf32>, tensor<?x4xi8>, tensor<?x4xi64>
+}
+
 func.func @save_rows(%old: tensor<8x16xf32>, %positions: tensor<2xi64>, %saved: tensor<2x16xf32>) -> tensor<8x16xf32> {
   %new = pyd.save_rows %old rows %positions are %saved : tensor<8x16xf32>, tensor<2xi64>, tensor<2x16xf32>
       -> tensor<8x16xf32>

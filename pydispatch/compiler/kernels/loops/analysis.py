@@ -24,7 +24,7 @@ from pydispatch.compiler.kernels.ops.cost import is_costly
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap, RowBuffer
 from pydispatch.compiler.kernels.ops.tensors import covers, tensor_type
 from pydispatch.compiler.tensor_ops.in_kernels import RULES
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.structured import is_reduction
 
 BYTE_BITS = 8
@@ -53,7 +53,7 @@ class LoopNest:
     """
 
     stores: list[Store]
-    space: SSAValue | UpdateStep | RecurrenceOp
+    space: SSAValue | UpdateStep | OrderedOp
     outer_rank: int = 0
     by_rows: bool = False
     row_stores: list[Store] = field(default_factory=list)
@@ -70,7 +70,7 @@ class LoopNest:
     def dims(self, elements: Elements) -> list[Index]:
         if isinstance(self.space, UpdateStep):
             return self.space.dims(elements)
-        return elements.dims(self.space.res[0] if isinstance(self.space, RecurrenceOp) else self.space)
+        return elements.dims(self.space.res[0] if isinstance(self.space, OrderedOp) else self.space)
 
     def all_stores(self) -> list[Store]:
         return [*self.row_stores, *self.stores]
@@ -91,8 +91,8 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
 
     Nests of results with one element per row are merged into the nest of the rows. Recurrences need no analysis.
     """
-    recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]
-    nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
+    recurrences = [nest for nest in nests if isinstance(nest.space, OrderedOp)]
+    nests = [nest for nest in nests if not isinstance(nest.space, OrderedOp)]
     for nest in nests:
         trial = emit_trial(frame, nest, None)
         depths = [builder.depth for _, builder in trial.e.reduced if builder.depth < len(trial.dims)]

@@ -26,7 +26,7 @@ from pydispatch.compiler.kernels.loops.nests import (
 )
 from pydispatch.compiler.kernels.loops.ordered_updates import emit_in_order, partition_in_order
 from pydispatch.compiler.kernels.loops.pipelined import find_pipelined
-from pydispatch.compiler.kernels.loops.recurrences import emit_recurrence, partition_recurrence
+from pydispatch.compiler.kernels.loops.recurrences import emit_ordered_rows, partition_ordered_rows
 from pydispatch.compiler.kernels.loops.tiled_transpose import emit_transposed, partition_transposed
 from pydispatch.compiler.kernels.loops.updates import UpdateStep, starts_empty, updates_of
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -36,7 +36,7 @@ from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.errors import CompileError
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 
 def elements_per_byte(value: SSAValue) -> int:
@@ -135,12 +135,12 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
         if argument >= 0 or (into_empty and starts_empty(value)):
             nests += [LoopNest([(value, buffer)], update) for update in updates_of(value)]
             continue
-        recurrence = value.op if isinstance(value, OpResult) and isinstance(value.op, RecurrenceOp) else None
-        key = recurrence or (tuple(frame.elements.dims(value)), elements_per_byte(value))
+        ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None
+        key = ordered or (tuple(frame.elements.dims(value)), elements_per_byte(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
-            spaces[key] = LoopNest([(value, buffer)], recurrence or value)
+            spaces[key] = LoopNest([(value, buffer)], ordered or value)
             nests.append(spaces[key])
     return nests
 
@@ -154,8 +154,8 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     """Partition a nest into workgroups by the estimated bytes that its elements or rows load and store."""
     dims = nest.dims(elements)
     ratio = elements_per_byte(nest.stores[0][0])
-    if isinstance(nest.space, RecurrenceOp):
-        return partition_recurrence(elements, build, backend, nest.space)
+    if isinstance(nest.space, OrderedOp):
+        return partition_ordered_rows(elements, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
         return partition_in_order(elements, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
@@ -228,8 +228,8 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
         else:
             _emit_nest(build, group, partition, nest, update.dims(e), write)
         return
-    if isinstance(nest.space, RecurrenceOp):
-        emit_recurrence(e, build, group, partition, nest.space, dict(nest.stores))
+    if isinstance(nest.space, OrderedOp):
+        emit_ordered_rows(e, build, group, partition, nest.space, dict(nest.stores))
         return
     ratio = elements_per_byte(nest.stores[0][0])
     dims = e.dims(nest.space)

@@ -1,4 +1,4 @@
-"""Lowering of recurrences: rows are independent; the elements of a row are computed in order, with carried values."""
+"""Lowering of recurrences and other operations with ordered elements: rows are independent of each other."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_nest, partition_rows
 from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
+from pydispatch.compiler.kernels.loops.top_k import top_k_bytes, write_top_k
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.top_k import TopKOp
 
 STEP_BYTES = 16
 """Cost estimate of a step without its stores, as the number of bytes that are copied in the same time."""
@@ -27,27 +30,34 @@ FEW_COLUMNS, MOST_COLUMNS = 16, 256
 """Adjacent rows of a workgroup: fewer do not fill vectors, more leave too few workgroups."""
 
 
-def row_dims(elements: Elements, op: RecurrenceOp) -> list[Index]:
+def row_dims(elements: Elements, op: OrderedOp) -> list[Index]:
     """Return the sizes of all dimensions but that of the recurrence; their product is the number of rows."""
     dims = list(elements.dims(op.res[0]))
     del dims[op.along]
     return dims
 
 
-def row_bytes(elements: Elements, build: Builder, op: RecurrenceOp) -> Index:
+def row_bytes(elements: Elements, build: Builder, op: OrderedOp) -> Index:
     """Return the cost estimate of a row, as the number of bytes that are copied in the same time."""
+    if isinstance(op, TopKOp):
+        return top_k_bytes(elements, build, op)
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
     return build.times(elements.dims(op.res[0])[op.along], STEP_BYTES + stored)
 
 
 def write_rows(
-    e: Elements, build: Builder, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]]
+    e: Elements, build: Builder, op: OrderedOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]]
 ) -> None:
-    """Emit one loop that computes several rows of a recurrence.
+    """Emit the computation of several rows, of a recurrence in one loop.
 
-    buffers: the buffer of each result that is stored. rows: the indices of each row, without the dimension of the
-    recurrence.
+    buffers: the buffer of each result that is stored. rows: the indices of each row, without the dimension along which
+    it runs.
     """
+    if isinstance(op, TopKOp):
+        for row in rows:
+            write_top_k(e, build, op, buffers, row)
+        return
+    assert isinstance(op, RecurrenceOp)
     axis, block = op.along, op.next.block
     initial: list[SSAValue] = []
     for row in rows:
@@ -96,15 +106,15 @@ def _most_columns(op: RecurrenceOp) -> int:
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
 
-def partition_recurrence(elements: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Partition:
-    """Partition the rows of a recurrence into workgroups of a CPU."""
+def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend, op: OrderedOp) -> Partition:
+    """Partition the rows of an operation into workgroups of a CPU."""
     dims = row_dims(elements, op)
     rows = build.product(dims)
     if any(
         bits_of(tensor_type(r).element_type) < 8 for r in op.res
     ):  # two rows may share a byte, so one workgroup writes all
         return Partition(rows, rows, 0, 1, 1)
-    if not _advances_columns(op):
+    if not isinstance(op, RecurrenceOp) or not _advances_columns(op):
         return partition_rows(build, backend, rows, row_bytes(elements, build, op))
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
@@ -112,18 +122,19 @@ def partition_recurrence(elements: Elements, build: Builder, backend: Backend, o
     return Partition(outer, 1, tile, tiles, build.times(outer, tiles))
 
 
-def emit_recurrence(
+def emit_ordered_rows(
     elements: Elements,
     build: Builder,
     group: Index,
     partition: Partition,
-    op: RecurrenceOp,
+    op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit the rows of workgroup number `group` of a CPU."""
     if partition.tiles == 1 and not isinstance(partition.tile, SSAValue) and partition.tile == 0:
         _emit_rows(elements, build, group, partition, op, buffers)
     else:
+        assert isinstance(op, RecurrenceOp)
         _emit_columns(elements, build, group, partition, op, buffers)
 
 
@@ -185,14 +196,14 @@ def _emit_rows(
     build: Builder,
     group: Index,
     partition: Partition,
-    op: RecurrenceOp,
+    op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit whole rows, several interleaved in one loop: a step depends only on the previous step of its own row."""
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)
-    row_count = max(1, AT_ONCE // max(1, len(_carried_types(op))))
+    row_count = max(1, AT_ONCE // max(1, len(_carried_types(op)))) if isinstance(op, RecurrenceOp) else 1
     interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
     def emit_rows(builder: Builder, first: Index, count: int) -> None:

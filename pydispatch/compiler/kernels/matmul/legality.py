@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, is_of_columns, matching_dims
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import is_reduction, structured
 from pydispatch.ir.values import shape_of
@@ -123,7 +123,7 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
         return reasons.REDUCED_BESIDE
     if isinstance(rule_of(op), Update):
         return reasons.WRITTEN.format(op.name)
-    if isinstance(op, RecurrenceOp):
+    if isinstance(op, OrderedOp):
         return reasons.ORDERED.format(op.name)
     if (
         not _is_costly(op)

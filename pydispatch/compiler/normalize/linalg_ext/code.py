@@ -123,7 +123,7 @@ def host_loop(
     block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
     end = scf.YieldOp()
     block.add_op(end)
-    inner = Build(end, build.reassociate)
+    inner = Build(end, build.reassociate, build.has_invocations)
     index, *values = block.args
     results = body(inner, index, list(values))
     erase_op(end)

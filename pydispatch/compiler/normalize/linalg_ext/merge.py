@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, cf, math, scf, tensor
+from xdsl.dialects import arith, math, scf, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i64
 from xdsl.ir import Region, SSAValue
 
@@ -78,9 +78,6 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         return _selected(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
-    if isinstance(size, SSAValue):
-        enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
-        build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
     runs = sorted_rows(build, tensors, before, length.bit_length() - 1)
     rows = shape_of(tensors[0].type)[0]
     open_ = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects import arith, cf, tensor
+from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -22,16 +22,18 @@ from pydispatch.compiler.normalize.linalg_ext.rows import (
     size_of,
     sliced_rows,
 )
+from pydispatch.compiler.normalize.linalg_ext.selection import selects_by_heap, top_of_rows
 from pydispatch.compiler.normalize.moves import projection
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ArgCompareOp, Sort, Topk
 from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 
 
 def _by(body: Region) -> Before:
-    """Return the comparison function of a comparator region, over as many tensors as its body takes pairs."""
+    """Return the comparison function of a comparator region, which takes pairs of the first tensors."""
     count = len(body.block.args) // 2
 
     def before(code: LoopBody, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
@@ -41,35 +43,59 @@ def _by(body: Region) -> Before:
     return before
 
 
-def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed) -> list[SSAValue]:
-    """Order the tensors together along a dimension, and return the first `count` elements of each."""
+def _ordered(
+    build: Build, tensors: Sequence[SSAValue], along: int, body: Region, count: Mixed,
+    positions: Attribute | None = None,
+) -> list[SSAValue]:  # fmt: skip
+    """Order the tensors together along a dimension, and return the first `count` elements of each.
+
+    body: the comparator. positions: the integer type of a further result, the indices of the elements along the
+    dimension; None for no such result.
+    """
+    if positions is not None and not selects_by_heap(build, count, size_of(build, tensors[0], along)):
+        return _ordered(build, [*tensors, _positions(build, tensors[0], along, positions)], along, body, count)
     transposed = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(transposed[0].type))
     outer = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
     flat = [collapsed_rows(build, t) for t in transposed]
     if isinstance(count, SSAValue) or count == shape[-1]:
-        ordered = sorted_rows(build, flat, before)
+        ordered = sorted_rows(build, flat, _by(body))
     else:
-        ordered = first_of_rows(build, flat, before, count)
+        size = size_of(build, flat[0], 1)
+        if isinstance(size, SSAValue):
+            enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
+            build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
+        if selects_by_heap(build, count, size):
+            if along != len(shape) - 1:
+                flat = [_contiguous(build, t) for t in flat]
+            ordered = top_of_rows(build, flat, body, count, positions or IndexType())
+            ordered = ordered if positions is not None else ordered[:-1]
+        else:
+            ordered = first_of_rows(build, flat, _by(body), count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in ordered]
     return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
 
 
+def _contiguous(build: Build, value: SSAValue) -> SSAValue:
+    """Return a transposed tensor as memory of its own, whose rows are read as vectors."""
+    return build.add(OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])).results[0]
+
+
 def _sort(op: Operation, build: Build) -> None:
     """Replace a sort; if all results are only read up to one count, sort no more than these elements."""
     assert isinstance(op, Sort)
     require_tensors(op)
-    tensors, before = list(op.inputs or op.outputs), _by(op.body)
+    tensors = list(op.inputs or op.outputs)
     slices = [use.operation for result in op.results for use in result.uses]
     counts = {_prefix_of(s, op.along) for s in slices}
     if len(counts) != 1 or None in counts:
-        build.replace(*_ordered(build, tensors, op.along, before, size_of(build, tensors[0], op.along)))
+        build.replace(*_ordered(build, tensors, op.along, op.body, size_of(build, tensors[0], op.along)))
         return
     (count,) = counts
     assert count is not None
-    selected = _ordered(build, tensors, op.along, before, count)
+    selected = _ordered(build, tensors, op.along, op.body, count)
     for result, value in zip(op.results, selected, strict=True):
         for use in list(result.uses):
             replace_op(use.operation, value)
@@ -94,10 +120,9 @@ def _topk(op: Operation, build: Build) -> None:
     assert isinstance(op, Topk)
     require_tensors(op)
     values, *indices = op.inputs
-    tensors = [values]
-    if len(op.outputs) == 2:
-        tensors.append(indices[0] if indices else _positions(build, values, op.along, element_of(op.outputs[1])))
-    ordered = _ordered(build, tensors, op.along, _by(op.body), size_of(build, op.outputs[0], op.along))
+    positions = element_of(op.outputs[1]) if len(op.outputs) == 2 and not indices else None
+    count = size_of(build, op.outputs[0], op.along)
+    ordered = _ordered(build, [values, *indices[: len(op.outputs) - 1]], op.along, op.body, count, positions)
     results = [_converted(build, v, out.type) for v, out in zip(ordered, op.outputs, strict=True)]
     build.replace(*results)
 

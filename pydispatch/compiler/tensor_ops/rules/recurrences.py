@@ -1,4 +1,4 @@
-"""Tensors whose elements follow from each other."""
+"""Tensors whose elements follow from each other, or are selected in an order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from xdsl.ir import OpResult
 
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, listed
+from pydispatch.ir.values import Dim
 
 
 class Recurrence(TensorOp):
@@ -20,4 +21,14 @@ class Recurrence(TensorOp):
         return listed(op.operands, result, axis)
 
 
-RULES: list[type[TensorOp]] = [Recurrence]
+class TopK(TensorOp):
+    """Rule of `pyd.top_k`. Loops over rows compute it (`kernels/loops/top_k.py`), never a single element."""
+
+    name = "pyd.top_k"
+    rereads = True
+
+    def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        return Dim(op.inputs[0], 0)
+
+
+RULES: list[type[TensorOp]] = [Recurrence, TopK]

@@ -19,6 +19,7 @@ from pydispatch.ir.dialects.pyd import (
     save_rows,
     tile_registers,
     tiles,
+    top_k,
     transpose,
 )
 
@@ -48,6 +49,7 @@ OPERATIONS: list[type[Operation]] = [
     *save_rows.OPERATIONS,
     *tile_registers.OPERATIONS,
     *tiles.OPERATIONS,
+    *top_k.OPERATIONS,
     *transpose.OPERATIONS,
 ]
 Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES, *derived.ATTRIBUTES])

@@ -5,16 +5,17 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
 from xdsl.dialects.linalg import ops
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import IRDLOperation, prop_def, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import prop_def, region_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 
 @op_definition
-class RecurrenceOp(IRDLOperation):
+class RecurrenceOp(OrderedOp):
     """Recurrence along one dimension: `pyd.recurrence (%n) dimension(1) first {…} next {…} : tensor<?x4xf32>`.
 
     All results have the same shape, with the operands as dynamic sizes. The elements along `dimension` are computed in
@@ -28,7 +29,6 @@ class RecurrenceOp(IRDLOperation):
     dimension = prop_def(IntegerAttr.constr(i64))
     first = region_def("single_block")
     next = region_def("single_block")
-    res = var_result_def(TensorType)
     traits = traits_def(Pure())
     assembly_format = (
         "`(` $sizes `)` `dimension` `(` $dimension `)` `first` $first `next` $next attr-dict `:` type($res)"
@@ -38,13 +38,6 @@ class RecurrenceOp(IRDLOperation):
     def along(self) -> int:
         """Return the dimension along which the recurrence runs."""
         return int(self.dimension.value.data)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of the results."""
-        type_ = self.res[0].type
-        assert isinstance(type_, TensorType)
-        return tuple(type_.get_shape())
 
     def verify_(self) -> None:
         """Check that results have one shape with the dimension, the number of dynamic sizes, and the types of both

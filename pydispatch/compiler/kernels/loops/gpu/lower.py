@@ -38,7 +38,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.errors import CompileError
 from pydispatch.ir.dialects.hal import dialect as hal
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 MAX_GRID = 65535
 """Workgroups along one dimension that every device supports."""
@@ -287,7 +287,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
     def work(builder: Builder, flat: Index) -> None:
         """Emit one row of a recurrence, or the updates of one element position of all slices."""
         row_indices = builder.split(flat, dims)
-        if isinstance(nest.space, RecurrenceOp):
+        if isinstance(nest.space, OrderedOp):
             write_rows(elements, builder, nest.space, dict(nest.stores), [row_indices])
             return
         update, (value, buffer) = nest.space, nest.stores[0]

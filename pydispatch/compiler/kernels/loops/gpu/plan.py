@@ -29,7 +29,7 @@ from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes, view_of
-from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 
 INVOCATIONS = 64
 """Invocations of a workgroup, unless it reduces long rows."""
@@ -70,7 +70,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Choose the distribution of a nest over workgroups and invocations. pairs: see `Backend.loads_pairs`."""
     e = frame.elements
     nest.columns, nest.contiguous_dim = [], -1
-    if isinstance(nest.space, RecurrenceOp):
+    if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
         return GpuLoopPlan(nest, "in order" if nest.space.ordered else "update")
@@ -213,7 +213,7 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     """Return the sizes of the parallel dimensions of a nest with sequential ones: the rows of a recurrence, or the
     parts and slice elements of an ordered update.
     """
-    if isinstance(nest.space, RecurrenceOp):
+    if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
     inner = nest.space.dims(elements)[nest.space.ordered :]

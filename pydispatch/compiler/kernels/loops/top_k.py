@@ -1,0 +1,221 @@
+"""Lowering of `pyd.top_k`: one pass over a row retains its first elements in a heap, which is sorted at the end.
+
+The root of the heap is the last of the retained elements. Most elements of a long row do not precede it, so the row is
+compared with the root in vectors, and only vectors with an element that precedes it are visited element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i1
+from xdsl.ir import Block, Region, SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.dialects.pyd.top_k import TopKOp
+
+WIDTHS = (64, 16)
+"""Elements that are compared with the root at once, and of a block with an element that precedes it, again. More skip
+more of a row where few elements precede the root, fewer leave less to visit where some do."""
+
+INSERTION_BYTES = 256
+"""Cost estimate of an insertion into the heap, as the number of bytes that are copied in the same time."""
+
+
+def top_k_bytes(elements: Elements, build: Builder, op: TopKOp) -> Index:
+    """Return the cost estimate of a row, as the number of bytes that are copied in the same time."""
+    read = sum(max(1, bits_of(tensor_type(x).element_type) // 8) for x in op.inputs)
+    return build.plus(build.times(elements.dims(op.inputs[0])[1], read), op.count * INSERTION_BYTES)
+
+
+def write_top_k(
+    elements: Elements, build: Builder, op: TopKOp, buffers: dict[SSAValue, SSAValue], row: Sequence[Index]
+) -> None:
+    """Emit the first elements of one row. buffers: the buffer of each result that is stored; row: the row's index."""
+    heap = _Heap(elements, op, build)
+    _Scan(elements, op, heap, row).run(build)
+    heap.sort(build)
+    stored = [(place, result) for place, result in enumerate(op.res) if result in buffers]
+
+    def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        element = heap.load(builder, column)
+        for place, result in stored:
+            value, type_ = element[place], tensor_type(result).element_type
+            if value.type != type_:
+                value = builder.add(arith.IndexCastOp(value, type_))
+            elements.store(builder, value, buffers[result], [*row, column])
+        return []
+
+    build.loop(0, op.count, [], store)
+
+
+class _Scan:
+    """Pass over the elements of one row, which leaves the first ones in a heap. size: elements of the row."""
+
+    def __init__(self, elements: Elements, op: TopKOp, heap: _Heap, row: Sequence[Index]) -> None:
+        self.elements, self.op, self.heap, self.row = elements, op, heap, row
+        self.size = elements.dims(op.inputs[0])[1]
+
+    def run(self, build: Builder) -> None:
+        """Emit the pass: the first elements fill the heap, the others replace its root."""
+        count = self.op.count
+
+        def fill(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+            self.heap.store(builder, column, self._read(builder, column))
+            return []
+
+        build.loop(0, count, [], fill)
+        self.heap.order(build)
+        self._visit_blocks(build, count, self.size, WIDTHS)
+
+    def _read(self, build: Builder, column: Index) -> list[SSAValue]:
+        """Return an element of the row: a value of each operand, and its column."""
+        values = [self.elements.at(build, x, [*self.row, build.clamp(column, self.size)]) for x in self.op.inputs]
+        return [*values, build.value(column)]
+
+    def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Replace the root by the element of a column if the element precedes it."""
+        element = self._read(build, column)
+        enters = self.heap.before(build, element, self.heap.load(build, 0))
+        build.when(enters, lambda inner: self.heap.sift_down(inner, element, 0, self.op.count))
+        return []
+
+    def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
+        """Visit the columns low to high; blocks without an element that precedes the root are skipped.
+
+        widths: elements of a block, of a block of such a block, and so on.
+        """
+        if not widths:
+            build.loop(low, high, [], self._visit, limit=self.size)
+            return
+        width = widths[0]
+
+        def block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
+            root = self.heap.load(inner, 0)
+
+            def compare(code: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
+                enters = self.heap.before(code, self._read(code, code.plus(start, offset)), root)
+                return [code.add(arith.OrIOp(carried[0], enters))]
+
+            (has_early,) = inner.loop(0, width, [_truth(inner, 0)], compare)
+            inner.when(has_early, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
+            return []
+
+        whole = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
+        build.loop(low, whole, [], block, step=width, limit=self.size)
+        build.loop(whole, high, [], self._visit, limit=self.size)
+
+
+class _Heap:
+    """Heap of elements in memory, each a value of every operand and a column. A parent does not precede its children.
+
+    memory: a buffer for each of them.
+    """
+
+    def __init__(self, elements: Elements, op: TopKOp, build: Builder) -> None:
+        self.elements, self.op = elements, op
+        types = [*(tensor_type(x).element_type for x in op.inputs), IndexType()]
+        if build.in_parallel:  # rows of other invocations have heaps of their own
+            self.memory = [build.add(memref.AllocaOp.get(type_, shape=[op.count])) for type_ in types]
+        else:
+            self.memory = [elements.fresh(type_, op.count) for type_ in types]
+
+    def load(self, build: Builder, position: Index) -> list[SSAValue]:
+        """Emit the loads of the element at a position."""
+        return [build.add(memref.LoadOp.get(buffer, [build.value(position)])) for buffer in self.memory]
+
+    def store(self, build: Builder, position: Index, element: Sequence[SSAValue]) -> None:
+        """Emit the stores of an element at a position."""
+        for value, buffer in zip(element, self.memory, strict=True):
+            self.elements.store(build, value, buffer, [position])
+
+    def before(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+        """Emit the comparator of the operation."""
+        pairs = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
+        mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, pairs, strict=True))
+        return clone_block(self.elements, build, self.op.before.block, mapping, [])[0]
+
+    def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+        """Emit the order of elements: that of the comparator, and of columns where it has none."""
+        is_left = build.add(arith.CmpiOp(lhs[-1], rhs[-1], "ult"))
+        follows = self.before(build, rhs, lhs)
+        ties = build.add(arith.AndIOp(is_left, build.add(arith.XOrIOp(follows, _truth(build, 1)))))
+        return build.add(arith.OrIOp(self.before(build, lhs, rhs), ties))
+
+    def sift_down(self, build: Builder, element: Sequence[SSAValue], start: Index, size: Index) -> None:
+        """Insert an element at position `start`, or below it in the place of elements that it precedes.
+
+        size: number of elements of the heap.
+        """
+
+        def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
+            """Move the last of the two children up, or end the loop where the element does not precede it."""
+            hole, left = carried
+            right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
+            is_right_last = self.precedes(inner, self.load(inner, left), self.load(inner, right))
+            chosen = arith.SelectOp(is_right_last, inner.value(right), left)
+            # Read again: a processor chooses a position without a branch, which could not be foreseen, but not a float.
+            chosen.attributes[UNPREDICTABLE] = UnitAttr()
+            last = inner.add(chosen)
+            child = self.load(inner, last)
+            moves = self.precedes(inner, element, child)
+            inner.when(moves, lambda code: self.store(code, hole, child))
+            following = inner.value(inner.plus(inner.times(last, 2), 1))
+            return [
+                inner.add(arith.SelectOp(moves, last, hole)),
+                inner.add(arith.SelectOp(moves, following, inner.value(size))),
+            ]
+
+        first = build.plus(build.times(start, 2), 1)
+        initial = [build.value(start), build.value(first)]
+        hole, _ = _repeat(build, initial, lambda inner, carried: inner.less(carried[1], size), step)
+        self.store(build, hole, element)
+
+    def order(self, build: Builder) -> None:
+        """Emit the exchanges that make a heap of elements in any order."""
+
+        def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            parent = inner.minus(self.op.count // 2 - 1, index)
+            self.sift_down(inner, self.load(inner, parent), parent, self.op.count)
+            return []
+
+        build.loop(0, self.op.count // 2, [], step)
+
+    def sort(self, build: Builder) -> None:
+        """Emit the sort of the heap: each root moves behind the elements that are left."""
+
+        def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            last = inner.minus(self.op.count - 1, index)
+            element = self.load(inner, last)
+            self.store(inner, last, self.load(inner, 0))
+            self.sift_down(inner, element, 0, last)
+            return []
+
+        build.loop(0, self.op.count - 1, [], step)
+
+
+def _truth(build: Builder, value: int) -> SSAValue:
+    return build.pure(arith.ConstantOp(IntegerAttr(value, i1)))
+
+
+def _repeat(
+    build: Builder, carried: Sequence[SSAValue], goes_on: Callable[[Builder, list[SSAValue]], SSAValue | bool],
+    step: Callable[[Builder, list[SSAValue]], Sequence[SSAValue]],
+) -> list[SSAValue]:  # fmt: skip
+    """Emit an `scf.while` that repeats `step` while `goes_on`, and return its results."""
+    types = [value.type for value in carried]
+    test, body = Block(arg_types=types), Block(arg_types=types)
+    testing, inner = build.nested(test, guarded=True), build.nested(body, guarded=True)
+    condition = goes_on(testing, list(test.args))
+    condition = _truth(testing, condition) if isinstance(condition, bool) else condition
+    testing.add(scf.ConditionOp(condition, *test.args))
+    inner.add(scf.YieldOp(*step(inner, list(body.args))))
+    loop = scf.WhileOp(list(carried), types, Region(test), Region(body))
+    build.add(loop)
+    return list(loop.results)

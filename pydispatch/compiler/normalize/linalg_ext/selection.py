@@ -1,0 +1,65 @@
+"""Selection of the first elements of rows by `pyd.top_k`, which one loop over a row computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.normalize.build import Build
+from pydispatch.compiler.normalize.generics import generic
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of
+from pydispatch.compiler.normalize.linalg_ext.rows import Mixed
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.linalg.regions import IndexOp
+from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
+from pydispatch.ir.dialects.pyd.top_k import TopKOp
+
+SHORTEST_ROW = 32
+"""Elements of the shortest row that a heap selects from: a few of a shorter row are inserted into registers."""
+
+MOST_IN_HEAP = 4096
+"""Most elements of a heap: it stays in the second-level cache. More are merged."""
+
+
+def selects_by_heap(build: Build, count: Mixed, size: Mixed) -> bool:
+    """Return whether a heap selects the first `count` elements of a row of `size`; else runs are merged."""
+    if build.has_invocations or isinstance(count, SSAValue) or not 0 < count <= MOST_IN_HEAP:
+        return False
+    return isinstance(size, SSAValue) or (count < size and size >= SHORTEST_ROW)
+
+
+def top_of_rows(
+    build: Build, tensors: Sequence[SSAValue], comparator: Region, count: int, positions: Attribute
+) -> list[SSAValue]:
+    """Return the first `count` elements of the rows of tensors, (rows, n) each, and their positions in the row.
+
+    comparator: takes a pair of elements of each tensor. positions: the integer type of the positions.
+    """
+    arguments = comparator.block.args  # of a prefix of the tensors
+    compared = [i for i in range(len(arguments) // 2) if any(a.uses for a in arguments[2 * i : 2 * i + 2])] or [0]
+    inputs = [tensors[i] for i in compared]
+    body = LoopBody([element_of(x) for x in inputs for _ in range(2)])
+    taken = {2 * i + side: body.block.args[2 * k + side] for k, i in enumerate(compared) for side in range(2)}
+    unread = body.block.args[0]
+    body.finish(*body.inline(comparator, [taken.get(i, unread) for i in range(len(arguments))]))
+    rows = shape_of(tensors[0].type)[0]
+    types = [TensorType(element, [rows, count]) for element in (*map(element_of, inputs), positions)]
+    op = build.add(TopKOp(operands=[inputs], result_types=[types], regions=[Region(body.block)]))
+    *selected, places = op.res
+    chosen = dict(zip(compared, selected, strict=True))
+    return [*(chosen.get(i) or _gathered(build, x, places) for i, x in enumerate(tensors)), places]
+
+
+def _gathered(build: Build, rows: SSAValue, places: SSAValue) -> SSAValue:
+    """Return the elements of each row at the places that the same row of `places` holds."""
+    type_ = TensorType(element_of(rows), shape_of(places.type))
+    body = LoopBody([element_of(places), type_.element_type])
+    place = body.block.args[0]
+    column = place if isinstance(place.type, IndexType) else body.as_index(place)
+    body.finish(body.extract(rows, [body.add(IndexOp(0)), column]))
+    structure = Structure((AffineMap.identity(2),) * 2, (True, True))
+    out = build.empty(type_, [build.dim(rows, 0)] if shape_of(places.type)[0] == DYNAMIC else [])
+    return generic(build, structure, [places], [out], body.block)[0]

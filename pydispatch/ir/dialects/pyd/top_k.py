@@ -1,0 +1,77 @@
+"""`pyd.top_k`: the first elements of each row in the order of a comparator."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType, i1
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import region_def, traits_def, var_operand_def
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.dialects.pyd.ordered import OrderedOp
+
+
+@op_definition
+class TopKOp(OrderedOp):
+    """First k elements of each row, and their positions:
+    `pyd.top_k %x before {…} : tensor<?x9xf32> -> tensor<?x4xf32>, tensor<?x4xi64>`.
+
+    The operands are matrices of one shape, whose rows are ordered together. The results are the first k columns of each
+    operand in that order, followed by their column indices. `before` takes elements a and b of each operand, and
+    returns whether a precedes b; of elements that do not precede each other the one with the lower index is first. A
+    row has k elements or more.
+    """
+
+    name = "pyd.top_k"
+    inputs = var_operand_def(TensorType)
+    before = region_def("single_block")
+    traits = traits_def(Pure())
+    assembly_format = "$inputs `before` $before attr-dict `:` type($inputs) `->` type($res)"
+
+    @property
+    def along(self) -> int:
+        return 1
+
+    @property
+    def count(self) -> int:
+        """Return the number of elements of each row that are selected."""
+        return self.shape[1]
+
+    def verify_(self) -> None:
+        """Check the shapes and types of operands and results, and the comparator."""
+        if len(self.res) != len(self.inputs) + 1 or not self.inputs:
+            raise VerifyException(f"{len(self.inputs)} operands need one result more, got {len(self.res)}")
+        types = [value.type for value in (*self.inputs, *self.res)]
+        shapes = [tuple(type_.get_shape()) for type_ in types if isinstance(type_, TensorType)]
+        elements = [type_.get_element_type() for type_ in types if isinstance(type_, TensorType)]
+        inputs, results = shapes[: len(self.inputs)], shapes[len(self.inputs) :]
+        if len(inputs[0]) != 2 or len(set(inputs)) > 1:
+            raise VerifyException(f"the operands are matrices of one shape, got {', '.join(map(str, types))}")
+        rows, size = inputs[0]
+        if len(set(results)) > 1 or len(results[0]) != 2 or results[0][0] != rows:
+            raise VerifyException(f"the results have the rows of {types[0]}, got {self.res[0].type}")
+        if self.count < 1 or (size != DYNAMIC and self.count > size):
+            raise VerifyException(f"{self.count} elements of each row of {types[0]} are wanted")
+        if elements[len(self.inputs) : -1] != elements[: len(self.inputs)]:
+            raise VerifyException(f"the first result is {self.res[0].type}, the operand {types[0]}")
+        if not isinstance(elements[-1], IndexType | IntegerType):
+            raise VerifyException(f"positions are integers, got {self.res[-1].type}")
+        self._verify_comparator([element for element in elements[: len(self.inputs)] for _ in range(2)])
+
+    def _verify_comparator(self, arguments: list[Attribute]) -> None:
+        """Raise VerifyException unless the region takes `arguments` and yields an i1."""
+        block = self.before.block
+        last = block.last_op
+        yielded = [value.type for value in last.operands] if isinstance(last, ops.YieldOp) else []
+        taken = [argument.type for argument in block.args]
+        if taken != arguments or yielded != [i1]:
+            shown = [", ".join(map(str, part)) for part in (taken, yielded, arguments)]
+            raise VerifyException(
+                f"the region 'before' takes ({shown[0]}) and yields ({shown[1]}), expected ({shown[2]}) and (i1)"
+            )
+
+
+OPERATIONS: list[type[Operation]] = [TopKOp]
