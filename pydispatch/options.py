@@ -176,6 +176,13 @@ class CompileOptions(TypedDict, total=False):
         default_note="the type that they have",
         flag=Flag(("--weight-type",), choices=("bf16", "f16")),
     )]  # fmt: skip
+    precision: Annotated[str, Option(
+        "f32",
+        'Type that the factors of f32 products are rounded to: "f32", which leaves them, or "bf16".',
+        details="Sums stay f32. Each factor is off by at most 2^-9 of itself, and CPUs with products of bf16 take "
+        "numbers below 1.2e-38 as zero. `explain` lists the products that stay as they are.",
+        flag=Flag(("--precision",), choices=("f32", "bf16")),
+    )]  # fmt: skip
     kernels: Annotated[Mapping[str, Any] | None, Option(
         None,
         "Kernels of custom operations of a model, by name.",

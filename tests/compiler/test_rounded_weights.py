@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import machine_levels
 import ml_dtypes
 import numpy as np
 import pytest
@@ -63,6 +64,30 @@ def test_constant_factors_are_rounded(rows: int, name: str, capsys: pytest.Captu
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-4)
 
 
+MACHINES = {"generic": "", "x86-64-v4": "+avx512bf16"}
+
+
+@pytest.mark.parametrize("cpu", machine_levels.parameters(MACHINES, MACHINES))
+def test_both_factors_are_rounded(cpu: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sums are f32, and those of products by constants have the same bits for any number of rows; one row by transposed
+    constants is an exception (docs/contractions.md).
+    """
+    x, y = (RNG.standard_normal((40, 160), dtype=np.float32) for _ in range(2))
+    x[0, :2], x[1, 0] = (np.inf, 1e-40), np.nan
+    results = {}
+    for rows in (1, 5, 40):
+        text = TEXT.replace("ROWS", str(rows))
+        artifact = pd.compile(text, cpu=cpu, cpu_features=MACHINES[cpu], precision="bf16", explain=True)
+        results[rows] = pd.device("cpu").load(artifact).f(x[:rows], y[:rows])
+    assert " stays " not in capsys.readouterr().err
+    a, b, w, v = (array.astype(TYPES["bf16"]).astype(np.float64) for array in (x, y, W, V))
+    for result, wanted in zip(results[40], (a @ w.T, b @ w.T, a @ v, a @ b.T), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-4)
+    for rows, products in ((1, (2,)), (5, (0, 1, 2))):
+        for product in products:
+            np.testing.assert_array_equal(results[rows][product], results[40][product][:rows])
+
+
 def test_convolutions_stay(capsys: pytest.CaptureFixture[str]) -> None:
     x = RNG.standard_normal((1, 8, 8, 4), dtype=np.float32)
     one, two = (pd.compile(CONVOLUTION, targets="cpu", weight_type=t, explain=t is not None) for t in ("bf16", None))
@@ -71,5 +96,9 @@ def test_convolutions_stay(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_other_types_are_refused() -> None:
+    with pytest.raises(pd.InvalidArgumentError, match="precision: expected 'f32' or 'bf16', got 'f16'"):
+        pd.compile(CONVOLUTION, precision="f16")
+    with pytest.raises(pd.InvalidArgumentError, match="rounds weights to bf16, too; leave out weight_type='f16'"):
+        pd.compile(CONVOLUTION, precision="bf16", weight_type="f16")
     with pytest.raises(pd.InvalidArgumentError, match="weight_type: expected 'bf16', 'f16' or None, got 'f8'"):
         pd.compile(CONVOLUTION, weight_type="f8")

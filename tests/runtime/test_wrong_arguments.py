@@ -19,7 +19,7 @@ TEXT = """func.func @f(%a: tensor<4xf32>, %n: i32) -> tensor<4xf32> {
 }"""
 OPTIONS = (
     "targets", "cpu", "cpu_features", "object_search_path", "dump", "transform_spec", "pdl_spec", "patterns",
-    "require_match", "explain", "reassociate", "activation_bits", "weight_type", "progress",
+    "require_match", "explain", "reassociate", "activation_bits", "weight_type", "precision", "progress",
 )  # fmt: skip
 
 

@@ -1,9 +1,13 @@
-"""Constant factors of f32 products are rounded to bf16 or f16, which halves the bytes that a product reads.
+"""Factors of f32 products are rounded to bf16 or f16: constant ones, which halves the bytes that a product reads, or
+both, so that targets with products of bf16 use them.
 
-The product widens them again, so products and sums are f32. Only the rounded factor is hoisted into a constant.
+The product widens them again, so sums are f32. Only the rounded constant is hoisted into a constant; other factors are
+rounded as the product reads them.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32
@@ -23,8 +27,15 @@ from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
 
 
-def round_factors(function: Operation, element: BFloat16Type | Float16Type) -> list[str]:
-    """Round the constant factors of the f32 products of a host function, in place.
+def round_factors(
+    function: Operation, element: BFloat16Type | Float16Type, *, only_constants: bool = True
+) -> list[str]:
+    """Round the factors of the f32 products of a host function, in place.
+
+    Args:
+        function: The host function.
+        element: The type that factors are rounded to.
+        only_constants: Whether only the factor that is a constant is rounded.
 
     Returns:
         A sentence for each product that stays as it is, with its location and the reason.
@@ -34,18 +45,31 @@ def round_factors(function: Operation, element: BFloat16Type | Float16Type) -> l
     for op in list(walk(function)):
         if op.name != GENERIC or op.parent is None or not is_contraction(op):
             continue
-        factor = _factor_to_round(op)
-        if isinstance(factor, str):
-            sentences.append(f"{describe_location(op)} stays {op.results[0].type}: {factor}")
+        factors = _factors_to_round(op, only_constants)
+        if isinstance(factors, str):
+            sentences.append(f"{describe_location(op)} stays {op.results[0].type}: {factors}")
         else:
-            _widen(op, factor, rounded, element)
+            _round(op, factors, rounded, element)
     if rounded:
         erase_unused(function)
     return sentences
 
 
-def _factor_to_round(op: Operation) -> int | str:
-    """Return the number of the operand that is the constant factor of a product, or why none is rounded."""
+@dataclass(frozen=True)
+class _Factors:
+    """Operands of a product that are rounded.
+
+    Attributes:
+        constant: Number of the operand that is computed from constants; None if there is none.
+        others: Numbers of the operands that the product rounds itself.
+    """
+
+    constant: int | None
+    others: tuple[int, ...]
+
+
+def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
+    """Return the factors of a product that are rounded, or why none is."""
     contraction = contraction_of(op)
     if contraction is None:
         return "it is no product of two factors that has a kernel of its own"
@@ -53,42 +77,72 @@ def _factor_to_round(op: Operation) -> int | str:
         return "its sums are not f32"
     if not all(is_projected_permutation(m) for m in contraction.generic.maps):
         return "it is a convolution or another product of windows"
-    constant = [factor for factor in (contraction.b, contraction.a) if _is_constant(contraction, factor)]
-    if len(constant) != 1:
-        return "neither factor is a constant of f32" if not constant else "both factors are constants"
-    return constant[0].main
+    factors = (contraction.b, contraction.a)
+    constants = [factor.main for factor in factors if _is_constant(contraction, factor)]
+    if len(constants) == 2:
+        return "both factors are constants"
+    if only_constants:
+        return _Factors(constants[0], ()) if constants else "neither factor is a constant of f32"
+    others = [f.main for f in factors if f.main not in constants and _is_element(contraction, f)]
+    if len(constants) + len(others) < 2:
+        return "a factor is no element of a tensor of f32"
+    return _Factors(constants[0] if constants else None, tuple(others))
+
+
+def _is_element(contraction: Contraction, factor: Factor) -> bool:
+    """Return whether a factor is the element of a tensor of f32."""
+    return factor.direct and contraction.generic.block.args[factor.main].type == f32
 
 
 def _is_constant(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32 that is computed from constants."""
     g = contraction.generic
     return (
-        factor.direct
-        and g.block.args[factor.main].type == f32
+        _is_element(contraction, factor)
         and list(g.inputs).count(g.inputs[factor.main]) == 1
         and depends_on_constants(g.inputs[factor.main])
     )
 
 
-def _widen(op: Operation, operand: int, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type) -> None:
-    """Replace a product by one that reads a rounded factor and widens each element. rounded: by factor."""
-    factor, parent = op.operands[operand], op.parent
+def _round(
+    op: Operation, factors: _Factors, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
+) -> None:
+    """Replace a product by one of rounded factors. rounded: rounded constants, by factor."""
+    new, parent = op.clone(), op.parent
+    block = new.regions[0].block
+    for operand in factors.others:
+        wide = block.args[operand]
+        narrow = arith.TruncFOp(wide, element)
+        widened = arith.ExtFOp(narrow.result, f32)
+        wide.replace_all_uses_with(widened.result)
+        narrow.operands[0] = wide
+        assert block.first_op is not None
+        block.insert_ops_before([narrow, widened], block.first_op)
+    if factors.constant is not None:
+        _read_rounded(new, factors.constant, rounded, element)
+    set_location(new, op)
+    assert parent is not None
+    parent.insert_op_before(new, op)
+    replace_op(op, new.results[0])
+
+
+def _read_rounded(
+    new: Operation, operand: int, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
+) -> None:
+    """Let a product read a rounded constant, and widen each element. rounded: by factor."""
+    factor = new.operands[operand]
     if factor not in rounded:
         assert isinstance(factor, OpResult) and factor.op.parent is not None
         body, identity = GenericBody(), AffineMap.identity(len(shape_of(factor)))
         ops = body.generic(body.add(arith.TruncFOp(body.input(factor, identity), element)), factor, identity)
         factor.op.parent.insert_ops_after(ops, factor.op)  # products in other regions read it, too
         rounded[factor] = ops[-1].results[0]
-    new = op.clone()
     new.operands[operand] = rounded[factor]
     block = new.regions[0].block
     wide = block.args[operand]
     narrow = block.insert_arg(element, operand)
     widened = arith.ExtFOp(narrow, f32)
-    assert block.first_op is not None and parent is not None
+    assert block.first_op is not None
     block.insert_op_before(widened, block.first_op)
     wide.replace_all_uses_with(widened.result)
     block.erase_arg(wide)
-    set_location(new, op)
-    parent.insert_op_before(new, op)
-    replace_op(op, new.results[0])

@@ -57,6 +57,13 @@ def half_type(what: str, value: object) -> BFloat16Type | Float16Type | None:
     raise InvalidArgumentError(f"{what}: expected 'bf16', 'f16' or None, got {value!r}")
 
 
+def precision(what: str, value: object) -> BFloat16Type | None:
+    """Check that a parameter is "f32" or "bf16", and return the type that factors are rounded to; None for f32."""
+    if isinstance(value, str) and value in ("f32", "bf16"):
+        return bf16 if value == "bf16" else None
+    raise InvalidArgumentError(f"{what}: expected 'f32' or 'bf16', got {value!r}")
+
+
 def called(what: str, value: object) -> Callable[[Any], object] | None:
     """Check that a parameter is a function or None, and return it."""
     if value is None or callable(value):

@@ -15,6 +15,7 @@ from pydispatch.compiler.driver.sources import load_source
 from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
 from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.target.backend import Dump
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import writing
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.options import CompileOptions, completed
@@ -43,6 +44,7 @@ class Options:
     reassociate: bool = True
     activation_bits: int = 24
     weight_type: BFloat16Type | Float16Type | None = None
+    precision: BFloat16Type | None = None
     progress: Callable[[Progress], object] | None = None
 
 
@@ -65,8 +67,11 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
         reassociate=arguments.flag("reassociate", stated["reassociate"]),
         activation_bits=arguments.one_of("activation_bits", stated["activation_bits"], (24, 16, 8)),
         weight_type=arguments.half_type("weight_type", stated["weight_type"]),
+        precision=arguments.precision("precision", stated["precision"]),
         progress=arguments.called("progress", stated["progress"]),
     )
+    if checked.precision is not None and checked.weight_type not in (None, checked.precision):
+        raise InvalidArgumentError("precision='bf16' rounds weights to bf16, too; leave out weight_type='f16'")
     module, paths = load_source(source, options=checked.reading)
     checked = replace(checked, source_folders=tuple(dict.fromkeys(str(path.parent) for path in paths)))
     return module, _with_rewrites(checked, stated)

@@ -219,9 +219,10 @@ class Pipeline:
         if self.options.reassociate:
             for function in host_functions(self.module):
                 multiply_block_scaled(function, bool(levels), self.options.activation_bits // 8)
-        if (element := self.options.weight_type) is not None:
+        if (element := self.options.precision or self.options.weight_type) is not None:
+            only_constants = self.options.precision is None
             for function in host_functions(self.module):
-                self.notes += round_factors(function, element)
+                self.notes += round_factors(function, element, only_constants=only_constants)
         for function in host_functions(self.module):
             put_channels_last(function, floats=bool(levels))
         hoist_constants(self.module, functions)

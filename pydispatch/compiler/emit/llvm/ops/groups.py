@@ -28,6 +28,9 @@ PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
 """By lanes of the result; the VEX encoding is used where that is all there is."""
 
+VDPBF16PS = {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (4, 8, 16)}
+"""By lanes of the result."""
+
 MATRIX = 8
 """Steps of K of an instruction that multiplies two rows by two columns of bytes (smmla, ummla, usmmla)."""
 
@@ -106,6 +109,12 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
     """Emit acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1] of bf16 numbers, which are the upper halves of f32, and
     return it.
     """
+    needs = {"avx512bf16"} if piece.lanes == 16 else {"avx512bf16", "avx512vl"}
+    if piece.lanes in VDPBF16PS and needs <= emitter.platform.features:
+        pair_type = f"<{2 * piece.lanes} x bfloat>"
+        left, right = (emitter.body.let(f"bitcast {type_} {factor} to {pair_type}") for factor in factors)
+        operands = ((piece.type, acc), (pair_type, left), (pair_type, right))
+        return emitter.intrinsic(VDPBF16PS[piece.lanes], piece.type, *operands)
     words = f"<{piece.lanes} x i32>"
     pairs = [emitter.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
     for what, by in (("shl", 16), ("and", -65536)):

@@ -79,7 +79,8 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return how a contraction is computed; None for types that have no register block."""
     acc = contraction.acc
     steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
-    if steps and _has_identity_steps_and_columns(contraction):
+    has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
+    if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
         return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
     if acc in HALF_TYPES:
         return Arithmetic(Float32Type(), Float32Type())

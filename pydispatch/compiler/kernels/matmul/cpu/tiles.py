@@ -29,6 +29,7 @@ class Level:
         byte_steps: Steps of K that the instruction takes.
         widens_half: Whether the CPU widens vectors of f16 and bf16.
         matrix_types: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
+        pairs_bf16: Whether vectors of the level's width add products of pairs of bf16 to f32 (vdpbf16ps).
     """
 
     model: MachineModel
@@ -43,6 +44,7 @@ class Level:
     byte_steps: int = 4
     widens_half: bool = False
     matrix_types: frozenset[str] = frozenset()
+    pairs_bf16: bool = False
 
     @property
     def packed_bytes(self) -> int:
@@ -113,7 +115,8 @@ def level_of(machine: Machine) -> Level:
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
-    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, widens_half, matrix_types)
+    pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
+    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, widens_half, matrix_types, pairs_bf16)
 
 
 def _byte_products(machine: Machine) -> str:
