@@ -37,6 +37,13 @@ FORMS: dict[str, tuple[Masked, Any]] = {
         lambda s, limit, mask: np.where(np.where(visible(limit), s > LOWEST, np.False_), s, np.float32(-1e9)), None),
     "a selected inverted condition": (
         lambda s, limit, mask: np.where(np.where(visible(limit), s < LOWEST, np.True_), LOWEST, s), None),
+    "a narrowed position": (
+        lambda s, limit, mask: np.where(
+            np.arange(KEYS, dtype=np.int64).astype(np.int32) <= limit[:, None], s, np.float32(-1e9)), None),
+    "a position for each key": (
+        lambda s, limit, mask: np.where(
+            limit[:, None] + np.zeros((QUERIES, KEYS), np.int32, like=limit) >= np.arange(KEYS, dtype=np.int32),
+            s, LOWEST), None),
     "selected lowest, beyond f32": (
         lambda s, limit, mask: np.where(visible(limit), s, LOWEST) * np.float32(3), None),
     "added lowest": (lambda s, limit, mask: s + np.where(visible(limit), np.float32(0), LOWEST), None),

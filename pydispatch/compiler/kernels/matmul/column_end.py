@@ -39,7 +39,7 @@ SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
-CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.extf", "arith.truncf")
+CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.trunci", "arith.extf", "arith.truncf")
 """Conversions that keep the number of a column, and about the value of a fill."""
 
 MIN_COLUMN_BITS, MAX_SHIFT = 32, 1 << 20

@@ -133,8 +133,11 @@ class Expression:
 
     def depends_on(self, dim: int) -> bool:
         """Return whether the expression may depend on a dimension of the point."""
+        op = self.op
+        if op is not None and info_of(op).elementwise:
+            return any(operand.depends_on(dim) for operand in self.operands)
         if self.generic is None:
-            return dim in self.dims
+            return dim in self.dims and self.number() is None
         loops = loops_read(self.generic, self.value)
         return loops is None or any(self.dims[loop] == dim for loop in loops)
 
