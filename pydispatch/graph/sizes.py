@@ -242,6 +242,14 @@ def equal(lhs: Size, rhs: Size) -> bool:
     return lhs == rhs or sign(lhs - rhs) == 0
 
 
+def differ(lhs: Size, rhs: Size) -> bool:
+    """Return whether two sizes are known to be unequal in every call."""
+    try:
+        return sign(lhs - rhs) != 0
+    except UndecidedError:
+        return False
+
+
 def maximum(lhs: Size, rhs: Size) -> Size:
     """Return the larger of two sizes."""
     return _extremum("max", lhs, rhs)

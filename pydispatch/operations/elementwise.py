@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, F32, F64, DType, Kind
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, equal, maximum, minimum
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, equal, maximum, minimum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.reals import Scalar, UnsupportedTypeError
 from pydispatch.operations.scalars import Scalars, scalars_of
@@ -28,7 +28,7 @@ FOLDED = 4096
 
 
 def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
-    """Return the common shape to which shapes broadcast. Dynamic sizes are assumed to fit."""
+    """Return the common shape to which shapes broadcast. Dynamic sizes that may be equal are assumed to be."""
     rank = max((len(s) for s in shapes), default=0)
     result: list[Size] = []
     for axis in range(rank):
@@ -37,7 +37,7 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
         for n in sizes:
             if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
                 common = n
-            elif n not in (1, common) and not isinstance(n, Expr):
+            elif n != 1 and differ(n, common):
                 shown = " and ".join(str(list(s)) for s in shapes)
                 raise builder.fail(f"shapes {shown} do not broadcast together: {common} and {n} at axis {axis - rank}")
         result.append(common)

@@ -114,6 +114,15 @@ def test_roll_of_sizes_that_calls_decide() -> None:
             np.testing.assert_array_equal(result, expected)
 
 
+def test_sizes_that_are_never_equal_are_refused() -> None:
+    @pd.program
+    def joined(x: Annotated[np.ndarray, pd.f32["n", 3]]) -> Any:
+        return np.concatenate([x, x]) + x
+
+    with pytest.raises(pd.CompileError, match=r"shapes \[2\*n, 3\] and \[n, 3\] do not broadcast together"):
+        joined.mlir()
+
+
 def _in_a_branch(x: Any) -> Any:
     y = x.copy()
 
