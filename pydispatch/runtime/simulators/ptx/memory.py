@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +29,36 @@ WINDOW = 1 << 32
 _FREED_KEPT = 256
 
 
+class ElementViews(dict[np.dtype[Any], Any]):
+    """Bytes of memory as arrays of other types: `views[dtype]`, without an incomplete element at the end.
+
+    A dict that creates a missing view, because a load or store must not cost a Python call to find an existing one.
+    """
+
+    def __init__(self, data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        super().__init__()
+        self._data = data
+
+    def __missing__(self, dtype: np.dtype[Any]) -> Any:
+        """Create the view of a type, and keep it."""
+        byte_count = self._data.size // dtype.itemsize * dtype.itemsize
+        view = self[dtype] = self._data[:byte_count].view(dtype)
+        return view
+
+
 @dataclass(eq=False)
 class Allocation:
-    """A range of memory. data: its bytes, uint8, padded to a whole word: atomic operations on the last
-    bytes of an allocation reach it, as on any GPU. kind: "global" or "const". name: of a variable, else "".
+    """A range of memory.
 
-    views: the same bytes by dtype, made on demand.
+    Attributes:
+        start: Its first address; 0 for the shared and local memory of a batch, which are reached by offsets.
+        size: Bytes of the range.
+        data: The bytes, uint8, padded to a whole word: atomic operations on the last bytes of an allocation reach the
+            padding, as on any GPU.
+        kind: "global", "const", "shared" or "local".
+        name: The variable, else "".
+        live: Whether it is not freed.
+        views: The bytes as arrays of other types.
     """
 
     start: int
@@ -43,15 +67,16 @@ class Allocation:
     kind: str = "global"
     name: str = ""
     live: bool = True
-    views: dict[str, Any] = field(default_factory=dict)
+    views: ElementViews = field(init=False)
 
-    def view(self, dtype: np.dtype[Any]) -> Any:
-        """Return the bytes as elements of dtype, without an incomplete one at the end."""
-        view = self.views.get(dtype.str)
-        if view is None:
-            byte_count = self.data.size // dtype.itemsize * dtype.itemsize
-            view = self.views[dtype.str] = self.data[:byte_count].view(dtype)
-        return view
+    def __post_init__(self) -> None:
+        self.views = ElementViews(self.data)
+
+    def free(self) -> None:
+        """Release the bytes. The range is kept for messages about later accesses."""
+        self.live = False
+        self.data = np.zeros(0, np.uint8)
+        self.views = ElementViews(self.data)
 
     @property
     def end(self) -> int:
@@ -64,6 +89,33 @@ class Allocation:
     def __str__(self) -> str:
         named = f"variable '{self.name}'" if self.name else "allocation"
         return f"{named} of {self.size} bytes at {self.start:#x}"
+
+
+class MemoryAccess(NamedTuple):
+    """Bytes of one allocation that threads of a frame access with one instruction.
+
+    An instruction whose threads access several allocations has one MemoryAccess for each; a single one is of all
+    threads.
+    """
+
+    positions: Any
+    """Positions in the frame of the threads, int64 [threads]; None: all threads of the frame. Read it through `select`
+    and `assign`."""
+    memory: Allocation
+    """The allocation, or the shared or local memory of the batch."""
+    offsets: Any
+    """Where in the memory the access of each thread begins, in bytes, int64 [threads]."""
+
+    def select(self, values: Any) -> Any:
+        """Return the values of the accessing threads, [threads, ...], from those of the frame, [n, ...]."""
+        return values if self.positions is None else values[self.positions]
+
+    def assign(self, target: Any, values: Any) -> None:
+        """Store values of the accessing threads, [threads, ...], in those of the frame, [n, ...]."""
+        if self.positions is None:
+            target[...] = values
+        else:
+            target[self.positions] = values
 
 
 class GlobalMemory:
@@ -119,11 +171,9 @@ class GlobalMemory:
             raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
         allocation = self._allocations.pop(index)
         del self._starts[index]
-        allocation.live = False
         if allocation.data.base is None:
             self._used -= allocation.size
-        allocation.data = np.zeros(0, np.uint8)
-        allocation.views.clear()
+        allocation.free()
         self._freed.append(allocation)
         del self._freed[:-_FREED_KEPT]
 

@@ -19,7 +19,7 @@ import numpy as np
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.memory import Allocation
+from pydispatch.runtime.simulators.ptx.memory import Allocation, MemoryAccess
 from pydispatch.runtime.simulators.ptx.threads import Launched
 
 _SHOWN = 8
@@ -105,20 +105,13 @@ class RaceDetector:
         return threads // size * self._warps_per_block + threads % size // 32
 
     def access(
-        self,
-        frame: Frame,
-        instruction: Instruction,
-        positions: Any,
-        store: Allocation,
-        at: Any,
-        size: int,
-        write: bool,
-        strong: bool,
+        self, frame: Frame, instruction: Instruction, access: MemoryAccess, size: int, write: bool, strong: bool
     ) -> None:
-        """Check an access of threads against earlier ones, and record it. at: byte offsets in the allocation."""
-        if store.kind in ("const", "local"):
+        """Check an access of `size` bytes per thread against earlier ones, and record it."""
+        allocation = access.memory
+        if allocation.kind in ("const", "local"):
             return
-        threads = frame.threads if positions is None else frame.threads[positions]
+        threads = access.select(frame.threads)
         blocks = self._blocks(frame, threads)
         now = np.zeros(threads.size, _FIELDS)
         numbers = self._threads(frame, threads)
@@ -128,16 +121,16 @@ class RaceDetector:
         warps = self._warp(numbers)
         now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
         now["line"], now["strong"] = instruction.line, strong
-        table, at = self._table(store), np.asarray(at)
-        table.allow(at, size)
-        first = at // table.step
+        table = self._table(allocation)
+        table.allow(access.offsets, size)
+        first = access.offsets // table.step
         for piece in range(size // table.step):
             granules = first + piece
             if write:
-                self._inside(granules, now, store, strong, table.step)
+                self._inside(granules, now, allocation, strong, table.step)
                 for reader in table.readers:
-                    self._conflicts(reader[granules], now, False, True, store, granules, table.step)
-            self._conflicts(table.writer[granules], now, True, write, store, granules, table.step)
+                    self._conflicts(reader[granules], now, False, True, allocation, granules, table.step)
+            self._conflicts(table.writer[granules], now, True, write, allocation, granules, table.step)
             if write:
                 table.writer[granules] = now
             else:
@@ -146,25 +139,25 @@ class RaceDetector:
                 earlier[granules[is_other_thread]] = last[granules[is_other_thread]]
                 last[granules] = now
 
-    def _table(self, store: Allocation) -> _Table:
+    def _table(self, allocation: Allocation) -> _Table:
         """Return the table of an allocation, created on first use."""
-        entry = self._tables.get(id(store))
+        entry = self._tables.get(id(allocation))
         if entry is None:
-            entry = self._tables[id(store)] = (store, _Table(store.size))
+            entry = self._tables[id(allocation)] = (allocation, _Table(allocation.size))
         return entry[1]
 
-    def _inside(self, granules: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
+    def _inside(self, granules: Any, now: Any, allocation: Allocation, strong: bool, step: int) -> None:
         """Record races between threads that write the same granule with one instruction."""
         if strong:
             return
         order = np.argsort(granules, kind="stable")
         shares_granule = granules[order][1:] == granules[order][:-1]
         for k in np.flatnonzero(shares_granule)[:_SHOWN]:
-            self._enter(now[order[k]], now[order[k + 1]], True, True, store, int(granules[order[k]]) * step)
+            self._enter(now[order[k]], now[order[k + 1]], True, True, allocation, int(granules[order[k]]) * step)
         self._count += max(0, int(shares_granule.sum()) - _SHOWN)
 
     def _conflicts(
-        self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: Any, step: int
+        self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, where: Any, step: int
     ) -> None:
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
 
@@ -184,10 +177,10 @@ class RaceDetector:
         is_unordered &= ~same_warp | (before["warp"] == now["warp"])
         hits = np.flatnonzero(is_conflict & is_unordered)
         for k in hits[:_SHOWN]:
-            self._enter(before[k], now[k], wrote, writes, store, int(where[k]) * step)
+            self._enter(before[k], now[k], wrote, writes, allocation, int(where[k]) * step)
         self._count += max(0, hits.size - _SHOWN)
 
-    def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, store: Allocation, where: int) -> None:
+    def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, where: int) -> None:
         """Count a race, and record it if it is the first between its two lines."""
         self._count += 1
         key = (int(before["line"]), int(now["line"]))
@@ -195,13 +188,13 @@ class RaceDetector:
             self._found[key] = Race(
                 (key[0], wrote, int(before["thread"]) - 1),
                 (key[1], writes, int(now["thread"]) - 1),
-                self._name(store, where),
+                self._name(allocation, where),
             )
 
-    def _name(self, store: Allocation, where: int) -> str:
+    def _name(self, allocation: Allocation, where: int) -> str:
         """Return text that names a byte of an allocation."""
-        if store.kind != "shared":
-            return f"byte {where} of the {store}"
+        if allocation.kind != "shared":
+            return f"byte {where} of the {allocation}"
         offset, kernel = where % self._launch.shared_stride, self._launch.kernel
         for name, start, size in kernel.loaded.shared_variables(kernel.name):
             if start <= offset < start + size or (not size and offset >= start):

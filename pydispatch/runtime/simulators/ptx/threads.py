@@ -10,7 +10,7 @@ import numpy as np
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.code import FunctionCode
-from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory
+from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory, MemoryAccess
 
 LANE_BITS = 5
 WARP_LANES, LANE_MASK = 1 << LANE_BITS, (1 << LANE_BITS) - 1
@@ -26,10 +26,9 @@ class Racing(Protocol):
     """Interface of the detector of data races to instructions. Its frames are those of `frame.py`."""
 
     def access(
-        self, frame: Any, instruction: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
-        strong: bool,
-    ) -> None:  # fmt: skip
-        """Check and record that threads of a frame read or write a range."""
+        self, frame: Any, instruction: Instruction, access: MemoryAccess, size: int, write: bool, strong: bool
+    ) -> None:
+        """Check and record that threads of a frame read or write `size` bytes each."""
 
     def fence(self, frame: Any) -> None:
         """Record that the writes of a frame's blocks are visible to the other blocks."""

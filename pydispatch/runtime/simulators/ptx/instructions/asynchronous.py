@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Immediate, Instruction
-from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS, Slow, finder
+from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS, AddressResolver, memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
@@ -47,14 +47,14 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     count = int(size.value)
     shared_access = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
-    into = finder(builder, shared_access, operands[0], count, write=True)
+    resolve_destination = memory_operand(builder, shared_access, operands[0], count, write=True)
     source = operands[1]
     if not isinstance(source, Address):
         builder.fail(instruction, "has no [address] to copy from")
     global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
-    find = finder(builder, global_access, source, count, write=False)
+    resolve_source = memory_operand(builder, global_access, source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
-    byte_lookup = Slow(global_access, "global", 1, write=False, strong=False)
+    byte_resolver = AddressResolver(global_access, "global", 1, write=False, strong=False)
     base = builder.constant(np.uint64(0))
     if source.base is not None:
         base = builder.source(instruction, source.base, "u64")
@@ -66,12 +66,12 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         columns = np.arange(count)
         sizes = np.minimum(np.broadcast_to(regs[source_size], frame.n), count) if source_size >= 0 else None
         if sizes is None or (sizes == count).all():
-            for positions, store, offsets in find(regs):
-                data[slice(None) if positions is None else positions] = store.data[offsets[:, None] + columns]
+            for access in resolve_source(regs):
+                access.assign(data, access.memory.data[access.offsets[:, None] + columns])
         else:
             read_partially(regs, sizes, data)
-        for positions, store, offsets in into(regs):
-            store.data[offsets[:, None] + columns] = data if positions is None else data[positions]
+        for access in resolve_destination(regs):
+            access.memory.data[access.offsets[:, None] + columns] = access.select(data)
 
     def read_partially(regs: list[Any], sizes: Any, data: Any) -> None:
         """Read the first `sizes[t]` bytes of thread t into `data[t]`.
@@ -84,7 +84,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
             threads = np.flatnonzero(sizes == length)
             frame_part = frame.some(threads)
             for byte in range(int(length)):
-                for positions, store, offsets in byte_lookup.find(frame_part, addresses[threads] + np.uint64(byte)):
-                    data[threads if positions is None else threads[positions], byte] = store.data[offsets]
+                for access in byte_resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
+                    data[access.select(threads), byte] = access.memory.data[access.offsets]
 
     return step

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Vector
-from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.addresses import memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16, joined, parts_of
@@ -97,7 +97,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, "has too few operands")
     sources = [builder.source(instruction, value, dtype) for value in values]
     target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1
-    find = finder(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
+    resolve = memory_operand(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
     log2_size = dtype.itemsize.bit_length() - 1
     needs_old_value = instruction.opcode == "atom" and result is not None
 
@@ -107,15 +107,15 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """
         n = regs[0].n
         operands = [np.broadcast_to(regs[s], n) for s in sources]
-        for positions, store, offsets in find(regs):
-            own_operands = operands if positions is None else [v[positions] for v in operands]
-            view, index = store.view(dtype), offsets >> log2_size
+        for access in resolve(regs):
+            own_operands = [access.select(values) for values in operands]
+            elements, index = access.memory.views[dtype], access.offsets >> log2_size
             if associative_ufunc is not None and not needs_old_value:
-                associative_ufunc.at(view, index, own_operands[0])
+                associative_ufunc.at(elements, index, own_operands[0])
                 continue
-            old = in_order(view, index, own_operands, update, associative_ufunc)
+            old = in_order(elements, index, own_operands, update, associative_ufunc)
             if needs_old_value:
-                regs[target][... if positions is None else positions] = old
+                access.assign(regs[target], old)
 
     return step
 
@@ -129,32 +129,31 @@ def _vector(
         builder.fail(instruction, "has no {…} of values")
     sources = [builder.source(instruction, one, dtype) for one in values.items]
     targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []
-    find = finder(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
+    resolve = memory_operand(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         """Update consecutive elements per thread, in the order of threads."""
         n = regs[0].n
-        for positions, store, offsets in find(regs):
+        for access in resolve(regs):
+            elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
-                value = np.broadcast_to(regs[source], n)
-                own_values = value if positions is None else value[positions]
-                index = (offsets >> log2_size) + k
-                old = in_order(store.view(dtype), index, [own_values], update, associative_ufunc)
+                own_values = access.select(np.broadcast_to(regs[source], n))
+                old = in_order(elements, first_index + k, [own_values], update, associative_ufunc)
                 if targets:
-                    regs[targets[k]][... if positions is None else positions] = old
+                    access.assign(regs[targets[k]], old)
 
     return step
 
 
-def in_order(view: Any, index: Any, operands: list[Any], update: Update, associative_ufunc: np.ufunc | None) -> Any:
+def in_order(elements: Any, index: Any, operands: list[Any], update: Update, associative_ufunc: np.ufunc | None) -> Any:
     """Update elements one thread after the other, and return the old value that each thread sees.
 
     Threads are grouped by their element. The first thread of each group updates, then the second of each, and so on, so
     that no element occurs twice in a vectorized step.
 
     Args:
-        view: The elements of a memory.
+        elements: The elements of a memory.
         index: The element that each thread updates.
         operands: For each operand, its value in each thread.
         update: The operation.
@@ -165,23 +164,23 @@ def in_order(view: Any, index: Any, operands: list[Any], update: Update, associa
     is_first_of_element = np.concatenate(([True], sorted_index[1:] != sorted_index[:-1]))
     starts = np.flatnonzero(is_first_of_element)
     counts = np.diff(np.append(starts, sorted_index.size))  # of threads per element
-    old = np.empty(index.size, view.dtype)
+    old = np.empty(index.size, elements.dtype)
     most_updates = int(counts.max())
     if associative_ufunc is not None and most_updates > 1 and starts.size < most_updates:
         # Few elements, each with many threads: each thread sees a running total.
         for start, count in zip(starts, counts, strict=True):
             threads = order[start : start + count]
-            running = np.empty(count + 1, view.dtype)
-            running[0] = view[sorted_index[start]]
+            running = np.empty(count + 1, elements.dtype)
+            running[0] = elements[sorted_index[start]]
             running[1:] = operands[0][threads]
             totals = associative_ufunc.accumulate(running)
             old[threads] = totals[:-1]
-            view[sorted_index[start]] = totals[-1]
+            elements[sorted_index[start]] = totals[-1]
         return old
     for rank in range(most_updates):
         threads_of_rank = order[starts[counts > rank] + rank]
-        elements = index[threads_of_rank]
-        current = view[elements]
+        index_of_rank = index[threads_of_rank]
+        current = elements[index_of_rank]
         old[threads_of_rank] = current
-        view[elements] = update(current, [v[threads_of_rank] for v in operands])
+        elements[index_of_rank] = update(current, [v[threads_of_rank] for v in operands])
     return old

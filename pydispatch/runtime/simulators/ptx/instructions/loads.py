@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Address, Instruction, PtxSymbol
-from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.addresses import memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
 from pydispatch.runtime.simulators.ptx.frame import Frame
@@ -48,37 +48,35 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if direct is not None:
             return _copy(direct, slots)
     size = dtype.itemsize
-    find = finder(builder, instruction, source, size * len(slots), write=False)
-    shift = size.bit_length() - 1
+    resolve = memory_operand(builder, instruction, source, size * len(slots), write=False)
+    log2_size = size.bit_length() - 1
     if len(slots) == 1:
         slot = slots[0]
 
         def load_scalar(regs: list[Any]) -> None:
-            """Load an element; a single piece has all threads, and is written in place."""
-            pieces = find(regs)
-            if len(pieces) == 1:
-                _, store, at = pieces[0]
+            """Load an element per thread; a single access is of all threads, and is loaded in place."""
+            accesses = resolve(regs)
+            if len(accesses) == 1:
+                _, memory, offsets = accesses[0]
+                index = offsets >> log2_size if log2_size else offsets
                 target = regs[slot]
                 if target.dtype == dtype:
                     # "wrap": bounds are already checked, and this mode skips NumPy's check.
-                    store.view(dtype).take(at >> shift if shift else at, out=target, mode="wrap")
+                    memory.views[dtype].take(index, out=target, mode="wrap")
                 else:
-                    target[...] = store.view(dtype)[at >> shift if shift else at]
+                    target[...] = memory.views[dtype][index]
                 return
-            for positions, store, at in pieces:
-                regs[slot][positions] = store.view(dtype)[at >> shift]
+            for access in accesses:
+                access.assign(regs[slot], access.memory.views[dtype][access.offsets >> log2_size])
 
         return load_scalar
 
     def load_vector(regs: list[Any]) -> None:
         """Load consecutive elements into several registers."""
-        pieces = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
-        for k, target in enumerate(slots):
-            for positions, view, at in pieces:
-                if positions is None:
-                    regs[target][...] = view[at + k]
-                else:
-                    regs[target][positions] = view[at + k]
+        for access in resolve(regs):
+            elements, index = access.memory.views[dtype], access.offsets >> log2_size
+            for k, target in enumerate(slots):
+                access.assign(regs[target], elements[index + k])
 
     return load_vector
 
@@ -132,28 +130,25 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
             builder.fail(instruction, "names no .param variable of this function")
         slots = []
         for k in range(len(sources)):
-            at = target.base.offset + target.offset + k * dtype.itemsize
-            if at < 0 or at + dtype.itemsize > builder.storages[storage].count:
+            byte_offset = target.base.offset + target.offset + k * dtype.itemsize
+            if byte_offset < 0 or byte_offset + dtype.itemsize > builder.storages[storage].count:
                 builder.fail(
                     instruction, f"leaves '{target.base.name}', which has {builder.storages[storage].count} bytes"
                 )
-            slots.append(builder.view(storage, dtype, at))
+            slots.append(builder.view(storage, dtype, byte_offset))
             builder.writes.add(slots[-1])
             builder.reads.add(slots[-1])  # A part of the variable; the rest is unchanged.
         return _copy(sources, slots)
-    find = finder(builder, instruction, target, dtype.itemsize * len(sources), write=True)
-    shift = dtype.itemsize.bit_length() - 1
+    resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
+    log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         """Store the operands of each thread in consecutive elements."""
-        for positions, store, at in find(regs):
-            view = store.view(dtype)
-            at = at >> shift
+        for access in resolve(regs):
+            elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
                 value = regs[source]
-                if positions is not None and value.ndim:
-                    value = value[positions]
-                view[at + k if k else at] = value
+                elements[index + k if k else index] = access.select(value) if value.ndim else value
 
     return step
 

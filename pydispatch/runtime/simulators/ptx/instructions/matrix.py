@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
-from pydispatch.runtime.simulators.ptx.addresses import Piece, Slow, moved, space_of
+from pydispatch.runtime.simulators.ptx.addresses import (
+    ADDRESS_BYTES,
+    ALL_ADDRESS_BITS,
+    AddressResolver,
+    plus_offset,
+    space_of,
+)
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import warps_of
+from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
+from pydispatch.runtime.simulators.ptx.threads import WARP_LANES
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -28,7 +36,12 @@ def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, boo
     return _COUNTS[counts[0]], "trans" in instruction.modifiers
 
 
-class _Rows:
+_ROWS = 8
+"""Rows and columns of a matrix."""
+_ROW_BYTES = 16
+
+
+class _MatrixRows:
     """The addresses of matrices' rows: lane 8 m + r has row r of matrix m, those of other lanes do not matter."""
 
     def __init__(
@@ -36,20 +49,24 @@ class _Rows:
     ) -> None:
         if not isinstance(operand, Address) or operand.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
-        size = builder.register_size(operand.base) or 8
+        size = builder.register_size(operand.base) or ADDRESS_BYTES
         self._base, self._offset = builder.source(instruction, operand.base, f"u{8 * size}"), operand.offset
         self._count = count
-        self._slow = Slow(instruction, space_of(instruction), 16, write, strong=False)
+        self._resolver = AddressResolver(instruction, space_of(instruction), _ROW_BYTES, write, strong=False)
 
-    def find(self, regs: list[Any], positions: Any) -> list[Piece]:
-        """Return pieces for rows, warp by warp; each row is 16 bytes."""
+    def resolve(self, regs: list[Any], positions: Any) -> list[MemoryAccess]:
+        """Return the accesses to the rows of all matrices: their `positions` count the rows, warp by warp.
+
+        positions: of the threads in the frame, int64 [warps, 32].
+        """
         frame: Frame = regs[0]
-        row_positions = positions[:, : 8 * self._count].reshape(-1)
+        row_positions = positions[:, : _ROWS * self._count].reshape(-1)
         frame_part = frame.some(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
-        if self._slow.space == "shared":
-            return [self._slow.window(frame_part, None, moved(addresses, self._offset), True)]
-        return self._slow.find(frame_part, addresses.astype(np.uint64) + np.uint64(self._offset & (1 << 64) - 1))
+        if self._resolver.space == "shared":
+            return [self._resolver.resolve_window(frame_part, None, plus_offset(addresses, self._offset), True)]
+        offset = np.uint64(self._offset & ALL_ADDRESS_BITS)
+        return self._resolver.resolve(frame_part, addresses.astype(np.uint64) + offset)
 
 
 @handles("ldmatrix")
@@ -62,20 +79,20 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     slots = [builder.target(instruction, register, "u32") for register in items(destination)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
-    rows = _Rows(builder, instruction, address, count, write=False)
+    rows = _MatrixRows(builder, instruction, address, count, write=False)
 
     def step(regs: list[Any]) -> None:
         """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
         each.
         """
         positions = warps_of(instruction, regs[0])
-        data = np.zeros((positions.shape[0] * 8 * count, 16), np.uint8)
-        for row_index, store, at in rows.find(regs, positions):
-            data[slice(None) if row_index is None else row_index] = store.data[at[:, None] + np.arange(16)]
-        matrices = data.view(np.uint16).reshape(-1, count, 8, 8)
+        data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)
+        for access in rows.resolve(regs, positions):
+            access.assign(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
+        matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
-        words = np.ascontiguousarray(matrices).view(np.uint32).reshape(-1, count, 32)
+        words = np.ascontiguousarray(matrices).view(np.uint32).reshape(-1, count, WARP_LANES)
         for k, slot in enumerate(slots):
             regs[slot][positions] = words[:, k]
 
@@ -90,19 +107,19 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     slots = [builder.source(instruction, register, "u32") for register in items(value)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
-    rows = _Rows(builder, instruction, address, count, write=True)
+    rows = _MatrixRows(builder, instruction, address, count, write=True)
 
     def step(regs: list[Any]) -> None:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
         positions = warps_of(instruction, regs[0])
         n = regs[0].n
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
-        matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, 8, 8)
+        matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, _ROWS, _ROWS)
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
-        data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, 16)
-        for row_index, store, at in rows.find(regs, positions):
-            store.data[at[:, None] + np.arange(16)] = data if row_index is None else data[row_index]
+        data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, _ROW_BYTES)
+        for access in rows.resolve(regs, positions):
+            access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select(data)
 
     return step
 
@@ -119,7 +136,7 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
         positions = warps_of(instruction, regs[0])
         words = np.ascontiguousarray(np.broadcast_to(regs[s], regs[0].n)[positions])
-        turned = words.view(np.uint16).reshape(-1, 8, 8).transpose(0, 2, 1)
-        regs[target][positions] = np.ascontiguousarray(turned).view(np.uint32).reshape(-1, 32)
+        transposed = words.view(np.uint16).reshape(-1, _ROWS, _ROWS).transpose(0, 2, 1)
+        regs[target][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
 
     return step

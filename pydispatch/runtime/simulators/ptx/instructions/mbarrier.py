@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.addresses import finder
+from pydispatch.runtime.simulators.ptx.addresses import memory_operand
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
+from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _WORD = np.dtype("u8")
+_LOG2_WORD_BYTES = 3
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
 _WORDS = {
     "shared", "shared::cta", "b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete", "noinc", "parity",
@@ -40,9 +42,9 @@ def _leave(old: Any, operands: list[Any]) -> Any:
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
 
-def _ended(frame: Frame, positions: Any, old_words: Any, new_words: Any) -> None:
+def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: Any) -> None:
     """Advance the epoch of each block with an ended phase: this orders the block's accesses for race detection."""
-    threads = frame.threads if positions is None else frame.threads[positions]
+    threads = access.select(frame.threads)
     blocks = np.unique(frame.batch.block_slots()[threads][old_words >> _PHASE != new_words >> _PHASE])
     frame.batch.epochs[blocks] += 1
 
@@ -61,15 +63,14 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if kind in ("init", "inval"):
         operands = builder.operands(instruction, 1, 2)
         count = builder.source(instruction, operands[1], "u32") if kind == "init" else builder.constant(np.uint32(0))
-        find = finder(builder, instruction, operands[0], 8, write=True)
+        resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
 
         def init(regs: list[Any]) -> None:
             """Store words that expect this many arrivals, none of which has happened."""
             n = regs[0].n
-            for positions, store, at in find(regs):
-                value = np.broadcast_to(regs[count], n).astype(np.uint64)
-                value = value << _EXPECTED | value
-                store.view(_WORD)[at >> 3] = value if positions is None else value[positions]
+            for access in resolve(regs):
+                counts = access.select(np.broadcast_to(regs[count], n)).astype(np.uint64)
+                access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] = counts << _EXPECTED | counts
 
         return init
     if kind not in ("test_wait", "try_wait"):
@@ -78,17 +79,16 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     parity = "parity" in qualifiers
     token = builder.source(instruction, operands[2], "u32" if parity else "u64")
     target = builder.target(instruction, operands[0], BOOL)
-    find = finder(builder, instruction, operands[1], 8, write=False, atomic=True)
+    resolve = memory_operand(builder, instruction, operands[1], _WORD.itemsize, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
         """Return whether the awaited phase, or phase parity, is complete."""
         n = regs[0].n
-        for positions, store, at in find(regs):
-            phase = store.view(_WORD)[at >> 3] >> _PHASE
-            awaited = np.broadcast_to(regs[token], n)
-            awaited = awaited if positions is None else awaited[positions]
+        for access in resolve(regs):
+            phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
+            awaited = access.select(np.broadcast_to(regs[token], n))
             is_complete = (phase & np.uint64(1) != awaited) if parity else (phase != awaited >> _PHASE)
-            regs[target][... if positions is None else positions] = is_complete
+            access.assign(regs[target], is_complete)
 
     return wait
 
@@ -99,19 +99,19 @@ def arrival(
     """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1
-    find = finder(builder, instruction, address, 8, write=True, atomic=True)
+    resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
     update = _leave if drop else _arrive
 
     def step(regs: list[Any]) -> None:
         """Update the barrier words thread by thread, and return their old values."""
         n = regs[0].n
-        for positions, store, at in find(regs):
-            counts = np.broadcast_to(regs[slot], n).astype(np.uint64)
-            counts = counts if positions is None else counts[positions]
-            old = in_order(store.view(_WORD), at >> 3, [counts], update, None)
+        for access in resolve(regs):
+            words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
+            counts = access.select(np.broadcast_to(regs[slot], n)).astype(np.uint64)
+            old = in_order(words, index, [counts], update, None)
             if target >= 0:
-                regs[target][... if positions is None else positions] = old
+                access.assign(regs[target], old)
             if regs[0].batch.races is not None:
-                _ended(regs[0], positions, old, store.view(_WORD)[at >> 3])
+                _end_phases(regs[0], access, old, words[index])
 
     return step

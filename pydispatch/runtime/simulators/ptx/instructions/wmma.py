@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
-from pydispatch.runtime.simulators.ptx.addresses import Slow, moved, space_of
+from pydispatch.runtime.simulators.ptx.addresses import ADDRESS_BYTES, AddressResolver, plus_offset, space_of
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
+from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
 
@@ -39,13 +40,20 @@ def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[in
     return (int(shape[1]), int(shape[2]), int(shape[3])), words[1:]
 
 
-def _size(part: str, shape: tuple[int, int, int]) -> tuple[int, int]:
+def _size(operand: str, shape: tuple[int, int, int]) -> tuple[int, int]:
+    """Return the rows and columns of matrix a, b, c or d."""
     m, n, k = shape
-    return {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[part]
+    return {"a": (m, k), "b": (k, n), "c": (m, n), "d": (m, n)}[operand]
 
 
-class _Walk:
-    """The addresses of each element of a lane's part of a matrix in memory."""
+class _MatrixInMemory:
+    """A matrix in memory, of which each lane loads or stores the elements of its fragment.
+
+    Attributes:
+        rows, columns: Its size in elements.
+        type: PTX type of its elements.
+        count: Elements of a fragment.
+    """
 
     def __init__(
         self,
@@ -56,36 +64,35 @@ class _Walk:
         write: bool,
     ) -> None:
         shape, types = _facts(builder, instruction)
-        self.part = instruction.modifiers[1]
-        self.rows, self.columns = _size(self.part, shape)
+        self.rows, self.columns = _size(instruction.modifiers[1], shape)
         self.type = types[0]
-        self.count = self.rows * self.columns // 32
-        self._bytes = _BYTES[self.type]
-        is_row_major = "row" in instruction.modifiers
+        self.count = self.rows * self.columns // WARP_LANES
+        self._is_row_major = "row" in instruction.modifiers
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
-        size = builder.register_size(address.base) or 8
+        size = builder.register_size(address.base) or ADDRESS_BYTES
         self._base, self._offset = builder.source(instruction, address.base, f"u{8 * size}"), address.offset
-        packed_stride = self.columns if is_row_major else self.rows
+        packed_stride = self.columns if self._is_row_major else self.rows
         self._stride = (
             builder.source(instruction, stride, "u32")
             if stride is not None
             else builder.constant(np.uint32(packed_stride))
         )
-        self._row = is_row_major
-        self._slow = Slow(instruction, space_of(instruction), self._bytes, write, strong=False)
+        self._element_bytes = _BYTES[self.type]
+        self._resolver = AddressResolver(instruction, space_of(instruction), self._element_bytes, write, strong=False)
 
-    def pieces(self, regs: list[Any], element: int) -> Any:
-        """Return the location of each thread's element: pieces as for loads."""
+    def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
+        """Return the accesses of all threads to one element of their fragments."""
         frame: Frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         row, column = np.divmod(lane * self.count + element, self.columns)
         stride = np.broadcast_to(regs[self._stride], frame.n).astype(np.int64)
-        away = (row * stride + column if self._row else column * stride + row) * self._bytes + self._offset
+        index = row * stride + column if self._is_row_major else column * stride + row
+        offset = index * self._element_bytes + self._offset
         base = np.broadcast_to(regs[self._base], frame.n)
-        if self._slow.space == "shared":
-            return [self._slow.window(frame, None, moved(base, away), True)]
-        return self._slow.find(frame, base.astype(np.uint64) + away.view(np.uint64))
+        if self._resolver.space == "shared":
+            return [self._resolver.resolve_window(frame, None, plus_offset(base, offset), True)]
+        return self._resolver.resolve(frame, base.astype(np.uint64) + offset.view(np.uint64))
 
 
 @handles("wmma")
@@ -104,23 +111,24 @@ def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.load: each lane loads its elements of a matrix."""
     operands = builder.operands(instruction, 2, 3)
-    walk = _Walk(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
-    register = UNSIGNED[8 if walk.type == "f64" else 4]
+    matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
+    register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
-    per_register = register.itemsize // _BYTES[walk.type]
-    if len(slots) not in (walk.count // per_register, 2 * walk.count // per_register):
-        builder.fail(instruction, f"has {len(slots)} registers, expected {walk.count // per_register}")
-    dtype = UNSIGNED[_BYTES[walk.type]]
-    shift = dtype.itemsize.bit_length() - 1
+    register_count = matrix.count * _BYTES[matrix.type] // register.itemsize
+    if len(slots) not in (register_count, 2 * register_count):
+        builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
+    dtype = UNSIGNED[_BYTES[matrix.type]]
+    log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         """Load a fragment element by element into the registers."""
         warps_of(instruction, regs[0])
-        elements = np.empty((regs[0].n, walk.count), dtype)
-        for element in range(walk.count):
-            for positions, store, at in walk.pieces(regs, element):
-                elements[slice(None) if positions is None else positions, element] = store.view(dtype)[at >> shift]
-        words = elements.view(register)
+        fragments = np.empty((regs[0].n, matrix.count), dtype)
+        for element in range(matrix.count):
+            for access in matrix.resolve(regs, element):
+                values = access.memory.views[dtype][access.offsets >> log2_size]
+                access.assign(fragments[:, element], values)
+        words = fragments.view(register)
         for k, slot in enumerate(slots):
             regs[slot][...] = words[:, k % words.shape[1]]
 
@@ -130,25 +138,24 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.store: each lane stores its elements of a matrix."""
     operands = builder.operands(instruction, 2, 3)
-    walk = _Walk(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
-    register = UNSIGNED[8 if walk.type == "f64" else 4]
+    matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
+    register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.source(instruction, register_operand, register) for register_operand in items(operands[1])]
-    dtype = UNSIGNED[_BYTES[walk.type]]
-    if len(slots) != walk.count * dtype.itemsize // register.itemsize:
-        builder.fail(
-            instruction, f"has {len(slots)} registers, expected {walk.count * dtype.itemsize // register.itemsize}"
-        )
-    shift = dtype.itemsize.bit_length() - 1
+    dtype = UNSIGNED[_BYTES[matrix.type]]
+    register_count = matrix.count * dtype.itemsize // register.itemsize
+    if len(slots) != register_count:
+        builder.fail(instruction, f"has {len(slots)} registers, expected {register_count}")
+    log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
         """Store a fragment element by element."""
         warps_of(instruction, regs[0])
         n = regs[0].n
-        elements = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
-        for element in range(walk.count):
-            for positions, store, at in walk.pieces(regs, element):
-                values = elements[:, element]
-                store.view(dtype)[at >> shift] = values if positions is None else values[positions]
+        fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
+        for element in range(matrix.count):
+            for access in matrix.resolve(regs, element):
+                index = access.offsets >> log2_size
+                access.memory.views[dtype][index] = access.select(fragments[:, element])
 
     return step
 
