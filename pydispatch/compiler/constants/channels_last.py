@@ -163,19 +163,19 @@ def _convolution(
         filters, pixels, has_window = sizes[row], math.prod(sizes[d] for d in spatial), len(g.loops) > 1
         if spatial_axes[0] < channel_axes[0] or (len(spatial) < 2 and not has_window):
             continue
-        channels = shape_of(g.inputs[image.main])[channel_axes[0]]
+        channels = shape_of(contraction.tensor_of(image))[channel_axes[0]]
         fewest = GROUP if has_window else FEWEST
         is_of_bytes = _multiplies_bytes(contraction, image)
         if is_of_bytes and filters >= FEWEST and channels >= fewest and channels % GROUP == 0:
             pays = True
-        elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
-            element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
+        elif floats and image.direct and filter_.direct and known.is_known(contraction.tensor_of(filter_)):
+            element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
             if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or filters < FEWEST:
                 return None
             pays = min(filters, channels) >= MANY and (has_window or pixels <= FEW_PIXELS)
         else:
             return None
-        return WindowReduction(op, g.inputs[image.main], channel_axes[0], out.index(row), pays)
+        return WindowReduction(op, contraction.tensor_of(image), channel_axes[0], out.index(row), pays)
     return None
 
 
@@ -183,7 +183,7 @@ def _filter_row_dim(filter_: Factor, loops: set[int]) -> int | None:
     """Return the loop dimension of a filter's rows. It must index the first dimension of the filter, and the reduced
     loops all others; else return None.
     """
-    dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_identity(x.terms[0][0]) else -1 for x in filter_.coordinates]
+    dims = filter_.axis_dims
     if not dims or dims[0] in loops:
         return None
     return dims[0] if set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
@@ -191,7 +191,7 @@ def _filter_row_dim(filter_: Factor, loops: set[int]) -> int | None:
 
 def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
     """Return whether a contraction multiplies bytes of the image and accumulates in i32."""
-    element = cast("TensorType[Attribute]", contraction.generic.inputs[image.main].type).element_type
+    element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
     return contraction.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
 
 

@@ -20,7 +20,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, unextended
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
-from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -41,13 +41,13 @@ class Grouped:
     made: tuple[Operation, ...]
 
     @property
-    def main(self) -> int:
-        return self.contraction.b.main
+    def factor(self) -> Factor:
+        return self.contraction.b
 
     @property
     def packed_type(self) -> TensorType[Attribute]:
         """The factor's type as the kernel multiplies it."""
-        return TensorType(self.arithmetic.compute, shape_of(self.contraction.generic.inputs[self.main]))
+        return TensorType(self.arithmetic.compute, shape_of(self.contraction.tensor_of(self.factor)))
 
 
 def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
@@ -68,7 +68,7 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
         or set(contraction.outer) & contraction.b.dims
     ):
         return None
-    backward_slice = _slice(function, [contraction.generic.inputs[contraction.b.main], *_captured(contraction)])
+    backward_slice = _slice(function, [contraction.tensor_of(contraction.b), *_captured(contraction)])
     if backward_slice is None:
         return None
     ops, arguments = backward_slice
@@ -133,11 +133,11 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     c, arithmetic = grouped.contraction, grouped.arithmetic
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
     ops = [op.clone(mapping) for op in grouped.made]
-    value = c.generic.inputs[grouped.main]
+    value = c.tensor_of(grouped.factor)
     value = mapping.get(value, value)
     element = cast("TensorType[Attribute]", value.type).element_type
     body = Block(arg_types=[element, arithmetic.compute])
-    inner = {**mapping, c.generic.block.args[grouped.main]: body.args[0]}
+    inner = {**mapping, c.element_of(grouped.factor): body.args[0]}
     body.add_ops([op.clone(inner) for op in c.b.code])
     narrow = inner.get(c.b.value, c.b.value)
     if arithmetic.b_offset:
@@ -165,7 +165,7 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     Operations that computed the unpacked factor and have no other use are erased.
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
-    old, position = c.op, grouped.main
+    old, position = c.op, grouped.factor.main
     new = old.clone()
     new.operands[position] = packed
     set_location(new, old)

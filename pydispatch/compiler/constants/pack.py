@@ -139,7 +139,7 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     grouped = grouped_factor(function, c, levels)
     halves = [half_precision_b(c, level) for level in levels]
     half = halves[0] if grouped is None and None not in halves else None
-    value = (half or c.generic.inputs[c.b.main]) if grouped is None else grouped.argument
+    value = (half or c.tensor_of(c.b)) if grouped is None else grouped.argument
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
@@ -187,7 +187,7 @@ def _is_whole(contraction: Contraction) -> bool:
     """Return whether each dimension of the factor's tensor is indexed by a single loop dimension, without stride or
     offset.
     """
-    return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in contraction.b.coordinates)
+    return contraction.b.axis_dims is not None
 
 
 def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:

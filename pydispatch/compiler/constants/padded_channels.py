@@ -57,7 +57,7 @@ def _channel_axes(
     image_indices, filter_indices = g.maps[image.main].results, g.maps[filter_.main].results
     reduced_axes = [a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in g.loops]
     has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
-    if len(reduced_axes) != 1 or not has_window or not known.is_known(g.inputs[filter_.main]):
+    if len(reduced_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
         return None
     channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
     filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
@@ -65,7 +65,7 @@ def _channel_axes(
     if len(filter_axes) != 1 or len(rows) != 1 or (g.extents[rows[0]] or -1) < FEWEST_FILTERS or channels <= 0:
         return None
     padded = channels + _missing(channels)
-    if not all(map(_is_byte, (g.inputs[filter_.main], g.inputs[image.main]))) or not _is_widened(filter_):
+    if not all(_is_byte(contraction.tensor_of(factor)) for factor in (filter_, image)) or not _is_widened(filter_):
         return None
     return (reduced_axes[0], filter_axes[0]) if channels < padded <= MOST_GROWTH * channels else None
 

@@ -91,17 +91,14 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
 
 def _is_element(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32."""
-    return factor.direct and contraction.generic.block.args[factor.main].type == f32
+    return factor.direct and contraction.element_of(factor).type == f32
 
 
 def _is_constant(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32 that is computed from constants."""
-    g = contraction.generic
-    return (
-        _is_element(contraction, factor)
-        and list(g.inputs).count(g.inputs[factor.main]) == 1
-        and depends_on_constants(g.inputs[factor.main])
-    )
+    value = contraction.tensor_of(factor)
+    is_read_once = list(contraction.generic.inputs).count(value) == 1
+    return _is_element(contraction, factor) and is_read_once and depends_on_constants(value)
 
 
 def _round(

@@ -124,17 +124,16 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
-    filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_identity(x.terms[0][0]) for x in f.coordinates)]
+    filters = [(factor, dims) for factor in (c.a, c.b) if (dims := factor.axis_dims) is not None]
     if len(filters) != 1:
         return None  # with two such factors, it is a plain product already
-    weights = filters[0]
+    weights, order = filters[0]
     image = c.b if weights is c.a else c.a
     g = c.generic
     sizes = tuple(DYNAMIC_INDEX if n is None else n for n in g.extents)
     result_dims = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
     if not is_projected_permutation(g.maps[-1]):
         return None
-    order = [x.terms[0][0] for x in weights.coordinates]
     steps = tuple(d for d, kind in enumerate(g.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
     image_dims = [d for d in result_dims if d not in weights.dims]
@@ -154,9 +153,17 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     if len(spatial) < 1 + channels_last or (result_dims, order) != expected_orders[0 if channels_last else 1]:
         return None
     return Convolution(
-        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, spatial, steps,
-        channels_last,
-    )  # fmt: skip
+        op=op,
+        image=c.tensor_of(image),
+        filter=c.tensor_of(weights),
+        image_map=g.maps[image.main],
+        sizes=sizes,
+        batches=batches,
+        rows=rows,
+        spatial=spatial,
+        steps=steps,
+        channels_last=channels_last,
+    )
 
 
 def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bool:
@@ -170,7 +177,7 @@ def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bo
 
 def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is a float of the accumulator's type, or an integer computed from a single element."""
-    element = cast("TensorType[Attribute]", contraction.generic.inputs[factor.main].type).element_type
+    element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
         return factor.direct and element == contraction.acc
     return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}

@@ -40,12 +40,10 @@ def _pays(contraction: Contraction) -> bool:
     excluded: they are packed into panels.
     """
     g, b = contraction.generic, contraction.b
-    value = g.inputs[b.main]
+    value = contraction.tensor_of(b)
     if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in g.extents):
         return False
-    if not all(len(x.terms) == 1 and x.is_identity(x.terms[0][0]) for x in b.coordinates):
-        return False
-    if not isinstance(value.type, TensorType) or any(n < 0 for n in shape_of(value)):
+    if b.axis_dims is None or not isinstance(value.type, TensorType) or any(n < 0 for n in shape_of(value)):
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known(value):
         return False
@@ -62,7 +60,7 @@ def _is_known(value: SSAValue) -> bool:
 
 def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     """Make a contraction read a copy of B whose columns (dimension N) are contiguous."""
-    value = contraction.generic.inputs[contraction.b.main]
+    value = contraction.tensor_of(contraction.b)
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type
     (last,) = contraction.b.positions_of(cast(int, contraction.n))

@@ -125,10 +125,10 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     """
     g = contraction.generic
     body = _Body(contraction, weights)
-    argument, dims = source_of(g.inputs[weights.main]), _dims(g.maps[weights.main])
+    argument, dims = source_of(contraction.tensor_of(weights)), _dims(g.maps[weights.main])
     if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
         return None
-    if g.block.args[weights.main].type != (i8 if len(dims) == 5 else i4):
+    if contraction.element_of(weights).type != (i8 if len(dims) == 5 else i4):
         return None
     panel, block, _, column, *_ = dims
     terms: dict[str, PerBlock | None] = {}
@@ -171,9 +171,9 @@ def _is_stepped(match: BlockQuantized) -> bool:
     if match.other.dims & {panel, column}:
         return False
     for coordinate in match.other.coordinates:
-        step = coordinate.of(byte)
+        step = coordinate.coefficient(byte)
         expected = {byte: step, group: step * BYTES * 8 // match.bits, **{h: step * BYTES for h in half}}
-        if any(coordinate.of(d) != times for d, times in expected.items()):
+        if any(coordinate.coefficient(d) != times for d, times in expected.items()):
             return False
     return True
 
@@ -205,4 +205,4 @@ class _Body:
             if not isinstance(value, OpResult) or not isinstance(value.op, kind):
                 return False
             value = value.op.operands[0]
-        return value is self.contraction.generic.block.args[self.weights.main]
+        return value is self.contraction.element_of(self.weights)

@@ -55,7 +55,8 @@ class Chain:
     @property
     def gathers(self) -> set[Operation]:
         """The operations that gather the pages that a product reads as factor B."""
-        factors = (gathered_pages(c.generic.inputs[c.b.main]) for c in (self.first, self.second))
+        products = (self.first, self.second)
+        factors = (gathered_pages(contraction.tensor_of(contraction.b)) for contraction in products)
         return {op for pages in factors if pages is not None for op in pages.operations}
 
     @property
@@ -66,7 +67,9 @@ class Chain:
     @property
     def second_loops(self) -> list[int]:
         """For each dimension of `rows`, the loop dimension of the second product that it is."""
-        return [c.terms[0][0] for c in self.second.a.coordinates]
+        dims = self.second.a.axis_dims
+        assert dims is not None, "not checked by `_has_kernel`"
+        return dims
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
@@ -81,7 +84,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
         return None
     cache: DimCache = {}
     scores = _find_scores(first, second, after_first, members, cache)
-    rows = second.generic.inputs[second.a.main]
+    rows = second.tensor_of(second.a)
     if scores is None or not second.a.direct or rows is scores or rows.owner not in after_first:
         return None
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
@@ -145,7 +148,7 @@ def _split_into_parts(
         and part_of[op] != part_of[value.owner]
         and info_of(value.owner).cost is not Cost.FREE
     }
-    return parts if crossing == {scores, second.generic.inputs[second.a.main]} else None
+    return parts if crossing == {scores, second.tensor_of(second.a)} else None
 
 
 def _part_of(
@@ -187,8 +190,7 @@ def _has_kernel(chain: Chain) -> bool:
         return False
     if any(n is None or n < 1 for generic in (first.generic, second.generic) for n in generic.extents):
         return False
-    a = second.a.coordinates
-    if any(len(c.terms) != 1 or not c.is_identity(c.terms[0][0]) for c in a) or second.reductions:
+    if second.a.axis_dims is None or second.reductions:
         return False
     first_loops, second_loops = chain.first_loops, chain.second_loops
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:

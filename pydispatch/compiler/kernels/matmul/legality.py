@@ -93,11 +93,7 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
         if KEPT_ORDER in contraction.op.attributes and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
         times = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
-        if (
-            op.results[0] is contraction.generic.inputs[contraction.b.main]
-            and times > MOST_ORDERINGS
-            and _only_copies(op)
-        ):
+        if op.results[0] is contraction.tensor_of(contraction.b) and times > MOST_ORDERINGS and _only_copies(op):
             return reasons.REORDERED_FOR_TILES.format(times)
         if is_reduction(op):
             return reasons.REDUCED_FOR_TILES

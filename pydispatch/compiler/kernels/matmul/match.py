@@ -6,7 +6,7 @@ their own. Both results are cached for each operation, see `pydispatch.ir.struct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
@@ -47,9 +47,18 @@ class Linear:
     terms: tuple[tuple[int, int], ...]
     constant: int
 
-    def of(self, dim: int) -> int:
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The loop dimensions that the coordinate depends on."""
+        return tuple(dim for dim, _ in self.terms)
+
+    def coefficient(self, dim: int) -> int:
         """Return the coefficient of a loop dimension; 0 if the coordinate does not depend on it."""
         return dict(self.terms).get(dim, 0)
+
+    def extent(self, extents: Mapping[int, int]) -> int:
+        """Return how many adjacent values contain those of the coordinate, while each loop runs to its extent."""
+        return sum(coefficient * (extents[dim] - 1) for dim, coefficient in self.terms) + 1
 
     def is_identity(self, dim: int) -> bool:
         """Return whether the coordinate is the index of loop `dim` itself: coefficient 1, no offset."""
@@ -79,16 +88,23 @@ class Factor:
 
     @property
     def dims(self) -> set[int]:
-        return {dim for c in self.coordinates for dim, _ in c.terms}
+        return {dim for coordinate in self.coordinates for dim in coordinate.dims}
+
+    @property
+    def axis_dims(self) -> list[int] | None:
+        """The loop dimension whose index each coordinate is; None if a coordinate is another expression."""
+        if not all(c.dims and c.is_identity(c.dims[0]) for c in self.coordinates):
+            return None
+        return [c.dims[0] for c in self.coordinates]
 
     def positions_of(self, dim: int) -> list[int]:
         """Return the positions of the coordinates that depend on a dimension."""
-        return [i for i, c in enumerate(self.coordinates) if c.of(dim)]
+        return [i for i, c in enumerate(self.coordinates) if c.coefficient(dim)]
 
     def is_last(self, dim: int | None) -> bool:
         """Return whether `dim` has stride 1 in the last coordinate, so that it is contiguous in a row-major main
         input."""
-        return dim is not None and bool(self.coordinates) and self.coordinates[-1].of(dim) == 1
+        return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 
 
 @dataclass(frozen=True)
@@ -116,6 +132,14 @@ class Contraction:
     outer: tuple[int, ...]
     reductions: tuple[int, ...]
     acc: Attribute
+
+    def tensor_of(self, factor: Factor) -> SSAValue:
+        """Return the tensor that is the main input of a factor."""
+        return self.generic.inputs[factor.main]
+
+    def element_of(self, factor: Factor) -> BlockArgument:
+        """Return the argument of the body that is the element of `tensor_of(factor)`."""
+        return self.generic.block.args[factor.main]
 
 
 def linear(expression: AffineExpr) -> Linear | None:
@@ -210,7 +234,14 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
     if len(inputs) < len(ordinals):
         return None
-    return Factor(value, main, coordinates, inputs, tuple(code), value is generic.block.args[main])
+    return Factor(
+        value=value,
+        main=main,
+        coordinates=coordinates,
+        inputs=inputs,
+        code=tuple(code),
+        direct=value is generic.block.args[main],
+    )
 
 
 def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operation], list[int]] | None:
@@ -257,8 +288,8 @@ def _static_size(generic: Structured, dim: int) -> int:
 def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
     """Return the parallel dimensions that may serve as N: they index only `rhs`, in one coordinate and with stride
     1."""
-    rhs_dims = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
-    return [d for d in rhs_dims if len(rhs.positions_of(d)) == 1 and rhs.coordinates[rhs.positions_of(d)[0]].of(d) == 1]
+    candidates = [d for d in sorted(parallel) if d not in lhs.dims and len(rhs.positions_of(d)) == 1]
+    return [d for d in candidates if rhs.coordinates[rhs.positions_of(d)[0]].coefficient(d) == 1]
 
 
 def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
@@ -302,7 +333,18 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
         return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
     result_type = generic.op.results[0].type
     assert isinstance(result_type, TensorType)
-    return Contraction(generic.op, generic, a, b, m, n, k, outer, reductions, result_type.element_type)
+    return Contraction(
+        op=generic.op,
+        generic=generic,
+        a=a,
+        b=b,
+        m=m,
+        n=n,
+        k=k,
+        outer=outer,
+        reductions=reductions,
+        acc=result_type.element_type,
+    )
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

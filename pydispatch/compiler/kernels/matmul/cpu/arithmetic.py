@@ -96,7 +96,7 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     where B is something else, and where blocks multiply it unchanged.
     """
     b, acc = contraction.b, contraction.acc
-    value, element = contraction.generic.inputs[b.main], contraction.generic.block.args[b.main]
+    value, element = contraction.tensor_of(b), contraction.element_of(b)
     if not level.widens_half or not isinstance(value.type, TensorType):
         return None
     if element.type in HALF_TYPES:
@@ -197,7 +197,7 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
     """
     a, k = contraction.a, contraction.k
     position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
-    type_ = contraction.generic.inputs[a.main].type
+    type_ = contraction.tensor_of(a).type
     if position is None or not isinstance(type_, TensorType):
         return 0
     groups = -(-type_.get_shape()[position] // group)

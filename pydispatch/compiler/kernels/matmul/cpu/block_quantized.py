@@ -212,13 +212,16 @@ class _Workgroup:
                 for dim, times in coordinate.terms:
                     if dim in indices:
                         index = inner.plus(index, inner.times(indices[dim], times))
-                index = inner.plus(index, inner.times(b, coordinate.of(block_loop)))
-                coordinates.append(inner.plus(index, inner.times(i, coordinate.of(step_loop))))
+                index = inner.plus(index, inner.times(b, coordinate.coefficient(block_loop)))
+                coordinates.append(inner.plus(index, inner.times(i, coordinate.coefficient(step_loop))))
             value = factor_at(self.frame.elements, inner, match.contraction, match.other, coordinates)
             step = inner.plus(inner.times(b, match.block), i)
             self.frame.elements.store(inner, value, copy, [inner.plus(step, row * self._steps)])
 
-        is_row_contiguous = all(c.of(block_loop) == match.block * c.of(step_loop) for c in match.other.coordinates)
+        coordinates_of_a = match.other.coordinates
+        is_row_contiguous = all(
+            c.coefficient(block_loop) == match.block * c.coefficient(step_loop) for c in coordinates_of_a
+        )
         if is_row_contiguous:
             build.parallel(0, self._steps, lambda inner, k: element(inner, 0, k))
             return

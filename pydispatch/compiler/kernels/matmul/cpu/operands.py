@@ -57,8 +57,8 @@ class OperandView:
         """Return the distance of neighbours along a dimension, in elements."""
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
-            if dim is not None and coordinate.of(dim):
-                total = build.plus(total, build.times(stride, coordinate.of(dim)))
+            if dim is not None and coordinate.coefficient(dim):
+                total = build.plus(total, build.times(stride, coordinate.coefficient(dim)))
         return total
 
 
@@ -87,7 +87,7 @@ def view_in_place(
     """Return a factor that is read in the memory of an argument. value: the tensor that it is an element of, or is
     widened from; None for its own.
     """
-    value = plan.contraction.generic.inputs[factor.main] if value is None else value
+    value = plan.contraction.tensor_of(factor) if value is None else value
     argument = argument_of(value)
     assert argument is not None
     sizes = frame.elements.dims(value)
@@ -113,7 +113,7 @@ def _packed_box(plan: Plan, factor: Factor) -> list[int]:
     """Return the extents of a factor's coordinates in a tile."""
     schedule = plan.schedule
     extents = packed_extents(plan.contraction, schedule, schedule.kc, plan.sizes, plan.inner_reductions)
-    return [sum(a * (extents[d] - 1) for d, a in c.terms) + 1 for c in factor.coordinates]
+    return [coordinate.extent(extents) for coordinate in factor.coordinates]
 
 
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
@@ -124,9 +124,8 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
     order = list(range(len(box)))
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
-        k_position = next(
-            p for p in factor.positions_of(plan.contraction.k) if factor.coordinates[p].of(plan.contraction.k) == 1
-        )
+        k = plan.contraction.k
+        k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
         box[k_position] = ceil(box[k_position], plan.group) * plan.group
     strides: list[Index] = [0] * len(box)

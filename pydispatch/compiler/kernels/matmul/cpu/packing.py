@@ -140,7 +140,7 @@ class Packing:
             self._copy(build, outer)
             return
         coordinate, n = self.factor.coordinates[len(outer)], self.contraction.n
-        if self.is_b and self.view.panel_stride is not None and n is not None and coordinate.of(n):
+        if self.is_b and self.view.panel_stride is not None and n is not None and coordinate.coefficient(n):
             self._panels(build, outer)
             return
         if self.plan.group > 1 and coordinate.is_identity(self.contraction.k):
@@ -156,13 +156,13 @@ class Packing:
         """Return how many values beyond the end of a coordinate partial register blocks read."""
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
-        if dim is None or not coordinate.of(dim) or self.plan.vectorizes_k:
+        if dim is None or not coordinate.coefficient(dim) or self.plan.vectorizes_k:
             return 0
         if self.plan.overlaps(dim, self.nest.sizes[dim], block):
             return 0
         extent = self.region.extent(dim)
         padded_extent = build.times(build.ceil_quotient(extent, block), block)
-        return build.times(build.minus(padded_extent, extent), coordinate.of(dim))
+        return build.times(build.minus(padded_extent, extent), coordinate.coefficient(dim))
 
     def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the loop over panels of nr columns of B; the last panel is padded to nr columns."""
@@ -199,7 +199,7 @@ class Packing:
     def _can_transpose_in_registers(self, position: int) -> bool:
         """Return whether a panel can be loaded along K and transposed in registers: a dispatch argument stores B as
         [..., N, K], in the type of packed elements. `position` is the coordinate that N indexes."""
-        coordinates, value = self.factor.coordinates, self.contraction.generic.inputs[self.factor.main]
+        coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
         return (
             position == len(coordinates) - 2
             and coordinates[-1].is_identity(self.contraction.k)

@@ -24,7 +24,7 @@ def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribut
     rows: rows of A, None if dynamic; compute: the type of products.
     """
     b = contraction.b
-    pages = gathered_pages(contraction.generic.inputs[b.main])
+    pages = gathered_pages(contraction.tensor_of(b))
     if pages is None or not b.direct or pages.element_type != compute or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
         return None
     if shape_of(pages.source)[0] < 1:  # a gather from no pages is 0, and reads nothing
@@ -36,7 +36,7 @@ def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribut
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
     """Return a schedule whose register blocks and chunks of K do not cross pages of B."""
-    (dim,) = {d for d, _ in contraction.b.coordinates[pages.axis].terms}
+    (dim,) = contraction.b.coordinates[pages.axis].dims
     if dim == contraction.k:
         return replace(schedule, kc=_divisor(pages.rows, max(schedule.kc, STEPS_OF_PAGES)))
     nr = _divisor(pages.rows, schedule.nr)

@@ -286,7 +286,8 @@ def _problem(
     if arithmetic.matrix_steps > 0 and _has_packed_rows(c, sizes, arithmetic):
         a = replace(_operand(c.a, c, is_argument=True, rows=c.m, size=packed_bytes), element_bytes=packed_bytes)
     else:
-        a = _operand(c.a, c, in_place and _is_argument_element(c.a, c, arithmetic.compute), c.m, sum_bytes)
+        is_a_in_place = in_place and _is_argument_element(c.a, c, arithmetic.compute)
+        a = _operand(c.a, c, is_argument=is_a_in_place, rows=c.m, size=sum_bytes)
     is_b_in_place = panels is not None or (in_place and _is_argument_element(c.b, c, arithmetic.compute))
     is_b_in_place = is_b_in_place or (in_place and _reads_pages(c, m, arithmetic.compute))
     return Problem(
@@ -299,7 +300,7 @@ def _problem(
         outer=prod(sizes[d] or 1 for d in c.outer),
         reductions=prod(sizes[d] or 1 for d in c.reductions),
         a=a,
-        b=_operand(c.b, c, is_b_in_place, c.k, sum_bytes),
+        b=_operand(c.b, c, is_argument=is_b_in_place, rows=c.k, size=sum_bytes),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,
@@ -309,13 +310,27 @@ def _problem(
 
 def _operand(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
     """Return a factor whose rows are along the dimension `rows`, with elements of `size` bytes."""
-    type_ = contraction.generic.inputs[factor.main].type
-    stride = 0
-    if isinstance(type_, TensorType) and rows is not None and (positions := factor.positions_of(rows)):
-        inner = type_.get_shape()[positions[0] + 1 :]
-        is_static = min(inner, default=1) >= 0
-        stride = prod(inner) * factor.coordinates[positions[0]].of(rows) * size if is_static else 0
-    return Operand(is_argument, stride, factor.is_last(contraction.k), factor.is_last(contraction.n))
+    return Operand(
+        is_argument=is_argument,
+        row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
+        is_contiguous_k=factor.is_last(contraction.k),
+        is_contiguous_n=factor.is_last(contraction.n),
+    )
+
+
+def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
+    """Return the elements between neighbouring rows of a factor; None if the factor has no rows or a dynamic size.
+
+    row_dim: the loop dimension that counts rows. The first axis that it indexes decides.
+    """
+    positions = [] if row_dim is None else factor.positions_of(row_dim)
+    if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
+        return None
+    axis = positions[0]
+    inner_sizes = tensor.type.get_shape()[axis + 1 :]
+    if any(size < 0 for size in inner_sizes):
+        return None
+    return prod(inner_sizes) * factor.coordinates[axis].coefficient(row_dim)
 
 
 def _half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, level: Level) -> Operand:
@@ -341,7 +356,7 @@ def argument_of(value: SSAValue) -> BlockArgument | None:
 
 def _is_argument_element(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
     """Return whether a factor is an element of an argument and nothing else."""
-    value = contraction.generic.inputs[factor.main]
+    value = contraction.tensor_of(factor)
     has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
     return factor.direct and has_type and argument_of(value) is not None
 
@@ -354,8 +369,8 @@ def _reads_pages(contraction: Contraction, rows: int | None, compute: Attribute)
 
 def _has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
     """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied unchanged."""
-    a, generic = contraction.a, contraction.generic
-    value, element = generic.inputs[a.main], generic.block.args[a.main]
+    a = contraction.a
+    value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
     if set(a.inputs) != {a.main} or not is_static or argument_of(value) is None or arithmetic.a_offset:
         return False
@@ -366,7 +381,7 @@ def _has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithme
 def _panels(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None) -> Panels | None:
     """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
     b, n = contraction.b, contraction.n
-    panels = panels_of(contraction.generic.inputs[b.main] if half_b is None else half_b)
+    panels = panels_of(contraction.tensor_of(b) if half_b is None else half_b)
     if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
         return None
     layout, columns = panels.layout, sizes[n]
@@ -388,7 +403,7 @@ def _is_packed_b(contraction: Contraction, arithmetic: Arithmetic) -> bool:
         constant = value.op.rhs.owner
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
-    element = contraction.generic.block.args[contraction.b.main]
+    element = contraction.element_of(contraction.b)
     return is_packed_element(value, element, arithmetic, arithmetic.unsigned_b) and offset == arithmetic.b_offset
 
 
@@ -407,4 +422,4 @@ def packed_extents(
 
 def _volume(factor: Factor, extents: dict[int, int]) -> int:
     """Return the number of elements of a packed operand."""
-    return prod(sum(a * (extents[d] - 1) for d, a in c.terms) + 1 for c in factor.coordinates)
+    return prod(coordinate.extent(extents) for coordinate in factor.coordinates)

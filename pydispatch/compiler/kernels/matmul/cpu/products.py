@@ -243,7 +243,7 @@ class FactorSums:
         ones = filled(IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
         ones_a = OperandView(a, ones, (0,) * len(a.coordinates), is_ones=True)
-        strides_b = tuple(int(n is not None and c.of(n) != 0) for c in b.coordinates)
+        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)
         ones_b = OperandView(b, ones, strides_b, is_ones=True)
         return FactorSums(
             products, None if columns is None else (columns, ones_a), None if rows is None else (rows, ones_b)

@@ -220,7 +220,7 @@ class Staging:
         """
         operand, contraction = self.operand, self.plan.contraction
         if operand.vector_width > 1:
-            main = contraction.generic.inputs[operand.factor.main]
+            main = contraction.tensor_of(operand.factor)
             for point, value in zip(points, self._contiguous(build, main, points), strict=True):
                 build.remember((main, tuple(point)), value)
         for i, point in enumerate(points):

@@ -310,7 +310,7 @@ def _operand(
     A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
     contiguous_dim: the dimension of `dims` that may be contiguous.
     """
-    value = contraction.generic.inputs[factor.main]
+    value = contraction.tensor_of(factor)
     is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
     is_k_contiguous = is_row_major or not factor.is_last(contiguous_dim)
     dim, length = (contraction.k, tile.depth) if is_k_contiguous else (contiguous_dim, extent)

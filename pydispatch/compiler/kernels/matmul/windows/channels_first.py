@@ -203,20 +203,26 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
         return None
     *outer, vertical, horizontal = coordinates
     down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
-    if down is None or right is None or {d for c in outer for d, _ in c.terms} & {*image, *generic.loops}:
+    if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.loops}:
         return None
     return (down, right) if {down.steps, right.steps} - {None} == set(generic.loops) else None
 
 
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
     """Return the axis of a window that a coordinate is: positions times a stride, and steps times a dilation."""
-    steps = [d for d, _ in coordinate.terms if d in generic.loops]
-    stride = coordinate.of(positions)
-    if coordinate.constant or not stride or len(coordinate.terms) != 1 + len(steps) or len(steps) > 1:
+    steps = [d for d in coordinate.dims if d in generic.loops]
+    stride = coordinate.coefficient(positions)
+    has_other_loops = len(coordinate.dims) != 1 + len(steps)
+    if coordinate.constant or not stride or has_other_loops or len(steps) > 1:
         return None
-    if not steps:
-        return Axis(positions, None, sizes[positions], 1, stride, 1)
-    return Axis(positions, steps[0], sizes[positions], sizes[steps[0]], stride, coordinate.of(steps[0]))
+    return Axis(
+        positions=positions,
+        steps=steps[0] if steps else None,
+        position_count=sizes[positions],
+        step_count=sizes[steps[0]] if steps else 1,
+        stride=stride,
+        dilation=coordinate.coefficient(steps[0]) if steps else 1,
+    )
 
 
 @dataclass(frozen=True)
