@@ -11,7 +11,7 @@ from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.torch.archive import Model, StoredArray
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import TensorMemory
-from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
+from pydispatch.frontends.torch.nodes import CONVERSIONS, SHARING, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
 from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText, SymbolRange, ValueName
 from pydispatch.frontends.torch.trace import Tracer, writes
@@ -48,7 +48,7 @@ class _Program:
         self.program = model.program
         self.b = builder
         self.symbols: dict[str, Size] = {}  # symbol of the exported program → the size that it stands for
-        self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols, kernels)
+        self.tracer = Tracer(builder, CONVERSIONS, VIEWS, SHARING, self.symbols, kernels)
         self.state: dict[int, tuple[Tensor, TensorMemory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
         self.in_place = any(writes(node.target) for node in self.program.graph.nodes)

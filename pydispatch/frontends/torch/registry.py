@@ -25,3 +25,10 @@ converts, register = CONVERSIONS.converts, CONVERSIONS.register
 VIEWS: dict[str, Inverse | None] = {}
 """View operators, whose results share the memory of their first argument, with the function that writes through a view.
 None marks operators whose result may also be a copy."""
+
+Sharing = Callable[..., "bool | None"]
+"""Function that decides whether the result of a view operator shares memory: function(tracer, memory of the first
+argument, result, arguments by name) -> True for a view, False for a copy, None if that is not known."""
+
+SHARING: dict[str, Sharing] = {}
+"""Decisions by the names of the operators in VIEWS that return views of some arguments and copies of others."""

@@ -10,7 +10,7 @@ from pydispatch.errors import CompileError
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
 from pydispatch.frontends.torch.memory import TensorMemory, TensorView
-from pydispatch.frontends.torch.registry import Conversion, Inverse
+from pydispatch.frontends.torch.registry import Conversion, Inverse, Sharing
 from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.faults import guarded
@@ -30,17 +30,19 @@ class Tracer:
         conversions: conversions by the name of the operator, `aten.sum.dim_IntList`, or `aten.sum` for all overloads.
         views: operators whose results are views of their first argument, with the inverse of the view; None if the
             result may be a copy.
+        sharing: decisions whether the result of a view operator is a view, for those that may return copies.
         symbols: sizes of the arguments, by the symbols in the file.
         kernels: operators of other libraries for which the user supplies kernels, for example `torchvision::nms`.
     """
 
     def __init__(
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
-        symbols: dict[str, Size], kernels: Collection[str] = (),
+        sharing: Mapping[str, Sharing], symbols: dict[str, Size], kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.b = builder
         self.conversions = conversions
         self.views = views
+        self.sharing = sharing
         self.symbols = symbols
         self.kernels = frozenset(kernels)
 
@@ -106,7 +108,11 @@ class Tracer:
             return (memory,)
         name = _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
-            return self._as_views(name, conversion, positional[0], bound.args, bound.kwargs, results)
+            memory, decide = positional[0], self.sharing.get(name)
+            shares = decide(self, memory, results[0], {**keywords, **bound.arguments}) if decide else True
+            if shares is not False:
+                inverse = self.views[name] if shares else None
+                return self._as_views(inverse, conversion, memory, bound.args, bound.kwargs, results)
         return results
 
     def _conversion(
@@ -166,11 +172,14 @@ class Tracer:
         return shapes.broadcast_to(self.b, elementwise.convert(self.b, value, target.dtype), target.shape)
 
     def _as_views(
-        self, name: str, conversion: Conversion, base: TensorMemory, args: Sequence[Any], kwargs: Mapping[str, Any],
-        results: Sequence[Any],
+        self, inverse: Inverse | None, conversion: Conversion, base: TensorMemory, args: Sequence[Any],
+        kwargs: Mapping[str, Any], results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the results of a view operator as views of its first argument, whose memory is `base`."""
-        inverse, context, rest = self.views[name], args[0], args[2:]
+        """Return the results of a view operator as views of its first argument, whose memory is `base`.
+
+        inverse: None if the results may be copies.
+        """
+        context, rest = args[0], args[2:]
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:

@@ -270,6 +270,21 @@ def _masked(q: Tensor, seen: Tensor) -> Any:
     )  # fmt: skip
 
 
+def _shared(x: Tensor, fixed: Tensor) -> Any:
+    """Writes to results that are views of some tensors and copies of others."""
+    results = []
+    for source, take in (
+        (x, lambda y: y.to(torch.float32)), (x, lambda y: y.to(torch.float64)),
+        (x, lambda y: y.to(torch.float32, copy=True)), (x, lambda y: y.to("cpu")), (x, lambda y: y.reshape(-1)),
+        (x, lambda y: y.flatten()), (x, lambda y: y.contiguous()), (fixed, lambda y: y.t().contiguous()),
+        (fixed, lambda y: y[:, 1:].contiguous()),
+    ):  # fmt: skip
+        y = source * 2
+        take(y).add_(1)
+        results.append(y)
+    return tuple(results)
+
+
 def _written(x: Tensor) -> Any:
     y = x.clone()
     y[1:] += 1
@@ -346,6 +361,8 @@ CASES = {
     "grouped": Case(of(_grouped), lambda: (torch.randn(16, 8), torch.randn(8, 8),
                                            torch.tensor([8, 8, 16], dtype=torch.int32))),
     "written": Case(of(_written), lambda: (_halves(),), decomposed=False),
+    "shared": Case(of(_shared), lambda: (torch.randn(3, 4), torch.randn(3, 4)), ({0: BATCH}, None),
+                   lambda: (torch.randn(5, 4), torch.randn(3, 4)), decomposed=False),
     "symbols": Case(of(_symbols), lambda: (torch.randn(6, 4),), ({0: Dim("rows", min=4)},),
                     lambda: (torch.randn(9, 4),)),
 }  # fmt: skip

@@ -106,6 +106,23 @@ def test_a_result_that_is_not_converted_is_named() -> None:
         pd.from_torch(torch.export.export(Call(weights), given))
 
 
+def test_writes_to_what_only_the_sizes_of_a_call_make_a_view_are_refused() -> None:
+    """`contiguous` of a transposed tensor is a copy, but for tensors of one row."""
+
+    def write(x: Tensor) -> Tensor:
+        y = x * 2
+        y.t().contiguous().add_(1)
+        return y
+
+    rows = ({0: torch.export.Dim("rows", min=2)},)
+    program = torch.export.export(Call(write), (torch.randn(3, 4),), dynamic_shapes=(rows,))
+    with pytest.raises(pd.CompileError, match=r"add_: .* may or may not be shared with another tensor\n.*run_decomp"):
+        pd.compile(program)
+    loaded = pd.device("local-sync").load(pd.compile(program.run_decompositions()))
+    x = torch.randn(5, 4)
+    np.testing.assert_array_equal(loaded.main(x.numpy()), x.numpy() * 2)
+
+
 def test_flash_attention_gives_the_logarithms_of_sums() -> None:
     def attention(x: Tensor) -> Any:
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.0, True)

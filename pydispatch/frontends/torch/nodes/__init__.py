@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from pydispatch.frontends.torch.registry import CONVERSIONS, VIEWS, register
+from pydispatch.frontends.torch.registry import CONVERSIONS, SHARING, VIEWS, register
 
 for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
     importlib.import_module(_module.name)
@@ -14,4 +14,4 @@ _COPIES = ("view", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand"
            "split_with_sizes", "unbind", "diagonal", "unfold", "unflatten")  # fmt: skip
 register({f"aten.{name}_copy": CONVERSIONS[f"aten.{name}"] for name in _COPIES})
 
-__all__ = ["CONVERSIONS", "VIEWS"]
+__all__ = ["CONVERSIONS", "SHARING", "VIEWS"]

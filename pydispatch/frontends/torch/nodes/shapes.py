@@ -228,7 +228,8 @@ VIEWS.update({
     "aten.squeeze": _write_reshaped, "aten.unflatten": _write_reshaped, "aten.permute": _write_permuted,
     "aten.transpose": _write_transposed, "aten.swapaxes": _write_transposed, "aten.swapdims": _write_transposed,
     "aten.t": _write_reversed, "aten.numpy_T": _write_reversed,
-    # Not invertible: the result is a view or a copy, depending on strides, or has one element at several positions.
-    "aten.reshape": None, "aten.flatten": None, "aten.contiguous": None, "aten.to": None, "aten.expand": None,
-    "aten.expand_as": None, "aten.broadcast_to": None, "aten.movedim": None, "aten.mT": None,
+    "aten.reshape": _write_reshaped, "aten.flatten": _write_reshaped, "aten.contiguous": _write_whole,
+    "aten.to": _write_whole,
+    # Not inverted: the result has one element at several positions.
+    "aten.expand": None, "aten.expand_as": None, "aten.broadcast_to": None, "aten.movedim": None, "aten.mT": None,
 })  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from pydispatch.errors import CompileError
 from pydispatch.frontends.torch.expressions import evaluate
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.registry import VIEWS, converts
@@ -40,11 +41,17 @@ def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
     return layout[:-1], layout[-1]
 
 
-def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool:
-    """Return whether PyTorch stores a tensor in row-major order without gaps."""
-    strides, _ = _layout(tracer, memory)
+def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
+    """Return whether PyTorch stores a tensor in row-major order without gaps; None if that depends on the call."""
+    try:
+        strides, _ = _layout(tracer, memory)
+    except CompileError:  # they are no terms of the sizes of a call
+        return None
     shape = memory.tensor.shape
-    return all(n == 1 or step == dense for n, step, dense in zip(shape, strides, _row_major(shape), strict=True))
+    steps = [(step, dense) for n, step, dense in zip(shape, strides, _row_major(shape), strict=True) if n != 1]
+    if all(step == dense for step, dense in steps):
+        return True
+    return False if is_static([*shape, *strides]) else None
 
 
 def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:

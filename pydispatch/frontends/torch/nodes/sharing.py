@@ -1,0 +1,41 @@
+"""Operators whose results share the memory of their argument only for some types or strides of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydispatch.frontends.torch.memory import TensorMemory
+from pydispatch.frontends.torch.nodes.strided import is_contiguous
+from pydispatch.frontends.torch.registry import SHARING
+from pydispatch.frontends.torch.trace import Tracer
+from pydispatch.graph.values import Tensor
+
+
+def _shares_unless_converted(
+    tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
+) -> bool | None:
+    """Decide for `to`, which returns its argument if that has the type already."""
+    if arguments.get("copy") or result.dtype != memory.tensor.dtype:
+        return False
+    return True if arguments.get("memory_format") is None else None
+
+
+def _shares_if_contiguous(
+    tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
+) -> bool | None:
+    """Decide for `contiguous`, which returns its argument if that is row-major already, and else a copy."""
+    return None if arguments.get("memory_format") is not None else is_contiguous(tracer, memory)
+
+
+def _shares_if_reshaped(
+    tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
+) -> bool | None:
+    """Decide for `reshape`, which returns a view of a row-major tensor, and of others a view or a copy."""
+    return is_contiguous(tracer, memory) or None
+
+
+SHARING.update({
+    "aten.to": _shares_unless_converted, "aten.reshape": _shares_if_reshaped, "aten.flatten": _shares_if_reshaped,
+    "aten.contiguous": _shares_if_contiguous,
+})  # fmt: skip
