@@ -233,6 +233,29 @@ class FunctionBuilder:
             )
         return instruction.operands
 
+    def sources(
+        self, instruction: Instruction, type_: str | np.dtype[Any], operands: Sequence[Operand | None]
+    ) -> list[int]:
+        """Return the slots of operands that an instruction reads as one type."""
+        return [self.source(instruction, operand, type_) for operand in operands]
+
+    def bind(
+        self, instruction: Instruction, target_type: str | np.dtype[Any], *source_types: str | np.dtype[Any]
+    ) -> tuple[int, ...]:
+        """Return the slots of `opcode d, a, b, ...;`: of the target d, then of the sources. Check their number.
+
+        Args:
+            instruction: The instruction.
+            target_type: PTX or NumPy type of d.
+            source_types: Type of each of a, b, ...
+
+        Raises:
+            ArtifactError: An operand is missing, left over, or not of its type.
+        """
+        target, *sources = self.operands(instruction, 1 + len(source_types))
+        slots = [self.source(instruction, operand, type_) for operand, type_ in zip(sources, source_types, strict=True)]
+        return self.target(instruction, target, target_type), *slots
+
     def take(self, step: Step) -> Step:
         """Take the steps that compute the operands of a closure, and return the closure preceded by them."""
         if self._prelude:

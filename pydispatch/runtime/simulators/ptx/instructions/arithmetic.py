@@ -40,22 +40,17 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
     if ufunc is None or set(instruction.modifiers[:-1]) - {"relu"}:
         builder.fail(instruction)
-    d, x, y = builder.operands(instruction, 3)
-    s, t, target = (
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-        builder.target(instruction, d, "u32"),
-    )
+    d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     relu = "relu" in instruction.modifiers
     operation = ufunc
 
     def step(regs: list[Any]) -> None:
         """Combine the parts of two registers that are viewed as vectors of small elements."""
         n = regs[0].n
-        left, right = (np.array(np.broadcast_to(regs[k], n)).view(dtype) for k in (s, t))
+        left, right = (np.array(np.broadcast_to(regs[slot], n)).view(dtype) for slot in (a, b))
         result = operation(left, right)
         if relu:
             result = np.maximum(result, dtype.type(0))
-        regs[target][...] = result.view(np.uint32)
+        regs[d][...] = result.view(np.uint32)
 
     return step

@@ -106,7 +106,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         is not needed.
         """
         n = regs[0].n
-        operands = [np.broadcast_to(regs[s], n) for s in sources]
+        operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
             own_operands = [access.select(values) for values in operands]
             elements, index = access.memory.views[dtype], access.offsets >> log2_size

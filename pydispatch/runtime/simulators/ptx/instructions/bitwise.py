@@ -13,6 +13,10 @@ from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of, liter
 from pydispatch.runtime.simulators.ptx.instructions.integer import integer_type
 from pydispatch.runtime.simulators.ptx.registry import handles
 
+_NO_BIT = 0xFFFFFFFF
+"""Result of bfind and fns where there is no such bit."""
+_FIELD_BITS = 0xFF
+"""The bits of a position or length of a bit field that bfe and bfi read."""
 _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
@@ -20,7 +24,7 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
     """Return a closure that stores compute(sources) in a register."""
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = compute(*[regs[s] for s in sources])
+        regs[target][...] = compute(*[regs[source] for source in sources])
 
     return step
 
@@ -29,16 +33,11 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
 def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of and, or, xor."""
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
-    d, x, y = builder.operands(instruction, 3)
-    s, t, target = (
-        builder.source(instruction, x, type_),
-        builder.source(instruction, y, type_),
-        builder.target(instruction, d, type_),
-    )
+    d, a, b = builder.bind(instruction, type_, type_, type_)
     ufunc = _LOGIC[instruction.opcode]
 
     def step(regs: list[Any]) -> None:
-        ufunc(regs[s], regs[t], regs[target])
+        ufunc(regs[a], regs[b], regs[d])
 
     return step
 
@@ -47,31 +46,29 @@ def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of not and cnot, which is 1 for zero and 0 for other values."""
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
-    d, x = builder.operands(instruction, 2)
-    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    d, a = builder.bind(instruction, type_, type_)
     if instruction.opcode == "cnot":
-        return into(target, lambda v: v == 0, s)
-    return lambda regs: np.invert(regs[s], regs[target])
+        return into(d, lambda v: v == 0, a)
+    return lambda regs: np.invert(regs[a], regs[d])
 
 
 @handles("shl", "shr")
 def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of shl and shr. Amounts above the width shift everything out."""
     type_ = integer_type(builder, instruction)
-    d, x, amount = builder.operands(instruction, 3)
+    amount = builder.operands(instruction, 3)[2]
     dtype = dtype_of(type_)
     bits = 8 * dtype.itemsize
-    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
+    d, a, b = builder.bind(instruction, dtype, dtype, "u32")
     if isinstance(amount, Immediate):
         count = int(literal(amount, np.dtype("u4")))
         ufunc = np.left_shift if instruction.opcode == "shl" else np.right_shift
         if count >= bits:
             if dtype.kind == "u" or instruction.opcode == "shl":
-                return into(target, lambda v: dtype.type(0), s)
+                return into(d, lambda v: dtype.type(0), a)
             count = bits - 1
-        by = dtype.type(count)
-        return lambda regs: ufunc(regs[s], by, regs[target])
-    t = builder.source(instruction, amount, "u32")
+        constant = dtype.type(count)
+        return lambda regs: ufunc(regs[a], constant, regs[d])
     left, signed = instruction.opcode == "shl", dtype.kind == "i"
 
     def compute(value: Any, count: Any) -> Any:
@@ -82,7 +79,7 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
         amounts = np.where(is_too_large, 0, count).astype(dtype)
         return np.where(is_too_large, dtype.type(0), value << amounts if left else value >> amounts)
 
-    return into(target, compute, s, t)
+    return into(d, compute, a, b)
 
 
 @handles("shf")
@@ -93,9 +90,7 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     direction, overflow, _ = instruction.modifiers
     if direction not in "lr" or overflow not in ("wrap", "clamp"):
         builder.fail(instruction)
-    destination, *operands = builder.operands(instruction, 4)
-    low_slot, high_slot, amount_slot = (builder.source(instruction, operand, "u32") for operand in operands)
-    target = builder.target(instruction, destination, "u32")
+    d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     is_left, wraps = direction == "l", overflow == "wrap"
 
     def compute(low: Any, high: Any, amount: Any) -> Any:
@@ -104,7 +99,7 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
         pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         return ((pair << n) >> np.uint64(32) if is_left else pair >> n).astype(np.uint32)
 
-    return into(target, compute, low_slot, high_slot, amount_slot)
+    return into(d, compute, a, b, c)
 
 
 @handles("lop3")
@@ -112,15 +107,13 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of `lop3.b32 d, a, b, c, table`: any logic function of three inputs, bit by bit. Bit
     4 a + 2 b + c of the table is the result for these inputs.
     """
-    if instruction.modifiers[-1:] != ("b32",) or len(instruction.operands) < 5:
+    if instruction.modifiers != ("b32",):
         builder.fail(instruction)
-    operands = list(instruction.operands)
-    table = operands[4]
-    if not isinstance(table, Immediate) or not isinstance(table.value, int) or len(instruction.modifiers) > 1:
-        builder.fail(instruction)
+    table = builder.operands(instruction, 5)[4]
+    if not isinstance(table, Immediate) or not isinstance(table.value, int):
+        builder.fail(instruction, "has no integer as its table")
     bits = table.value
-    s, t, u = (builder.source(instruction, one, "u32") for one in operands[1:4])
-    target = builder.target(instruction, operands[0], "u32")
+    d, a, b, c, _ = builder.bind(instruction, "u32", "u32", "u32", "u32", "u32")
 
     def compute(x: Any, y: Any, z: Any) -> Any:
         """Return the logic function of three inputs whose truth table is `bits`."""
@@ -130,7 +123,7 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
         return result
 
-    return into(target, compute, s, t, u)
+    return into(d, compute, a, b, c)
 
 
 def bit_length(value: Any) -> Any:
@@ -149,15 +142,11 @@ def bit_length(value: Any) -> Any:
 def count(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of popc and clz."""
     type_ = integer_type(builder, instruction)
-    d, x = builder.operands(instruction, 2)
-    s, target, bits = (
-        builder.source(instruction, x, UNSIGNED[SIZES[type_]]),
-        builder.target(instruction, d, "u32"),
-        8 * SIZES[type_],
-    )
+    bits = 8 * SIZES[type_]
+    d, a = builder.bind(instruction, "u32", f"b{bits}")
     if instruction.opcode == "popc":
-        return into(target, np.bitwise_count, s)
-    return into(target, lambda v: bits - bit_length(v), s)
+        return into(d, np.bitwise_count, a)
+    return into(d, lambda v: bits - bit_length(v), a)
 
 
 @handles("bfind")
@@ -166,25 +155,25 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     all ones: none.
     """
     type_ = integer_type(builder, instruction, "shiftamt")
-    d, x = builder.operands(instruction, 2)
-    s, target, bits = builder.source(instruction, x, type_), builder.target(instruction, d, "u32"), 8 * SIZES[type_]
-    shifts = "shiftamt" in instruction.modifiers
+    d, a = builder.bind(instruction, "u32", type_)
+    bits = 8 * SIZES[type_]
+    returns_shift = "shiftamt" in instruction.modifiers
 
     def compute(value: Any) -> Any:
-        value = np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8])
-        length = bit_length(value)
-        return np.where(length == 0, 0xFFFFFFFF, bits - length if shifts else length - 1).astype(np.uint32)
+        """Return the position of the highest bit that differs from the sign, or its distance from the top."""
+        length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
+        return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
 
-    return into(target, compute, s)
+    return into(d, compute, a)
 
 
 @handles("brev")
 def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of brev, which reverses the bits by swapping ever larger groups."""
     type_ = integer_type(builder, instruction)
-    d, x = builder.operands(instruction, 2)
     dtype = UNSIGNED[SIZES[type_]]
-    s, target, bits = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype), 8 * dtype.itemsize
+    bits = 8 * dtype.itemsize
+    d, a = builder.bind(instruction, dtype, dtype)
 
     def compute(value: Any) -> Any:
         """Reverse the bits: exchange neighbours, then pairs, and so on."""
@@ -196,7 +185,7 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
             width *= 2
         return value
 
-    return into(target, compute, s)
+    return into(d, compute, a)
 
 
 @handles("bfe")
@@ -205,20 +194,14 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     the sign.
     """
     type_ = integer_type(builder, instruction)
-    d, x, position, length = builder.operands(instruction, 4)
     dtype = dtype_of(type_)
     bits = 8 * dtype.itemsize
-    s, t, u = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, position, "u32"),
-        builder.source(instruction, length, "u32"),
-    )
-    target = builder.target(instruction, d, dtype)
+    d, a, b, c = builder.bind(instruction, dtype, dtype, "u32", "u32")
 
     def compute(value: Any, pos: Any, width: Any) -> Any:
         """Extract `width` bits from `pos` on, extended by the sign or by zeros."""
         extended = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
-        pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
+        pos, width = (pos & _FIELD_BITS).astype(np.int64), (width & _FIELD_BITS).astype(np.int64)
         if dtype.kind == "i":
             shifted = extended >> np.minimum(pos, 63)
             # The sign is the last bit of the field, or the value's top bit.
@@ -230,30 +213,24 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
         ones = (np.uint64(1) << np.minimum(width, 63).astype(np.uint64)) - np.uint64(1)
         return (shifted & np.where(width >= 64, ~np.uint64(0), ones)).astype(dtype)
 
-    return into(target, compute, s, t, u)
+    return into(d, compute, a, b, c)
 
 
 @handles("bfi")
 def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of bfi, which inserts `length` bits of one value into another at `position`."""
     type_ = integer_type(builder, instruction)
-    d, x, y, position, length = builder.operands(instruction, 5)
     dtype = UNSIGNED[SIZES[type_]]
-    s, t = builder.source(instruction, x, dtype), builder.source(instruction, y, dtype)
-    u, w, target = (
-        builder.source(instruction, position, "u32"),
-        builder.source(instruction, length, "u32"),
-        builder.target(instruction, d, dtype),
-    )
+    f, a, b, c, d = builder.bind(instruction, dtype, dtype, dtype, "u32", "u32")
 
     def compute(value: Any, base: Any, pos: Any, width: Any) -> Any:
         """Insert the low `width` bits of `value` into `base` at `pos`."""
-        mask, shift_count = _mask(pos & 255, width & 255)
+        mask, shift_count = _mask(pos & _FIELD_BITS, width & _FIELD_BITS)
         shift_in_range = np.minimum(shift_count, 63).astype(np.uint64)
         shifted = np.where(shift_count >= 64, np.uint64(0), value.astype(np.uint64) << shift_in_range)
         return ((base.astype(np.uint64) & ~mask) | (shifted & mask)).astype(dtype)
 
-    return into(target, compute, s, t, u, w)
+    return into(f, compute, a, b, c, d)
 
 
 def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
@@ -273,7 +250,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
         or instruction.modifiers[1] != "b32"
     ):
         builder.fail(instruction)
-    d, x, y = builder.operands(instruction, 3)
+    d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap = instruction.modifiers[0] == "wrap"
 
     def compute(pos: Any, width: Any) -> Any:
@@ -282,12 +259,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
             pos, width = pos & 31, width & 31
         return _mask(np.minimum(pos, 64), np.minimum(width, 64))[0].astype(np.uint32)
 
-    return into(
-        builder.target(instruction, d, "u32"),
-        compute,
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-    )
+    return into(d, compute, a, b)
 
 
 @handles("szext")
@@ -299,7 +271,7 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
         or instruction.modifiers[1] not in ("u32", "s32")
     ):
         builder.fail(instruction)
-    d, x, y = builder.operands(instruction, 3)
+    d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
     def compute(value: Any, width: Any) -> Any:
@@ -311,18 +283,14 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
-    return into(
-        builder.target(instruction, d, "u32"),
-        compute,
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-    )
+    return into(d, compute, a, b)
 
 
-_MODES = {
+_PRMT_MODES = {
     "f4e": lambda k, n: k + n, "b4e": lambda k, n: (k - n) % 8, "rc8": lambda k, n: k,
     "ecl": lambda k, n: max(k, n), "ecr": lambda k, n: min(k, n), "rc16": lambda k, n: (k & 1) * 2 + n % 2,
 }  # fmt: skip
+"""Mode of prmt → which byte of b:a becomes byte n of the result, where the low two bits of the selector are k."""
 
 
 @handles("prmt")
@@ -333,15 +301,10 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     such as .f4e, the low two bits of the selector choose all four bytes.
     """
     if instruction.modifiers[:1] != ("b32",) or (
-        len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _MODES
+        len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _PRMT_MODES
     ):
         builder.fail(instruction)
-    d, x, y, selector = builder.operands(instruction, 4)
-    s, t, u = (
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-        builder.source(instruction, selector, "u32"),
-    )
+    d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
     def compute(low: Any, high: Any, selectors: Any) -> Any:
@@ -350,32 +313,24 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = np.uint32(0)
         for n in range(4):
             if mode:
-                table = np.array([_MODES[mode](k, n) for k in range(4)], np.uint64)
-                index, sign = table[selectors & 3], np.bool_(False)
+                bytes_of_selectors = np.array([_PRMT_MODES[mode](k, n) for k in range(4)], np.uint64)
+                index, copies_sign = bytes_of_selectors[selectors & 3], np.bool_(False)
             else:
                 nibble = selectors >> np.uint32(4 * n)
-                index, sign = (nibble & 7).astype(np.uint64), (nibble & 8) != 0
-            byte = (pair >> (index * np.uint64(8))).astype(np.uint32) & np.uint32(255)
-            byte = np.where(sign, np.where(byte & 128, np.uint32(255), np.uint32(0)), byte)
+                index, copies_sign = (nibble & 7).astype(np.uint64), (nibble & 8) != 0
+            byte = (pair >> (index * np.uint64(8))).astype(np.uint32) & np.uint32(0xFF)
+            sign_bits = np.where(byte & 0x80, np.uint32(0xFF), np.uint32(0))
+            byte = np.where(copies_sign, sign_bits, byte)
             result = result | (byte << np.uint32(8 * n))
         return result
 
-    return into(builder.target(instruction, d, "u32"), compute, s, t, u)
-
-
-_NO_BIT = 0xFFFFFFFF
-"""Result of fns where there is no such bit."""
+    return into(d, compute, a, b, c)
 
 
 @handles("fns")
 def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
-    d, x, y, z = builder.operands(instruction, 4)
-    s, t, u = (
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-        builder.source(instruction, z, "s32"),
-    )
+    d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
     def compute(mask: Any, base: Any, offset: Any) -> Any:
         """Return the position of the n-th set bit from `base` on, upward or downward; all ones if there is none."""
@@ -391,4 +346,4 @@ def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 result[thread] = set_bits[abs(n) - 1]
         return result
 
-    return into(builder.target(instruction, d, "u32"), compute, s, t, u)
+    return into(d, compute, a, b, c)

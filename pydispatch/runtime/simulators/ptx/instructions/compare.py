@@ -73,19 +73,17 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _packed(builder, instruction, name, combine, ftz)
     compare = _comparison(builder, instruction, name, is_float(type_))
     dtype = dtype_of(type_)
-    s, t = builder.source(instruction, x, dtype), builder.source(instruction, y, dtype)
-    p, q = (
-        builder.target(instruction, first, BOOL),
-        builder.target(instruction, second, BOOL) if second is not None else -1,
-    )
+    a, b = builder.sources(instruction, dtype, (x, y))
+    p = builder.target(instruction, first, BOOL)
+    q = builder.target(instruction, second, BOOL) if second is not None else -1
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     if not combine and q < 0 and not ftz and isinstance(compare, np.ufunc) and type_ != "bf16":
-        return lambda regs: compare(regs[s], regs[t], regs[p])
+        return lambda regs: compare(regs[a], regs[b], regs[p])
     combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
         """Write the result, combined with a predicate, and that of the opposite comparison."""
-        left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
+        left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
         if ftz:
             left, right = flush(left), flush(right)
         result = compare(left, right)
@@ -106,13 +104,13 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
     destination, x, y = instruction.operands[:3]
     first, second = pair(destination)
     compare = _comparison(builder, instruction, name, floating=True)
-    s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
+    a, b = builder.sources(instruction, "u32", (x, y))
     targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
-        for target, left, right in zip(targets, parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
+        for target, left, right in zip(targets, parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)
             regs[target][...] = combine_with(result, regs[c]) if combine_with is not None else result
 
@@ -129,7 +127,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     combine_with = _COMBINE.get(combine)
     if type_.endswith("x2"):
         return _set_packed(builder, instruction, name, combine, ftz)
-    s, t = builder.source(instruction, x, type_), builder.source(instruction, y, type_)
+    a, b = builder.sources(instruction, type_, (x, y))
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     target = builder.target(instruction, d, result_type)
     float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
@@ -138,7 +136,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Write `true_value` where the comparison holds, combined with a predicate, else 0."""
-        left, right = unpacked(regs[s], type_), unpacked(regs[t], type_)
+        left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
         result = compare(flush(left), flush(right)) if ftz else compare(left, right)
         if combine_with is not None:
             result = combine_with(result, regs[c])
@@ -156,17 +154,14 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
         builder.fail(instruction)
     true_value = np.uint16(true_bits)
     d, x, y = instruction.operands[:3]
-    s, t, target = (
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-        builder.target(instruction, d, "u32"),
-    )
+    a, b = builder.sources(instruction, "u32", (x, y))
+    target = builder.target(instruction, d, "u32")
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
 
     def step(regs: list[Any]) -> None:
         """Compare both halves of packed registers."""
         halves = []
-        for left, right in zip(parts_of(regs[s], type_), parts_of(regs[t], type_), strict=True):
+        for left, right in zip(parts_of(regs[a], type_), parts_of(regs[b], type_), strict=True):
             result = compare(flush(left), flush(right)) if ftz else compare(left, right)
             if combine_with is not None:
                 result = combine_with(result, regs[c])
@@ -179,30 +174,18 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
 @handles("selp")
 def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of selp: a where the predicate holds, else b."""
-    d, x, y, p = builder.operands(instruction, 4)
     dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]
-    s, t, c, target = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, y, dtype),
-        builder.source(instruction, p, BOOL),
-        builder.target(instruction, d, dtype),
-    )
-    return into(target, lambda v, w, q: np.where(q, v, w), s, t, c)
+    d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, BOOL)
+    return into(d, np.where, c, a, b)
 
 
 @handles("slct")
 def slct(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Select a where c >= 0 (false for NaN), else b."""
-    result_type, by = instruction.modifiers[-2:]
-    d, x, y, z = builder.operands(instruction, 4)
+    """Build the closure of slct: a where c >= 0 (false for NaN), else b."""
+    result_type, selector_type = instruction.modifiers[-2:]
     dtype = UNSIGNED[dtype_of(result_type).itemsize]
-    s, t, c, target = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, y, dtype),
-        builder.source(instruction, z, by),
-        builder.target(instruction, d, dtype),
-    )
-    return into(target, lambda v, w, q: np.where(q >= 0, v, w), s, t, c)
+    d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, selector_type)
+    return into(d, lambda left, right, selector: np.where(selector >= 0, left, right), a, b, c)
 
 
 _TESTS: dict[str, Callable[[Any], Any]] = {
@@ -224,9 +207,6 @@ def testp(builder: FunctionBuilder, instruction: Instruction) -> Step:
         or instruction.modifiers[1] not in ("f32", "f64")
     ):
         builder.fail(instruction)
-    d, x = builder.operands(instruction, 2)
-    return into(
-        builder.target(instruction, d, BOOL),
-        _TESTS[instruction.modifiers[0]],
-        builder.source(instruction, x, instruction.modifiers[1]),
-    )
+    test, type_ = instruction.modifiers
+    p, a = builder.bind(instruction, BOOL, type_)
+    return into(p, _TESTS[test], a)

@@ -46,39 +46,32 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _tf32(builder, instruction, words)
     if "x2" in to or "x2" in source_type:
         return convert_small.convert(builder, instruction, to, source_type, words)
-    float_types = (*_FLOATS,)
-    if not (is_integer(to) or to in float_types) or not (is_integer(source_type) or source_type in float_types):
+    if not (is_integer(to) or to in _FLOATS) or not (is_integer(source_type) or source_type in _FLOATS):
         builder.fail(instruction)
-    d, x = builder.operands(instruction, 2)
-    s = builder.source(instruction, x, source_type)
+    target, source = builder.operands(instruction, 2)
+    a = builder.source(instruction, source, source_type)
+    d = builder.target(instruction, target, to, widen=True)
     if is_integer(to):
-        target = builder.target(instruction, d, to, widen=True)
         if is_integer(source_type):
-            return _whole(builder, instruction, s, target, to, source_type, "sat" in words)
-        return into(target, _to_integer(builder, instruction, to, source_type, words), s)
-    target = builder.target(instruction, d, to, widen=True)
+            return into(d, _between_integers(to, source_type, "sat" in words), a)
+        return into(d, _to_integer(to, source_type, words), a)
     if is_integer(source_type):
-        return _from_integer(s, target, to, source_type, words)
-    return _between(s, target, to, source_type, words)
+        return _from_integer(a, d, to, source_type, words)
+    return _between_floats(a, d, to, source_type, words)
 
 
-def _whole(
-    builder: FunctionBuilder, instruction: Instruction, slot: int, target: int, to: str, source_type: str, sat: bool
-) -> Step:
-    """Build the closure of a conversion between integers, saturating with .sat."""
-    dtype = dtype_of(to)
+def _between_integers(to: str, source_type: str, sat: bool) -> Callable[[Any], Any]:
+    """Return the conversion between integers, saturating with .sat."""
+    dtype, source_dtype = dtype_of(to), dtype_of(source_type)
     if not sat:
-        return into(target, lambda v: v.astype(dtype), slot)
-    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    source_info = np.iinfo(dtype_of(source_type))
-    low, high = max(low, int(source_info.min)), min(high, int(source_info.max))
-    source_class = dtype_of(source_type).type
-    return into(target, lambda v: np.clip(v, source_class(low), source_class(high)).astype(dtype), slot)
+        return lambda value: value.astype(dtype)
+    limits, source_limits = np.iinfo(dtype), np.iinfo(source_dtype)
+    low = source_dtype.type(max(int(limits.min), int(source_limits.min)))
+    high = source_dtype.type(min(int(limits.max), int(source_limits.max)))
+    return lambda value: np.clip(value, low, high).astype(dtype)
 
 
-def _to_integer(
-    builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]
-) -> Callable[[Any], Any]:
+def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], Any]:
     """Return the conversion to an integer, clamped to its range.
 
     NaN becomes 0, or 1 << 63 if either type has 64 bits.
@@ -152,7 +145,7 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
     return exact.narrow(wide, dtype_of(to), mode)
 
 
-def _between(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
+def _between_floats(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
     """Build the closure of a conversion between floats."""
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
@@ -198,16 +191,11 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
     """Build the closure of cvt.rn.f16x2.f32 d, a, b, where a is the high half."""
-    d, high, low = builder.operands(instruction, 3)
-    s, t, target = (
-        builder.source(instruction, high, "f32"),
-        builder.source(instruction, low, "f32"),
-        builder.target(instruction, d, "u32"),
-    )
+    d, a, b = builder.bind(instruction, "u32", "f32", "f32")
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
     relu, finite = "relu" in words, "satfinite" in words
-    limit = 65504.0 if kind == "f16" else float(from_bf16(np.uint16(0x7F7F)))
+    limit = _F16_LARGEST if kind == "f16" else _BF16_LARGEST
 
     def half(v: Any) -> Any:
         """Round a number to 16 bits with the modifiers satfinite and relu."""
@@ -219,11 +207,12 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
         return bits16(value, kind)
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = joined(half(regs[t]), half(regs[s]))
+        regs[d][...] = joined(half(regs[b]), half(regs[a]))
 
     return step
 
 
+_F16_LARGEST, _BF16_LARGEST = 65504.0, float(from_bf16(np.uint16(0x7F7F)))
 _TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), np.uint32((1 << 13) - 1)
 """In the bits of an f32: the last place of tf32, half of it, and the bits below."""
 
@@ -234,8 +223,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
     """Build the closure of the conversion from f32 to tf32, which has a 10-bit fraction: rna (half away from zero), rn
     or rz.
     """
-    d, x = builder.operands(instruction, 2)
-    s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
+    d, a = builder.bind(instruction, "u32", "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
     relu = "relu" in words
 
@@ -257,7 +245,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         is_negative = result >> np.uint32(31) != 0
         return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
 
-    return into(target, compute, s)
+    return into(d, compute, a)
 
 
 def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -272,10 +260,8 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     part_dtype = dtype_of(instruction.modifiers[2])
     bits = 8 * part_dtype.itemsize
-    operands = builder.operands(instruction, 3, 4)
-    s, t = builder.source(instruction, operands[1], "s32"), builder.source(instruction, operands[2], "s32")
-    u = builder.source(instruction, operands[3], "u32") if len(operands) == 4 else -1
-    target = builder.target(instruction, operands[0], "u32")
+    upper = ["u32"] if len(instruction.operands) > 3 else []  # c is left out in the form without .b32
+    d, a, b, *c = builder.bind(instruction, "u32", "s32", "s32", *upper)
     info = np.iinfo(part_dtype)
 
     def clamped_bits(value: Any) -> Any:
@@ -285,7 +271,7 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Join the parts, and move those of c up."""
-        low = clamped_bits(regs[t]) | (clamped_bits(regs[s]) << np.uint32(bits))
-        regs[target][...] = low if u < 0 else low | (regs[u] << np.uint32(2 * bits))
+        low = clamped_bits(regs[b]) | (clamped_bits(regs[a]) << np.uint32(bits))
+        regs[d][...] = low | (regs[c[0]] << np.uint32(2 * bits)) if c else low
 
     return step

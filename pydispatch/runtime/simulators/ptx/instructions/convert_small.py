@@ -67,39 +67,33 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
     """
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":
-        d, high, low = builder.operands(instruction, 3)
-        s, t, target = (
-            builder.source(instruction, high, "f32"),
-            builder.source(instruction, low, "f32"),
-            builder.target(instruction, d, "u16"),
-        )
+        d, a, b = builder.bind(instruction, "u16", "f32", "f32")
 
         def from_singles(regs: list[Any]) -> None:
-            upper, lower = (narrow8(np.asarray(regs[k], np.float64), to, relu) for k in (s, t))
-            regs[target][...] = lower | (upper << np.uint16(8))
+            upper, lower = (narrow8(np.asarray(regs[slot], np.float64), to, relu) for slot in (a, b))
+            regs[d][...] = lower | (upper << np.uint16(8))
 
         return from_singles
-    d, x = builder.operands(instruction, 2)
     if to in _KINDS and source_type == "f16x2":
-        s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u16")
+        d, a = builder.bind(instruction, "u16", "u32")
 
         def from_halves(regs: list[Any]) -> None:
-            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], source_type))
-            regs[target][...] = lower | (upper << np.uint16(8))
+            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[a], source_type))
+            regs[d][...] = lower | (upper << np.uint16(8))
 
         return from_halves
     if source_type not in _KINDS or to != "f16x2":
         builder.fail(instruction)
-    s, target = builder.source(instruction, x, "u16"), builder.target(instruction, d, "u32")
+    d, a = builder.bind(instruction, "u32", "u16")
 
     def to_halves(regs: list[Any]) -> None:
         """Widen two f8 numbers to a pair of f16."""
-        bits = np.asarray(regs[s])
+        bits = np.asarray(regs[a])
         halves = [
             widen8(part, source_type).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))
         ]
         if relu:
             halves = [rectify(half) for half in halves]
-        regs[target][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))
+        regs[d][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))
 
     return to_halves

@@ -9,7 +9,6 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
-from pydispatch.runtime.simulators.ptx.elements import dtype_of
 from pydispatch.runtime.simulators.ptx.instructions import exact
 from pydispatch.runtime.simulators.ptx.instructions.small import canonical, flush, saturate
 
@@ -31,14 +30,12 @@ def finished(
     builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
     """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
-    operands = builder.operands(instruction, count + 1)
-    sources = [builder.source(instruction, operand, type_) for operand in operands[1:]]
-    target = builder.target(instruction, operands[0], type_)
+    target, *sources = builder.bind(instruction, type_, *count * [type_])
     is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def step(regs: list[Any]) -> None:
         """Compute on the operands with the modifiers ftz and sat; a NaN of f32 becomes the canonical one."""
-        operands = [regs[s] for s in sources]
+        operands = [regs[source] for source in sources]
         if ftz:
             operands = [flush(v) for v in operands]
         result = compute(*operands)
@@ -181,28 +178,22 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
     _, words, type_ = float_words(builder, instruction)
-    d, x = builder.operands(instruction, 2)
-    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    d, a = builder.bind(instruction, type_, type_)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
     if "ftz" in words:
 
         def flushed(regs: list[Any]) -> None:
-            regs[target][...] = ufunc(flush(regs[s]))
+            regs[d][...] = ufunc(flush(regs[a]))
 
         return flushed
-    return lambda regs: ufunc(regs[s], regs[target])
+    return lambda regs: ufunc(regs[a], regs[d])
 
 
 def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate copysign d, a, b: the sign of a with the magnitude of b."""
-    d, x, y = builder.operands(instruction, 3)
-    dtype = dtype_of(instruction.modifiers[-1])
-    s, t, target = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, y, dtype),
-        builder.target(instruction, d, dtype),
-    )
-    return lambda regs: np.copysign(regs[t], regs[s], regs[target])
+    type_ = instruction.modifiers[-1]
+    d, a, b = builder.bind(instruction, type_, type_, type_)
+    return lambda regs: np.copysign(regs[b], regs[a], regs[d])
 
 
 FLOAT = {

@@ -73,10 +73,8 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
     count, compute = _compute(builder, instruction, words, is_bf16)
-    operands = builder.operands(instruction, count + 1)
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [builder.source(instruction, compute_bits, dtype) for compute_bits in operands[1:]]
-    target = builder.target(instruction, operands[0], dtype)
+    target, *sources = builder.bind(instruction, dtype, *count * [dtype])
     ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:
@@ -103,7 +101,7 @@ def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Compute on one number of each register, or on both of a packed pair."""
-        operands = [np.asarray(regs[s]) for s in sources]
+        operands = [np.asarray(regs[source]) for source in sources]
         if is_packed:
             low = compute_bits([v.astype(np.uint16) for v in operands])
             high = compute_bits([(v >> np.uint32(16)).astype(np.uint16) for v in operands])

@@ -11,6 +11,8 @@ from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, dtype_of
 
 CARRY = "%cc"
+"""The register that holds the carry bit."""
+S32_LEAST, S32_MOST = -(1 << 31), (1 << 31) - 1
 
 
 def is_integer(type_: str) -> bool:
@@ -32,21 +34,16 @@ def _plain(ufunc: Any) -> Any:
         """Build the closure of a binary operation; sums may saturate (.sat), and extremes be at least 0 (.relu)."""
         modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
         type_ = integer_type(builder, instruction, modifier)
-        d, x, y = builder.operands(instruction, 3)
         if instruction.modifiers[0] == "sat":
             return _saturated(builder, instruction, ufunc)
-        s, t, target = (
-            builder.source(instruction, x, type_),
-            builder.source(instruction, y, type_),
-            builder.target(instruction, d, type_),
-        )
+        d, a, b = builder.bind(instruction, type_, type_, type_)
 
         def step(regs: list[Any]) -> None:
-            ufunc(regs[s], regs[t], out=regs[target])
+            ufunc(regs[a], regs[b], out=regs[d])
 
         def rectified(regs: list[Any]) -> None:
-            ufunc(regs[s], regs[t], out=regs[target])
-            np.maximum(regs[target], 0, out=regs[target])
+            ufunc(regs[a], regs[b], out=regs[d])
+            np.maximum(regs[d], 0, out=regs[d])
 
         return rectified if "relu" in instruction.modifiers else step
 
@@ -55,18 +52,12 @@ def _plain(ufunc: Any) -> Any:
 
 def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -> Step:
     """Build the closure of add.sat and sub.sat."""
-    d, x, y = instruction.operands
     if instruction.modifiers[-1] != "s32":
         builder.fail(instruction)
-    s, t, target = (
-        builder.source(instruction, x, "s32"),
-        builder.source(instruction, y, "s32"),
-        builder.target(instruction, d, "s32"),
-    )
-    low, high = -(1 << 31), (1 << 31) - 1
+    d, a, b = builder.bind(instruction, "s32", "s32", "s32")
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = np.clip(ufunc(regs[s].astype(np.int64), regs[t].astype(np.int64)), low, high)
+        regs[d][...] = np.clip(ufunc(regs[a].astype(np.int64), regs[b].astype(np.int64)), S32_LEAST, S32_MOST)
 
     return step
 
@@ -88,25 +79,17 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.writes.add(carry)
     opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
-        d, x, y, z = builder.operands(instruction, 4)
-        takes_high_half = "hi" in instruction.modifiers
-        sources = [builder.source(instruction, operand, type_) for operand in (x, y)]
-        third_slot = builder.source(instruction, z, dtype)
+        d, *factors, addend = builder.bind(instruction, dtype, type_, type_, dtype)
     else:
-        d, x, z = builder.operands(instruction, 3)
-        takes_high_half, sources = False, [builder.source(instruction, x, dtype)]
-        third_slot = builder.source(instruction, z, dtype)
-    target = builder.target(instruction, d, dtype)
-    is_subtraction = opcode == "sub"
+        d, *factors, addend = builder.bind(instruction, dtype, dtype, dtype)
+    takes_high_half, is_subtraction = "hi" in instruction.modifiers, opcode == "sub"
 
     def step(regs: list[Any]) -> None:
-        """Add or subtract with carry; two sources are multiplied first."""
-        if len(sources) == 2:
-            p, q = regs[sources[0]], regs[sources[1]]
-            left = (multiply_high(p, q) if takes_high_half else np.multiply(p, q)).view(dtype)
-        else:
-            left = regs[sources[0]]
-        right = regs[third_slot]
+        """Add or subtract with carry; two factors are multiplied first."""
+        left, right = regs[factors[0]], regs[addend]
+        if len(factors) == 2:
+            other = regs[factors[1]]
+            left = (multiply_high(left, other) if takes_high_half else np.multiply(left, other)).view(dtype)
         carry_in = regs[carry].astype(dtype) if uses_carry else dtype.type(0)
         if is_subtraction:
             partial = left - right
@@ -116,7 +99,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
             partial = left + right
             total = partial + carry_in
             carry_out = (partial < left) | (total < partial)
-        regs[target][...] = total
+        regs[d][...] = total
         if sets_carry:
             regs[carry][...] = carry_out
 
@@ -130,13 +113,13 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
     if size < 8:
         wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * size]
         return (lhs.astype(wide) * rhs.astype(wide) >> wide.type(8 * size)).astype(dtype)
-    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    # Schoolbook multiplication with digits of 32 bits: x = x1 * 2^32 + x0.
+    digit_mask, digit_bits = np.uint64(0xFFFFFFFF), np.uint64(32)
     x, y = lhs.view(np.uint64), rhs.view(np.uint64)
-    x0, x1, y0, y1 = x & mask, x >> half, y & mask, y >> half
-    low_product = x0 * y0
-    middle = x1 * y0 + (low_product >> half)
-    middle_carry = x0 * y1 + (middle & mask)
-    high = x1 * y1 + (middle >> half) + (middle_carry >> half)
+    x0, x1, y0, y1 = x & digit_mask, x >> digit_bits, y & digit_mask, y >> digit_bits
+    middle = x1 * y0 + (x0 * y0 >> digit_bits)
+    middle_carry = x0 * y1 + (middle & digit_mask)
+    high = x1 * y1 + (middle >> digit_bits) + (middle_carry >> digit_bits)
     if dtype.kind == "i":
         zero = np.uint64(0)
         high = high - np.where(lhs < 0, y, zero) - np.where(rhs < 0, x, zero)
@@ -159,19 +142,14 @@ def _product(
 def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul.lo, mul.hi and mul.wide."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide")
-    d, x, y = builder.operands(instruction, 3)
     mode = instruction.modifiers[0]
     dtype, product, wide = _product(builder, instruction, type_, mode)
-    s, t, target = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, y, dtype),
-        builder.target(instruction, d, wide),
-    )
+    d, a, b = builder.bind(instruction, wide, dtype, dtype)
     if mode == "lo":
-        return lambda regs: np.multiply(regs[s], regs[t], regs[target])
+        return lambda regs: np.multiply(regs[a], regs[b], regs[d])
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = product(regs[s], regs[t])
+        regs[d][...] = product(regs[a], regs[b])
 
     return step
 
@@ -179,23 +157,17 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide", "sat")
-    d, x, y, z = builder.operands(instruction, 4)
     dtype, product, wide = _product(builder, instruction, type_, instruction.modifiers[0])
-    s, t, u = (
-        builder.source(instruction, x, dtype),
-        builder.source(instruction, y, dtype),
-        builder.source(instruction, z, wide),
-    )
-    target = builder.target(instruction, d, wide)
+    d, a, b, c = builder.bind(instruction, wide, dtype, dtype, wide)
     saturate = "sat" in instruction.modifiers
 
     def step(regs: list[Any]) -> None:
         """Multiply and add, saturated to 32 bits if requested."""
-        left = product(regs[s], regs[t])
+        left = product(regs[a], regs[b])
         if saturate:
-            regs[target][...] = np.clip(left.astype(np.int64) + regs[u], -(1 << 31), (1 << 31) - 1)
+            regs[d][...] = np.clip(left.astype(np.int64) + regs[c], S32_LEAST, S32_MOST)
         else:
-            np.add(left, regs[u], regs[target])
+            np.add(left, regs[c], regs[d])
 
     return step
 
@@ -205,18 +177,13 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     remainder, as GPUs do (the ISA leaves it open).
     """
     type_ = integer_type(builder, instruction)
-    d, x, y = builder.operands(instruction, 3)
-    s, t, target = (
-        builder.source(instruction, x, type_),
-        builder.source(instruction, y, type_),
-        builder.target(instruction, d, type_),
-    )
+    d, a, b = builder.bind(instruction, type_, type_, type_)
     remainder, signed = instruction.opcode == "rem", type_.startswith("s")
     dtype = dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
         """Divide toward zero, or return the remainder; a quotient by 0 is all ones, a remainder the dividend."""
-        left, right = np.broadcast_arrays(regs[s], regs[t])
+        left, right = np.broadcast_arrays(regs[a], regs[b])
         is_zero = right == 0
         if is_zero.any():
             right = np.where(is_zero, dtype.type(1), right)
@@ -224,29 +191,28 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if signed:
             unsigned = UNSIGNED[dtype.itemsize]
             dividend_is_negative, divisor_is_negative = left < 0, right < 0
-            p = np.where(dividend_is_negative, -left, left).view(unsigned)
-            q = np.where(divisor_is_negative, -right, right).view(unsigned)
-            result = p % q if remainder else p // q
+            dividend = np.where(dividend_is_negative, -left, left).view(unsigned)
+            divisor = np.where(divisor_is_negative, -right, right).view(unsigned)
+            result = dividend % divisor if remainder else dividend // divisor
             is_negative = dividend_is_negative if remainder else dividend_is_negative ^ divisor_is_negative
             result = np.where(is_negative, unsigned.type(0) - result, result).view(dtype)
         else:
             result = left % right if remainder else left // right
         if is_zero.any():
             result = np.where(is_zero, left if remainder else ~dtype.type(0), result)
-        regs[target][...] = result
+        regs[d][...] = result
 
     return step
 
 
 def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate abs and neg."""
+    """Build the closure of abs and neg."""
     type_ = integer_type(builder, instruction)
-    d, x = builder.operands(instruction, 2)
-    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    d, a = builder.bind(instruction, type_, type_)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
 
     def step(regs: list[Any]) -> None:
-        ufunc(regs[s], regs[target])
+        ufunc(regs[a], regs[d])
 
     return step
 
@@ -254,16 +220,10 @@ def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of sad: |a - b| + c."""
     type_ = integer_type(builder, instruction)
-    d, x, y, z = builder.operands(instruction, 4)
-    s, t, u, target = (
-        builder.source(instruction, x, type_),
-        builder.source(instruction, y, type_),
-        builder.source(instruction, z, type_),
-        builder.target(instruction, d, type_),
-    )
+    d, a, b, c = builder.bind(instruction, type_, type_, type_, type_)
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = regs[u] + (np.maximum(regs[s], regs[t]) - np.minimum(regs[s], regs[t]))
+        regs[d][...] = regs[c] + (np.maximum(regs[a], regs[b]) - np.minimum(regs[a], regs[b]))
 
     return step
 
@@ -271,19 +231,18 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul24 and mad24, .lo and .hi, of the low 24 bits of each factor."""
     type_ = integer_type(builder, instruction, "lo", "hi")
-    operands = builder.operands(instruction, 3, 4)
     wide = np.dtype("i8" if type_ == "s32" else "u8")
-    slots = [builder.source(instruction, operand, type_) for operand in operands[1:]]
-    target = builder.target(instruction, operands[0], type_)
+    d, a, b, *addend = builder.bind(instruction, type_, *(3 if instruction.opcode == "mad24" else 2) * [type_])
     is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
+    unused_bits, high_shift = wide.type(64 - 24), wide.type(16)
 
     def step(regs: list[Any]) -> None:
-        """Multiply 24-bit integers, take the low or high 32 bits of 48, and add a third register if there is one."""
-        x, y = ((regs[slot].astype(wide) << wide.type(40)) >> wide.type(40) for slot in slots[:2])
-        product = x * y >> wide.type(16 if is_high else 0)
-        if len(slots) == 3:
-            product = product + regs[slots[2]].astype(wide)
-        regs[target][...] = product.astype(dtype)
+        """Multiply 24-bit integers, take the low or high 32 bits of 48, and add c if there is one."""
+        left, right = ((regs[slot].astype(wide) << unused_bits) >> unused_bits for slot in (a, b))
+        result = left * right >> high_shift if is_high else left * right
+        if addend:
+            result = result + regs[addend[0]].astype(wide)
+        regs[d][...] = result.astype(dtype)
 
     return step
 
@@ -295,10 +254,8 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
         builder.fail(instruction)
-    d, x, y, z = builder.operands(instruction, 4)
+    d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     kinds = ["i" if word == "s32" else "u" for word in words]
-    s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
-    u, target = builder.source(instruction, z, "u32"), builder.target(instruction, d, "u32")
     is_dp4a = instruction.opcode == "dp4a"
     count, left_bits = (4, 8) if is_dp4a else (2, 16)
     first_byte = 2 if "hi" in instruction.modifiers else 0  # of b; dp4a has no halves
@@ -312,11 +269,11 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Add the dot product of packed bytes, or of halves and bytes, to the third register."""
-        total = regs[u].astype(np.int64)
+        total = regs[c].astype(np.int64)
         for k in range(count):
-            left = packed_element(regs[s], kinds[0], left_bits, k)
-            total = total + left * packed_element(regs[t], kinds[1], 8, first_byte + k)
-        regs[target][...] = total.astype(np.uint32)
+            left = packed_element(regs[a], kinds[0], left_bits, k)
+            total = total + left * packed_element(regs[b], kinds[1], 8, first_byte + k)
+        regs[d][...] = total.astype(np.uint32)
 
     return step
 

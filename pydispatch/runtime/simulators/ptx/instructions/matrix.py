@@ -129,14 +129,13 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of movmatrix: a matrix in registers, transposed."""
     if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         builder.fail(instruction)
-    d, x = builder.operands(instruction, 2)
-    s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
+    d, a = builder.bind(instruction, "u32", "u32")
 
     def step(regs: list[Any]) -> None:
         """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
         positions = warps_of(instruction, regs[0])
-        words = np.ascontiguousarray(np.broadcast_to(regs[s], regs[0].n)[positions])
+        words = np.ascontiguousarray(np.broadcast_to(regs[a], regs[0].n)[positions])
         transposed = words.view(np.uint16).reshape(-1, _ROWS, _ROWS).transpose(0, 2, 1)
-        regs[target][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
+        regs[d][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
 
     return step

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Register, Vector
+from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, is_type
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW
@@ -28,10 +29,10 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return _pack(builder, instruction, d, x, dtype)
     if isinstance(x, Register) and builder.storage(x.name) is None:
         return _special(builder, instruction, d, x.name)
-    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
+    target, source = builder.bind(instruction, dtype, dtype)
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = regs[s]
+        regs[target][...] = regs[source]
 
     return step
 
@@ -48,10 +49,10 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
             regs[target][...] = clock(name)
 
         return tick
-    s = builder.special(name, UNSIGNED[size])
+    source = builder.special(name, UNSIGNED[size])
 
     def step(regs: list[Any]) -> None:
-        regs[target][...] = regs[s]
+        regs[target][...] = regs[source]
 
     return step
 
@@ -112,20 +113,18 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = [m for m in instruction.modifiers[:-1] if m != "to"]
     if len(words) != 1 or words[0] not in (*_BASES, "global", "const", "param", "param::entry"):
         builder.fail(instruction)
-    d, x = builder.operands(instruction, 2)
-    type_ = instruction.modifiers[-1]
-    dtype = dtype_of(type_)
-    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
+    dtype = dtype_of(instruction.modifiers[-1])
+    p, a = builder.bind(instruction, dtype, dtype)
     base = _BASES.get(words[0], 0)
     if dtype.itemsize != 8 and base:
         builder.fail(instruction, "has a generic address of 32 bits")
-    by = np.uint64((-base if "to" in instruction.modifiers else base) & (1 << 64) - 1)
+    distance = np.uint64((-base if "to" in instruction.modifiers else base) & ALL_ADDRESS_BITS)
 
     def step(regs: list[Any]) -> None:
-        np.add(regs[s], by, regs[target])
+        np.add(regs[a], distance, regs[p])
 
     def copy(regs: list[Any]) -> None:
-        regs[target][...] = regs[s]
+        regs[p][...] = regs[a]
 
     return step if base else copy
 
@@ -133,29 +132,28 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("isspacep")
 def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of isspacep, which tests whether a generic address is in a state space."""
-    p, x = builder.operands(instruction, 2)
+    p, a = builder.bind(instruction, BOOL, "u64")
     space = instruction.modifiers[0] if instruction.modifiers else ""
-    s, target = builder.source(instruction, x, "u64"), builder.target(instruction, p, BOOL)
     windows = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL, "param": PARAM, "param::entry": PARAM}
     if space not in (*windows, "global", "const"):
         builder.fail(instruction)
 
     def inside(regs: list[Any], base: int) -> Any:
-        return (regs[s] >= np.uint64(base)) & (regs[s] < np.uint64(base + WINDOW))
+        return (regs[a] >= np.uint64(base)) & (regs[a] < np.uint64(base + WINDOW))
 
     def step(regs: list[Any]) -> None:
         """Return whether each address is in the state space: in its window of generic addresses, or in an allocation of
         that kind."""
         if space in windows:
-            regs[target][...] = inside(regs, windows[space])
+            regs[p][...] = inside(regs, windows[space])
             return
         frame = regs[0]
-        addresses = np.broadcast_to(regs[s], frame.n)
+        addresses = np.broadcast_to(regs[a], frame.n)
         is_in_space = {}
         for address in np.unique(addresses):
             allocation = frame.batch.memory.find(int(address))
             is_in_space[int(address)] = allocation is not None and allocation.kind == space
-        regs[target][...] = [is_in_space[int(address)] for address in addresses]
+        regs[p][...] = [is_in_space[int(address)] for address in addresses]
 
     return step
 

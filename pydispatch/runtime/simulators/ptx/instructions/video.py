@@ -28,13 +28,7 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
     signed = [type_ == "s32" for type_ in types]
-    d, x, y, z = builder.operands(instruction, 4)
-    s, t, u = (
-        builder.source(instruction, x, "u32"),
-        builder.source(instruction, y, "u32"),
-        builder.source(instruction, z, "u32"),
-    )
-    target = builder.target(instruction, d, "u32")
+    d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     bits = 32 // lanes
     size = bits // 8
     saturate, sums_parts = "sat" in instruction.modifiers, "add" in instruction.modifiers
@@ -48,12 +42,12 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""
         n = regs[0].n
-        result = compute(parts(regs[s], n, signed[1]), parts(regs[t], n, signed[2]))
+        result = compute(parts(regs[a], n, signed[1]), parts(regs[b], n, signed[2]))
         if saturate:
             result = np.clip(result, low, high)
         if sums_parts:
-            regs[target][...] = (result.sum(axis=1) + regs[u]).astype(np.uint32)
+            regs[d][...] = (result.sum(axis=1) + regs[c]).astype(np.uint32)
         else:
-            regs[target][...] = np.ascontiguousarray(result.astype(f"u{size}")).view(np.uint32)[:, 0]
+            regs[d][...] = np.ascontiguousarray(result.astype(f"u{size}")).view(np.uint32)[:, 0]
 
     return step

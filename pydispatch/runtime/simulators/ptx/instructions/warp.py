@@ -38,6 +38,7 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
     return words[0] & masks, words[1] & masks
 
 
+ALL_LANES = 0xFFFFFFFF
 SEGMENT_SHIFT = 8
 """Position in the last operand of shfl of the mask of segments; its low bits are the last lane of a segment."""
 
@@ -104,26 +105,25 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         ("all", "pred"), ("any", "pred"), ("uni", "pred"), ("ballot", "b32"),
     ):  # fmt: skip
         builder.fail(instruction)
-    d, p, *masks = builder.operands(instruction, 3 if sync else 2)
-    s = builder.source(instruction, p, BOOL)
-    mask = builder.source(instruction, masks[0], "u32") if sync else builder.constant(np.uint32(0xFFFFFFFF))
     mode = words[0]
-    target = builder.target(instruction, d, "u32" if mode == "ballot" else BOOL)
+    result_type, mask_types = "u32" if mode == "ballot" else BOOL, ["u32"] if sync else []
+    d, a, *masks = builder.bind(instruction, result_type, BOOL, *mask_types)
+    mask = masks[0] if sync else builder.constant(np.uint32(ALL_LANES))
 
     def step(regs: list[Any]) -> None:
         """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
         frame = regs[0]
         if sync:
             _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
-        hold, here = _ballot(frame, regs[s], regs[mask])
+        hold, here = _ballot(frame, regs[a], regs[mask])
         if mode == "ballot":
-            regs[target][...] = hold
+            regs[d][...] = hold
         elif mode == "all":
-            regs[target][...] = hold == here
+            regs[d][...] = hold == here
         elif mode == "any":
-            regs[target][...] = hold != 0
+            regs[d][...] = hold != 0
         else:
-            regs[target][...] = (hold == 0) | (hold == here)
+            regs[d][...] = (hold == 0) | (hold == here)
 
     return step
 
@@ -148,10 +148,8 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     destination, value, mask_operand = builder.operands(instruction, 3)
     first, second = pair(destination)
-    s, mask = (
-        builder.source(instruction, value, instruction.modifiers[2]),
-        builder.source(instruction, mask_operand, "u32"),
-    )
+    a = builder.source(instruction, value, instruction.modifiers[2])
+    mask = builder.source(instruction, mask_operand, "u32")
     target = builder.target(instruction, first, "u32")
     p = builder.target(instruction, second, BOOL) if second is not None else -1
     is_all = instruction.modifiers[0] == "all"
@@ -162,7 +160,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
-        values = np.unique(np.broadcast_to(regs[s], frame.n), return_inverse=True)[1].reshape(-1)
+        values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
         bits = np.zeros(int(group_and_value.max()) + 1, np.int64)
         np.bitwise_or.at(bits, group_and_value, np.int64(1) << lane)
@@ -192,12 +190,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
         builder.fail(instruction)
-    d, value, mask_operand = builder.operands(instruction, 3)
-    s, mask, target = (
-        builder.source(instruction, value, words[1]),
-        builder.source(instruction, mask_operand, "u32"),
-        builder.target(instruction, d, words[1]),
-    )
+    d, a, mask = builder.bind(instruction, words[1], words[1], "u32")
     ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
 
     def step(regs: list[Any]) -> None:
@@ -205,13 +198,13 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
         frame = regs[0]
         _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])
-        values = np.broadcast_to(regs[s], frame.n)
+        values = np.broadcast_to(regs[a], frame.n)
         first_of_group = np.unique(groups, return_index=True)[1]
         total = values[first_of_group].copy()
         is_other = np.ones(frame.n, bool)
         is_other[first_of_group] = False
         ufunc.at(total, groups[is_other], values[is_other])  # type: ignore[attr-defined]
-        regs[target][...] = total[groups].astype(dtype)
+        regs[d][...] = total[groups].astype(dtype)
 
     return step
 
