@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
 from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, ThreadBatch
 
+_BARRIERS = 16
+"""Barriers of a thread block."""
+
 
 @dataclass(eq=False)
 class Waiting:
@@ -20,55 +23,73 @@ class Waiting:
 
     Attributes:
         activation: The function call.
-        back: The block of code where they continue.
-        index: Their positions in the frame of the call.
-        slots: The thread block of each.
-        idents: The number of the barrier of each, 0 to 15.
+        return_block: The block of code where they continue.
+        index: Their positions in the frame of the call, int64 [threads].
+        slots: The thread block of each, int64 [threads]: its index in the batch.
+        barrier_numbers: The barrier of each, 0 to 15, int64 [threads].
         instruction: The barrier instruction.
         operands: For bar.red: the operation, the value of each thread, and the register of the result.
     """
 
     activation: Activation
-    back: int
+    return_block: int
     index: Any
     slots: Any
-    idents: Any
+    barrier_numbers: Any
     instruction: Instruction
     operands: tuple[str, Any, int] | None = None
 
     def threads(self) -> Any:
         return self.activation.frame.threads[self.index]
 
-    def some(self, selected: Any) -> Waiting:
+    def subset(self, selected: Any) -> Waiting:
         """Return the threads where the boolean array `selected` holds."""
         operands = self.operands and (self.operands[0], self.operands[1][selected], self.operands[2])
-        return Waiting(
-            self.activation, self.back, self.index[selected], self.slots[selected], self.idents[selected],
-            self.instruction, operands,
-        )  # fmt: skip
+        return replace(
+            self,
+            index=self.index[selected],
+            slots=self.slots[selected],
+            barrier_numbers=self.barrier_numbers[selected],
+            operands=operands,
+        )
 
 
 class Barriers:
-    """Barriers of a batch of thread blocks. put: makes released groups ready to run."""
+    """Barriers of a batch of thread blocks.
 
-    def __init__(self, batch: ThreadBatch, put: Callable[[ThreadGroup], None]) -> None:
-        self._batch, self._put = batch, put
-        self.waiting: list[Waiting] = []  # groups that are waiting
-        self._arrived = np.zeros((batch.count, 16), np.int64)
-        self._counts = np.zeros((batch.count, 16), np.int64)
+    Attributes:
+        waiting: Threads that wait.
+        idle: Whether no thread waits or has arrived at any barrier.
+    """
+
+    def __init__(self, batch: ThreadBatch, make_ready: Callable[[ThreadGroup], None]) -> None:
+        self._batch, self._make_ready = batch, make_ready
+        self.waiting: list[Waiting] = []
+        self._arrived = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that have arrived
+        self._counts = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that a barrier waits for; 0: all living
         self.idle = True
 
     def arrive(
-        self, group: ThreadGroup, frame: Frame, instruction: Instruction, ident: Any, count: Any, wait: Waiting | None
+        self,
+        group: ThreadGroup,
+        frame: Frame,
+        instruction: Instruction,
+        barrier_number: Any,
+        count: Any,
+        wait: Waiting | None,
     ) -> None:
         """Let the threads of a group arrive; with `wait` they block until the barrier opens."""
         batch = self._batch
         self.idle = False
         slots = batch.block_slots()[frame.threads]
-        idents = np.broadcast_to(np.asarray(ident, np.int64), slots.shape)
-        if (idents > 15).any():
-            frame.fault(instruction, int(np.argmax(idents > 15)), f"names barrier {int(idents.max())}; 15 is the last")
-        np.add.at(self._arrived, (slots, idents), 1)
+        barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
+        if (barrier_numbers > 15).any():
+            frame.fault(
+                instruction,
+                int(np.argmax(barrier_numbers > 15)),
+                f"names barrier {int(barrier_numbers.max())}; 15 is the last",
+            )
+        np.add.at(self._arrived, (slots, barrier_numbers), 1)
         if count is not None:
             counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
             invalid = (counts % 32 != 0) | (counts == 0)
@@ -77,9 +98,9 @@ class Barriers:
                 frame.fault(
                     instruction, position, f"waits for {int(counts[position])} threads; the number is a multiple of 32"
                 )
-            self._counts[slots, idents] = counts
+            self._counts[slots, barrier_numbers] = counts
         if wait is not None:
-            wait.slots, wait.idents = slots, idents
+            wait.slots, wait.barrier_numbers = slots, barrier_numbers
             self._check_warps(wait)
             self.waiting.append(wait)
         if count is not None:
@@ -110,18 +131,18 @@ class Barriers:
             return False
         batch = self._batch
         living = np.bincount(batch.block_slots()[batch.alive], minlength=batch.count)
-        needed = np.where(self._counts > 0, np.minimum(self._counts, batch.T), living[:, None])
+        needed = np.where(self._counts > 0, np.minimum(self._counts, batch.threads_per_block), living[:, None])
         is_complete = (self._arrived >= needed) & (self._arrived > 0)
         if not is_complete.any():
             return False
         opened, still_waiting = [], []
         for wait in self.waiting:
-            released = is_complete[wait.slots, wait.idents]
+            released = is_complete[wait.slots, wait.barrier_numbers]
             if released.all():
                 opened.append(wait)
             elif released.any():
-                opened.append(wait.some(released))
-                still_waiting.append(wait.some(~released))
+                opened.append(wait.subset(released))
+                still_waiting.append(wait.subset(~released))
             else:
                 still_waiting.append(wait)
         self.waiting = still_waiting
@@ -131,7 +152,7 @@ class Barriers:
         self.idle = not still_waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.operands])
         for wait in opened:
-            self._put(ThreadGroup(wait.activation, wait.back, wait.index))
+            self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
         return bool(opened)
 
     def _reduce(self, opened: list[Waiting]) -> None:
@@ -141,17 +162,17 @@ class Barriers:
         first = opened[0].operands
         assert first is not None
         initial = 1 if first[0] == "and" else 0
-        result = np.full((self._batch.count, 16), initial, np.int64)
+        result = np.full((self._batch.count, _BARRIERS), initial, np.int64)
         for wait in opened:
             assert wait.operands is not None
             values = wait.operands[1].astype(np.int64)
             if first[0] == "popc":
-                np.add.at(result, (wait.slots, wait.idents), values)
+                np.add.at(result, (wait.slots, wait.barrier_numbers), values)
             elif first[0] == "and":
-                np.minimum.at(result, (wait.slots, wait.idents), values)
+                np.minimum.at(result, (wait.slots, wait.barrier_numbers), values)
             else:
-                np.maximum.at(result, (wait.slots, wait.idents), values)
+                np.maximum.at(result, (wait.slots, wait.barrier_numbers), values)
         for wait in opened:
             assert wait.operands is not None
             store = wait.activation.frame.stores[wait.operands[2]]
-            store[wait.index] = result[wait.slots, wait.idents].astype(store.dtype)
+            store[wait.index] = result[wait.slots, wait.barrier_numbers].astype(store.dtype)

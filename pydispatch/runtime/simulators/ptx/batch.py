@@ -15,10 +15,16 @@ from pydispatch.runtime.simulators.ptx import report
 from pydispatch.runtime.simulators.ptx.barriers import Barriers
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
+from pydispatch.runtime.simulators.ptx.groups import Activation, CopyResults, ThreadGroup
 from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, WARP_LANES, Launched, ThreadBatch
 
-_PATIENCE, _LEAST_PATIENCE = 1024, 16
+_BLOCKS_BEFORE_YIELD = 1024
+"""Blocks of code that a group runs before another ready group gets its turn: fewer cost divergent threads that would
+reconverge, more make waiting for a spinning group longer."""
+_FEWEST_BLOCKS_BEFORE_YIELD = 16
+"""The same at least, after groups have been spinning in this batch."""
+GroupKey = tuple[tuple[int, int], int]
+"""Program counter of a group: (priority of its activation, block of code). The least runs first."""
 
 
 class Running(Launched, Protocol):
@@ -32,40 +38,55 @@ class Running(Launched, Protocol):
 
 
 class Batch(ThreadBatch):
-    """`count` blocks from index `first` on. n threads: thread t of a block has index `block * T + t`."""
+    """Thread blocks that are simulated together, and the schedule of their groups of threads."""
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
         super().__init__(launch, first, count)
         self._clock = launch
-        self.barriers = Barriers(self, self.put)
-        self._ready: dict[tuple[Any, int], ThreadGroup] = {}  # groups that can run, by program counter
-        self._parked: dict[tuple[Any, int], ThreadGroup] = {}  # groups that wait for other threads of their warps
+        self.barriers = Barriers(self, self.make_ready)
+        self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
+        self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
         self._activations: list[Activation] = []
-        self._serial = 0  # of the next activation
-        self._patience = _PATIENCE
-        self._rotate = False
+        self._serial = 0  # number of activations so far, which orders those of one depth
+        self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # what a group may run before others get their turn
+        self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
 
     # -- Scheduling ----------------------------------------------------------------------------------------------
 
     def activate(
-        self, code: FunctionCode, caller: ThreadGroup | None, index: Any, back: int, results: Any, local: int
-    ) -> Activation:
-        """Begin a function for the threads at positions `index` of the caller."""
+        self, code: FunctionCode, caller: Activation, positions: Any, return_block: int, copy_results: CopyResults,
+        local_offset: int,
+    ) -> Activation:  # fmt: skip
+        """Begin a function for some threads of a caller, which wait until it returns.
+
+        Args:
+            code: The function.
+            caller: The activation that calls it.
+            positions: Positions of the calling threads in the caller's frame.
+            return_block: The caller's block of code after the call.
+            copy_results: Copies the results of threads that return.
+            local_offset: Where the function's local memory begins in that of a thread, in bytes.
+        """
+        frame = Frame(self, code, caller.frame.threads[positions], local_offset, None, None)
+        return self._append_activation(Activation(frame, caller, positions, return_block, copy_results, self._serial))
+
+    def start(self, code: FunctionCode) -> None:
+        """Begin the kernel for all threads of the batch."""
+        frame = Frame(self, code, np.arange(self.n), 0, None, None)
+        self.make_ready(ThreadGroup(self._append_activation(Activation(frame, None, None, -1, None, 0)), 0, None))
+
+    def _append_activation(self, activation: Activation) -> Activation:
         self._serial += 1
-        parent = caller.activation if caller else None
-        threads = np.arange(self.n) if parent is None else parent.frame.threads[index]
-        frame = Frame(self, code, threads, local, None, None)
-        activation = Activation(frame, parent, index, back, results, self._serial)
         self._activations.append(activation)
         return activation
 
-    def put(self, group: ThreadGroup) -> None:
+    def make_ready(self, group: ThreadGroup) -> None:
         """Make a group ready to run, merged with the group at the same program counter."""
-        key = (group.activation.order, group.block)
+        key = (group.activation.priority, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
         if other is not None:
-            group.leave_frame()
-            other.leave_frame()
+            group.release_frame()
+            other.release_frame()
             index = np.sort(np.concatenate((group.positions(), other.positions())))
             merged = ThreadGroup(group.activation, group.block, index)
             merged.last_run = min(group.last_run, other.last_run)
@@ -74,18 +95,18 @@ class Batch(ThreadBatch):
 
     def split(self, group: ThreadGroup, mask_of_first: Any, first: int, second: int) -> None:
         """Continue threads where `mask_of_first` holds at block `first`, and the others at `second`."""
-        group.leave_frame()
+        group.release_frame()
         positions = group.positions()
         for mask, block in ((mask_of_first, first), (~mask_of_first, second)):
             part = ThreadGroup(group.activation, block, positions[mask])
             part.last_run = group.last_run
-            self.put(part)
+            self.make_ready(part)
 
     def run(self) -> None:
         """Run the groups of the batch until all threads have exited."""
         while True:
             if self._ready:
-                if self._rotate:
+                if self._is_round_robin_next:
                     key = min(self._ready, key=lambda k: (self._ready[k].last_run, k))
                 else:
                     key = min(self._ready)
@@ -99,20 +120,20 @@ class Batch(ThreadBatch):
         """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
         activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
-        frame, block_index, blocks_run = group.ready_frame(), group.block, 0
-        rotating, is_part = self._rotate, group.index is not None
-        self._rotate = False
+        frame, block_index, blocks_run = group.acquire_frame(), group.block, 0
+        rotating, is_subset = self._is_round_robin_next, group.index is not None
+        self._is_round_robin_next = False
         while True:
             block = blocks[block_index]
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
-                if (activation.order, block_index) in self._parked:  # with threads already waiting here
-                    self.put(group)
+                if (activation.priority, block_index) in self._parked:  # with threads already waiting here
+                    self.make_ready(group)
                     return
-                if not self._meet(group, block):
+                if not self._meet_warps(group, block):
                     return
-            if is_part:
-                frame.enter(block)
+            if is_subset:
+                frame.load_registers(block)
             regs = frame.regs
             for step in block.steps:
                 step(regs)
@@ -128,32 +149,32 @@ class Batch(ThreadBatch):
                     return
             if ready:
                 blocks_run += 1
-                if self._yields(blocks_run, rotating) or (
-                    not rotating and min(ready) <= (activation.order, block_index)
+                if self._may_be_spinning(blocks_run, rotating) or (
+                    not rotating and min(ready) <= (activation.priority, block_index)
                 ):
                     group.block, group.last_run = block_index, launch.steps
-                    self.put(group)
+                    self.make_ready(group)
                     return
 
-    def _yields(self, blocks_run: int, rotating: bool) -> bool:
+    def _may_be_spinning(self, blocks_run: int, rotating: bool) -> bool:
         """Return whether a group has run long enough that it may be spinning on another one."""
-        if blocks_run < self._patience:
+        if blocks_run < self._blocks_before_yield:
             return False
         if not rotating:
-            self._patience = max(_LEAST_PATIENCE, self._patience // 4)
-            self._rotate = True
+            self._blocks_before_yield = max(_FEWEST_BLOCKS_BEFORE_YIELD, self._blocks_before_yield // 4)
+            self._is_round_robin_next = True
         return True
 
     # -- Waiting -------------------------------------------------------------------------------------------------
 
-    def _meet(self, group: ThreadGroup, block: CodeBlock) -> bool:
+    def _meet_warps(self, group: ThreadGroup, block: CodeBlock) -> bool:
         """Return whether a group may run an instruction that waits for other threads of the warp. Threads that may not
         are parked.
         """
         assert block.sync is not None
-        frame = group.ready_frame()
+        frame = group.acquire_frame()
         if frame.full is not None:
-            frame.enter(block)
+            frame.load_registers(block)
         slot, _ = block.sync
         lanes = self.lane_numbers()[frame.threads]
         is_present = np.zeros(self.warps * WARP_LANES, bool)
@@ -168,31 +189,31 @@ class Batch(ThreadBatch):
         if is_complete.all():
             return True
         # A warp continues as a unit: only lanes whose masks are complete.
-        group.leave_frame()
+        group.release_frame()
         positions = group.positions()
-        key = (group.activation.order, group.block)
+        key = (group.activation.priority, group.block)
         self._parked[key] = ThreadGroup(group.activation, group.block, positions[~is_complete])
         if is_complete.any():
             complete = ThreadGroup(group.activation, group.block, positions[is_complete])
             complete.last_run = group.last_run
             self._ready[key] = complete
-            self._run_met(key)
+            self._run_met_block(key)
         return False
 
-    def _run_met(self, key: tuple[Any, int]) -> None:
+    def _run_met_block(self, key: GroupKey) -> None:
         """Run the block of a group whose warps are complete, and make the group ready after it."""
         group = self._ready.pop(key)
-        frame = group.ready_frame()
+        frame = group.acquire_frame()
         block = frame.code.blocks[group.block]
         if frame.full is not None:
-            frame.enter(block)
+            frame.load_registers(block)
         for step in block.steps:
             step(frame.regs)
         self._clock.steps += block.count
         next_block = group.block + 1 if block.end is None else block.end(self, group, frame)
         if next_block >= 0:
             group.block = next_block
-            self.put(group)
+            self.make_ready(group)
 
     def _unblock(self) -> bool:
         """Make progress when no group is ready: open barriers, or resume the caller of returned threads.
@@ -207,13 +228,13 @@ class Batch(ThreadBatch):
         for group in parked:
             # Threads that have exited meanwhile are no longer waited for.
             block = group.activation.frame.code.blocks[group.block]
-            if self._meet(group, block):
-                self._ready[(group.activation.order, group.block)] = group
-                self._run_met((group.activation.order, group.block))
+            if self._meet_warps(group, block):
+                self._ready[(group.activation.priority, group.block)] = group
+                self._run_met_block((group.activation.priority, group.block))
         if self._ready or [group.size for group in self._parked.values()] != sizes:
             return True
         for activation in reversed(self._activations):
-            if activation.returned and activation.remaining:
+            if activation.returned and activation.unfinished_count:
                 self._resume(activation)
                 return True
         if self._parked or self.barriers.waiting:
@@ -229,34 +250,35 @@ class Batch(ThreadBatch):
             self.exited(group)
             return
         positions = group.positions()
-        group.leave_frame()
+        group.release_frame()
         activation.returned.append(positions)
-        activation.remaining -= group.size
-        if activation.remaining == 0:
+        activation.unfinished_count -= group.size
+        if activation.unfinished_count == 0:
             self._resume(activation)
 
     def exited(self, group: ThreadGroup) -> None:
         """Retire a group whose threads have exited."""
-        group.leave_frame()
+        group.release_frame()
         threads = group.activation.frame.threads
         self.alive[threads if group.index is None else threads[group.index]] = False
         self.living -= group.size
         activation: Activation | None = group.activation
         while activation is not None:
-            activation.remaining -= group.size
-            if activation.remaining == 0 and activation.returned:
+            activation.unfinished_count -= group.size
+            if activation.unfinished_count == 0 and activation.returned:
                 self._resume(activation)
             activation = activation.caller
 
     def _resume(self, activation: Activation) -> None:
-        """Resume threads that returned from a call after it, with its results."""
+        """Let the threads that have returned from a call continue in its caller, with the results."""
         positions = np.sort(np.concatenate(activation.returned))
         activation.returned = []
         caller = activation.caller
         assert caller is not None
-        target = activation.index[positions]
-        activation.results(activation.frame, positions, caller.frame, target)
-        if activation.remaining == 0:
+        caller_positions = activation.caller_positions[positions]
+        assert activation.copy_results is not None
+        activation.copy_results(activation.frame, positions, caller.frame, caller_positions)
+        if activation.unfinished_count == 0:
             self._activations.remove(activation)
             activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
-        self.put(ThreadGroup(caller, activation.back, target))
+        self.make_ready(ThreadGroup(caller, activation.return_block, caller_positions))

@@ -15,6 +15,8 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.functions import HOST
 from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
+_LOCAL_ALIGNMENT = 16
+"""Bytes of which the local memory of every call begins at a multiple."""
 Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
 
@@ -47,15 +49,22 @@ def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 class _Call:
-    """Call instruction. targets: registers that receive the results. sources: registers that hold the arguments."""
+    """Call instruction.
+
+    Attributes:
+        result_registers: Storage of each register or `.param` variable that receives a result.
+        argument_slots: (storage of a `.param` variable, else None; slot) of each argument.
+        address: Slot of the function pointer; -1 where `name` is the function.
+        name: The function; "" for a pointer.
+    """
 
     def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
-        self.i = instruction
+        self._instruction = instruction
         results, callee, arguments, _ = parts(instruction)
-        self.targets = [_register(builder, instruction, operand) for operand in results]
-        for storage in self.targets:
+        self.result_registers = [_register(builder, instruction, operand) for operand in results]
+        for storage in self.result_registers:
             builder.writes.add(_whole(builder, storage))
-        self.sources = [_argument(builder, instruction, operand) for operand in arguments]
+        self.argument_slots = [_argument(builder, instruction, operand) for operand in arguments]
         self.address, self.name = -1, ""
         if isinstance(callee, PtxSymbol):
             self.name = callee.name
@@ -83,9 +92,11 @@ class _Call:
                 code = image.code_at(int(pointer))
                 calls_it = pointers == pointer
                 if code is None or code.function.is_entry:
-                    frame.fault(self.i, int(np.argmax(calls_it)), f"calls {int(pointer):#x}, no function's address")
+                    frame.fault(
+                        self._instruction, int(np.argmax(calls_it)), f"calls {int(pointer):#x}, no function's address"
+                    )
                 self._begin(batch, group, frame, code, np.flatnonzero(calls_it), after)
-        group.leave_frame()
+        group.release_frame()
         return -1
 
     def _begin(
@@ -93,34 +104,35 @@ class _Call:
     ) -> None:
         """Start a call of one function. positions_in_frame: of the threads that call it; None for all."""
         params, returns = code.function.params, code.function.returns
-        if len(params) != len(self.sources) or len(returns) != len(self.targets):
-            counts = f"{len(self.sources)} arguments and takes {len(self.targets)} results"
-            frame.fault(self.i, 0, f"passes {counts}; '{code.name}' has {len(params)} and {len(returns)}")
+        if len(params) != len(self.argument_slots) or len(returns) != len(self.result_registers):
+            counts = f"{len(self.argument_slots)} arguments and takes {len(self.result_registers)} results"
+            frame.fault(self._instruction, 0, f"passes {counts}; '{code.name}' has {len(params)} and {len(returns)}")
         positions = group.positions() if positions_in_frame is None else group.positions()[positions_in_frame]
-        local = -(-(frame.local + frame.code.local_size) // 16) * 16
-        batch.reserve_local(local + code.local_size, lambda why: frame.fault(self.i, 0, why))
-        activation = batch.activate(code, group, positions, after, self._finish, local)
-        for (storage, slot), param in zip(self.sources, params, strict=True):
-            store = _placed(code, param.name)
+        end_of_local = frame.local_offset + frame.code.local_size
+        local_offset = -(-end_of_local // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
+        batch.reserve_local(local_offset + code.local_size, lambda why: frame.fault(self._instruction, 0, why))
+        activation = batch.activate(code, group.activation, positions, after, self._copy_results, local_offset)
+        for (storage, slot), param in zip(self.argument_slots, params, strict=True):
+            store = _store_of_parameter(code, param.name)
             if store < 0:
                 continue
             if storage is None:
                 value = np.broadcast_to(frame.regs[slot], frame.n)
             else:
-                value = frame.stores[frame.code.placed[storage]]
+                value = frame.stores[frame.code.store_of[storage]]
             _copy(
                 activation.frame.stores[store],
                 slice(None),
                 value if positions_in_frame is None else value[positions_in_frame],
             )
-        batch.put(type(group)(activation, 0, None))
+        batch.make_ready(type(group)(activation, 0, None))
 
-    def _finish(self, done: Frame, at: Any, caller: Frame, target: Any) -> None:
-        """Copy results of the callee's threads at positions `at` to the caller's threads at positions `target`."""
-        for storage, param in zip(self.targets, done.code.function.returns, strict=True):
-            source, target_store = _placed(done.code, param.name), caller.code.placed[storage]
+    def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
+        """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`."""
+        for storage, param in zip(self.result_registers, callee.code.function.returns, strict=True):
+            source, target_store = _store_of_parameter(callee.code, param.name), caller.code.store_of[storage]
             if source >= 0 and target_store >= 0:
-                _copy(caller.stores[target_store], target, done.stores[source][at])
+                _copy(caller.stores[target_store], caller_positions, callee.stores[source][positions])
 
 
 def _why_not(name: str, function: PtxFunction | None) -> str | None:
@@ -134,11 +146,11 @@ def _why_not(name: str, function: PtxFunction | None) -> str | None:
     return None
 
 
-def _placed(code: FunctionCode, name: str) -> int:
+def _store_of_parameter(code: FunctionCode, name: str) -> int:
     """Return the index of the store of a parameter; -1 where the function never reads it."""
     index = code.builder.storage(name)
     assert index is not None
-    return code.placed[index]
+    return code.store_of[index]
 
 
 def _whole(builder: FunctionBuilder, storage: int) -> int:

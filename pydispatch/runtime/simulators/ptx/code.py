@@ -12,37 +12,37 @@ from pydispatch.formats.ptx.module import Instruction, PtxFunction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 
 End = Callable[[Any, Any, Any], int]
-"""What ends a block, given (batch, group, frame): the number of the block to go on with, or -1 when the group was given
-away."""
+"""Ends a block of code for (batch, group, frame): returns the index of the block that the group runs next, or -1 if the
+group waits, has split or has ended."""
 
 
 class RegisterPool:
     """Pool of the arrays of one function's registers, which are reused between launches.
 
-    kinds: (dtype, bytes of a `.param` variable or 0) of each array.
+    store_kinds: (dtype, bytes of a `.param` variable or 0) of each array.
     """
 
-    def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
-        self._kinds, self._zeroed = kinds, zeroed
-        self._kept: list[tuple[int, list[Any]]] = []
+    def __init__(self, store_kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
+        self._store_kinds, self._zeroed = store_kinds, zeroed
+        self._free: list[tuple[int, list[Any]]] = []
 
     def make(self, store: int, n: int) -> Any:
-        dtype, count = self._kinds[store]
+        dtype, count = self._store_kinds[store]
         return np.zeros((n, count) if count else n, dtype)
 
     def take(self, n: int) -> list[Any] | None:
         """Return reused arrays for n threads, zeroed where a program could observe old content; None without any."""
-        for at, (size, stores) in enumerate(self._kept):
+        for at, (size, stores) in enumerate(self._free):
             if size == n:
-                del self._kept[at]
+                del self._free[at]
                 for store in self._zeroed:
                     stores[store].fill(0)
                 return stores
         return None
 
     def give(self, n: int, stores: list[Any]) -> None:
-        self._kept.append((n, stores))
-        del self._kept[:-2]
+        self._free.append((n, stores))
+        del self._free[:-2]
 
 
 @dataclass(eq=False)
@@ -58,9 +58,9 @@ class CodeBlock:
         count: Number of instructions.
         accesses: (slots read, slots written, whether it is guarded) of each instruction; empty after translation.
         slots: Slots that the block accesses.
-        outer: Arrays of the registers that it accesses and that live beyond it.
-        inner: Arrays of the registers that live in it alone.
-        writes: Those of `outer` that it writes.
+        live_stores: Arrays of the registers that it accesses and that live beyond it.
+        block_local_stores: Arrays of the registers that live in it alone.
+        writes: Those of `live_stores` that it writes.
     """
 
     index: int
@@ -71,8 +71,8 @@ class CodeBlock:
     count: int = 0
     slots: list[int] = field(default_factory=list)
     accesses: list[tuple[set[int], set[int], bool]] = field(default_factory=list)
-    outer: list[int] = field(default_factory=list)
-    inner: list[int] = field(default_factory=list)
+    live_stores: list[int] = field(default_factory=list)
+    block_local_stores: list[int] = field(default_factory=list)
     writes: set[int] = field(default_factory=set)
 
 
@@ -84,9 +84,9 @@ class FunctionCode:
         blocks: Its basic blocks, as closures.
         slots: What each slot of a frame holds: a register, a constant, or a special register.
         template: Initial values of the slots.
-        bound: Slots that are views of stores.
-        placed: The store of each register; several that live only inside a block share one.
-        kinds: Type and number of elements of each store.
+        bound_slots: Slots that are views of stores.
+        store_of: The store of each register; several that live only inside a block share one.
+        store_kinds: Type and number of elements of each store.
         pool: Stores of frames that have ended.
         local_size: Bytes of local memory of a thread.
     """
@@ -97,8 +97,8 @@ class FunctionCode:
     blocks: list[CodeBlock]
     slots: list[Any]
     template: list[Any]
-    bound: list[int]
-    placed: list[int]
-    kinds: list[tuple[Any, int]]
+    bound_slots: list[int]
+    store_of: list[int]
+    store_kinds: list[tuple[Any, int]]
     pool: RegisterPool
     local_size: int

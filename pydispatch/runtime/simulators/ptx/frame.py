@@ -1,5 +1,8 @@
-"""Registers of threads that run together. A full frame has those of all threads of an activation, in place; a part
-has copies for some of them, loaded block by block when needed and written back by `flush`."""
+"""Registers of threads that run together.
+
+A full frame has the registers of all threads of an activation, in place. The frame of some of them has copies, loaded
+for each block of code when it first runs and written back by `flush`.
+"""
 
 from __future__ import annotations
 
@@ -18,43 +21,60 @@ class Frame:
     """Registers of n threads that run one function together.
 
     Attributes:
+        batch: The batch of the threads.
+        code: The function that they run.
+        n: Number of threads.
         threads: Indices of the threads in the batch, int64 [n].
         regs: The operands of closures, by slot.
-        full: The frame of all threads of the call if these are a part of them, else None.
+        stores: The arrays of the registers, [n] each; None: not loaded in a frame of some threads.
+        full: The frame of all threads of the call if these are some of them, else None.
         index: Positions of the threads in the full frame, int64 [n]; None without one.
-        local: Offset of the function's local memory, in bytes.
+        local_offset: Where the function's local memory begins in that of a thread, in bytes.
     """
 
     __slots__ = (
-        "_dirty", "_lanes", "_prepared", "_shared", "batch", "code", "full", "index", "local", "n", "regs", "stores",
+        "_lanes",
+        "_loaded_blocks",
+        "_shared",
+        "_written_stores",
+        "batch",
+        "code",
+        "full",
+        "index",
+        "local_offset",
+        "n",
+        "regs",
+        "stores",
         "threads",
     )  # fmt: skip
 
     def __init__(
-        self, batch: ThreadBatch, code: FunctionCode, threads: Any, local: int, full: Frame | None, index: Any
+        self, batch: ThreadBatch, code: FunctionCode, threads: Any, local_offset: int, full: Frame | None, index: Any
     ) -> None:
-        self.batch, self.code, self.threads, self.local = batch, code, threads, local
+        self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size
         self.full, self.index = full, index
         self._lanes: Any = None  # number of a lane in its batch → position of its thread in the frame, -1 for others
         self._shared: Any = None  # address of each thread's shared memory
-        self._prepared: set[int] = set()  # blocks of code whose registers were taken over from the frame of all threads
-        self._dirty: set[int] = set()
+        self._loaded_blocks: set[int] = set()  # blocks of code whose registers are loaded
+        self._written_stores: set[int] = set()  # stores that `flush` writes back
         self.regs: list[Any] = code.template.copy()
         self.regs[0] = self
         if full is None:
             stores = code.pool.take(self.n)
-            self.stores = stores if stores is not None else [code.pool.make(i, self.n) for i in range(len(code.kinds))]
-            for slot in code.bound:
+            self.stores = (
+                stores if stores is not None else [code.pool.make(i, self.n) for i in range(len(code.store_kinds))]
+            )
+            for slot in code.bound_slots:
                 self._bind(slot)
         else:
-            self.stores = [None] * len(code.kinds)
+            self.stores = [None] * len(code.store_kinds)
 
     def _bind(self, slot: int) -> None:
         """Set the operand of a slot that is not a constant: a register, a temporary or a special value."""
         operand = self.code.slots[slot]
         if isinstance(operand, RegisterView):
-            self.regs[slot] = operand.of(self.stores[self.code.placed[operand.storage]])
+            self.regs[slot] = operand.of(self.stores[self.code.store_of[operand.storage]])
         elif isinstance(operand, Unused):
             self.regs[slot] = np.empty(self.n, operand.dtype)
         elif isinstance(operand, Special):
@@ -63,47 +83,47 @@ class Frame:
                 self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
             else:
                 self.regs[slot] = specials.value(
-                    self.batch, self.code.builder.module, self.threads, self.local, operand
+                    self.batch, self.code.builder.module, self.threads, self.local_offset, operand
                 )
 
-    def enter(self, block: CodeBlock) -> None:
-        """Load the registers that a block of code uses. Only parts need it."""
-        if block.index in self._prepared:
+    def load_registers(self, block: CodeBlock) -> None:
+        """Load the registers that a block of code uses. Only frames of some threads need it."""
+        if block.index in self._loaded_blocks:
             return
-        self._prepared.add(block.index)
+        self._loaded_blocks.add(block.index)
         stores, full = self.stores, self.full
         assert full is not None
-        for store in block.outer:
+        for store in block.live_stores:
             if stores[store] is None:
                 stores[store] = full.stores[store][self.index]
-        for store in block.inner:
+        for store in block.block_local_stores:
             if stores[store] is None:
                 stores[store] = self.code.pool.make(store, self.n)
         regs = self.regs
         for slot in block.slots:
             if regs[slot] is None:
                 self._bind(slot)
-        self._dirty |= block.writes
+        self._written_stores |= block.writes
 
     def flush(self) -> None:
-        """Write a part's results to the full frame."""
+        """Write changed registers of some threads back to the full frame."""
         if self.full is not None:
-            for store in self._dirty:
+            for store in self._written_stores:
                 if self.stores[store] is not None:
                     self.full.stores[store][self.index] = self.stores[store]
 
-    def some(self, positions: Any) -> Frame:
+    def subset(self, positions: Any) -> Frame:
         """Return a frame of only the threads at `positions`, for one closure.
 
         Only its fields `threads` and `n`, and its faults, are valid.
         """
         part = Frame.__new__(Frame)
-        part.batch, part.code, part.local = self.batch, self.code, self.local
+        part.batch, part.code, part.local_offset = self.batch, self.code, self.local_offset
         part.threads = self.threads[positions]
         part.n = positions.size
         part.full, part.index, part._lanes = self, positions, None
         part._shared = None
-        part._prepared, part._dirty = set(), set()
+        part._loaded_blocks, part._written_stores = set(), set()
         part.stores = []
         part.regs = []
         return part
@@ -113,7 +133,7 @@ class Frame:
         if self._shared is None:
             batch = self.batch
             stride = batch.launch.shared_stride
-            bases = batch.number("shared", lambda: batch.block_slots() * stride)
+            bases = batch.per_thread("shared", lambda: batch.block_slots() * stride)
             self._shared = bases if self.n == batch.n else bases[self.threads]
         return self._shared
 

@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pydispatch.runtime.simulators.ptx.frame import Frame
 
+CopyResults = Callable[[Frame, Any, Frame, Any], None]
+"""Copies the results of returned threads to their caller: (callee's frame, positions in it, caller's frame, positions
+in that)."""
+
 
 class Activation:
-    """A call of a function by some threads, or the kernel itself.
+    """A call of a function by some threads, or the kernel itself, which no function calls.
 
     Attributes:
-        frame: The registers of the threads.
-        caller: The call that made this one; None for the kernel.
-        index: Positions of the threads in the caller's full frame.
-        back: The caller's block of code where they continue.
-        results: Copies the results to the caller.
-        remaining: Number of threads that have neither returned nor exited.
-        returned: Positions of the threads that have returned.
-        order: Sort key: deeper calls run first.
+        frame: The registers of all threads of the call, which are in place from its start to its end.
+        caller: The activation that called; None for the kernel.
+        caller_positions: Positions of the threads in the caller's frame, int64 [n]; None for the kernel.
+        return_block: The caller's block of code where the threads continue.
+        copy_results: Copies the results to the caller; None for the kernel.
+        unfinished_count: Number of threads that have neither returned nor exited.
+        returned: Positions of threads that have returned and not continued in the caller, one array per group.
+        depth: Number of callers.
+        priority: Sort key of groups, the least of which runs first: that of the deepest call, so that threads return
+            before their caller goes on.
     """
 
     def __init__(
-        self, frame: Frame, caller: Activation | None, index: Any, back: int, results: Any, serial: int
-    ) -> None:
-        self.frame, self.caller, self.index, self.back, self.results = frame, caller, index, back, results
-        self.remaining = frame.n
+        self, frame: Frame, caller: Activation | None, caller_positions: Any, return_block: int,
+        copy_results: CopyResults | None, serial: int,
+    ) -> None:  # fmt: skip
+        self.frame, self.caller, self.caller_positions = frame, caller, caller_positions
+        self.return_block, self.copy_results = return_block, copy_results
+        self.unfinished_count = frame.n
         self.returned: list[Any] = []
         self.depth: int = caller.depth + 1 if caller else 0
-        self.order: tuple[int, int] = (-self.depth, serial)
+        self.priority: tuple[int, int] = (-self.depth, serial)
 
 
 class ThreadGroup:
-    """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
+    """Threads of an activation at the start of the same block of code, which run together.
+
+    Attributes:
+        activation: Their function call.
+        block: The block of code that they run next.
+        index: Their positions in the activation's frame, int64 [size], ascending; None: all of its threads.
+        size: Number of threads.
+        frame: Their registers: the activation's frame if they are all of its threads, else copies of them while the
+            group runs, and None while it does not.
+        last_run: The launch's count of instructions when the group last ran; round-robin scheduling picks the least.
+    """
 
     __slots__ = ("activation", "block", "frame", "index", "last_run", "size")
 
@@ -45,19 +64,21 @@ class ThreadGroup:
         self.index = index
         self.size = activation.frame.n if index is None else index.size
         self.frame: Frame | None = activation.frame if index is None else None
-        self.last_run = 0  # launch.steps when it last ran; round-robin scheduling picks the least
+        self.last_run = 0
 
     def positions(self) -> Any:
+        """Return the positions of the threads in the activation's frame, int64 [size]."""
         return np.arange(self.size) if self.index is None else self.index
 
-    def ready_frame(self) -> Frame:
+    def acquire_frame(self) -> Frame:
         """Return the frame of the group's threads, created on first use."""
         if self.frame is None:
             full = self.activation.frame
-            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local, full, self.index)
+            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local_offset, full, self.index)
         return self.frame
 
-    def leave_frame(self) -> None:
+    def release_frame(self) -> None:
+        """Write the registers back to the activation's frame, before the group waits, splits or ends."""
         if self.frame is not None and self.index is not None:
             self.frame.flush()
             self.frame = None

@@ -13,15 +13,17 @@ from pydispatch.runtime.simulators.ptx import report
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.code import CodeBlock
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 from pydispatch.runtime.simulators.ptx.image import PtxKernel
 from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation, GlobalMemory
 from pydispatch.runtime.simulators.ptx.races import RaceDetector
-from pydispatch.runtime.simulators.ptx.threads import ThreadBatch, Three
+from pydispatch.runtime.simulators.ptx.threads import Dim3, ThreadBatch
 
 THREADS_AT_ONCE = 16384
-_SHARED_AT_ONCE = 64 << 20
+"""Threads of a batch, at most: with more, their registers leave the cache; with fewer, each instruction costs more."""
+_SHARED_BYTES_AT_ONCE = 64 << 20
+"""Shared memory of a batch, at most."""
 _CHECK_EVERY = 1 << 14
+"""Instructions between two looks at the limit of steps and at cancellation."""
 
 
 class Launch:
@@ -31,7 +33,7 @@ class Launch:
     """
 
     def __init__(
-        self, memory: GlobalMemory, kernel: PtxKernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
+        self, memory: GlobalMemory, kernel: PtxKernel, grid: Dim3, block: Dim3, params: bytes, dynamic_shared: int,
         cancel: Callable[[], bool] | None, max_steps: int, races: bool,
     ) -> None:  # fmt: skip
         self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
@@ -80,13 +82,13 @@ class Launch:
         total = self.grid[0] * self.grid[1] * self.grid[2]
         at_once = max(1, THREADS_AT_ONCE // self.threads)
         if self.shared_stride:
-            at_once = max(1, min(at_once, _SHARED_AT_ONCE // self.shared_stride))
+            at_once = max(1, min(at_once, _SHARED_BYTES_AT_ONCE // self.shared_stride))
         with np.errstate(all="ignore"):
             for first in range(0, total, at_once):
                 batch = Batch(self, first, min(at_once, total - first))
                 code = self.kernel.code
                 batch.reserve_local(code.local_size)
-                batch.put(ThreadGroup(batch.activate(code, None, None, -1, None, 0), 0, None))
+                batch.start(code)
                 batch.run()
         if self.races is not None:
             self.races.finish()

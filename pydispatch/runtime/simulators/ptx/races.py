@@ -93,11 +93,11 @@ class RaceDetector:
 
     def _blocks(self, frame: Frame, threads: Any) -> Any:
         """Return the blocks of threads of a batch in the launch."""
-        return frame.batch.first + threads // frame.batch.T
+        return frame.batch.first + threads // frame.batch.threads_per_block
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
         """Return the numbers of threads of a batch in the launch."""
-        return frame.batch.first * frame.batch.T + threads
+        return frame.batch.first * frame.batch.threads_per_block + threads
 
     def _warp(self, threads: Any) -> Any:
         """Return the warps of threads in the launch."""

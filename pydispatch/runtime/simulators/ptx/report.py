@@ -17,7 +17,7 @@ _SHOWN = 4
 def _threads(batch: ThreadBatch, threads: Any) -> str:
     first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
     more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
-    return "; ".join(batch.place(t) for t in first) + more
+    return "; ".join(batch.describe_thread(t) for t in first) + more
 
 
 def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waiting]) -> str:
@@ -34,8 +34,8 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
                      f"{_threads(batch, threads)}")  # fmt: skip
     for wait in waiting:
         code = wait.activation.frame.code
-        ident = int(np.asarray(wait.idents).flat[0])
-        lines.append(f"line {wait.instruction.line}, '{code.builder.text(wait.instruction)}' (barrier {ident}): "
+        instruction, barrier = wait.instruction, int(np.asarray(wait.barrier_numbers).flat[0])
+        lines.append(f"line {instruction.line}, '{code.builder.text(instruction)}' (barrier {barrier}): "
                      f"{_threads(batch, wait.threads())}")  # fmt: skip
     module = code.builder.module if code else "?"
     ended = int(np.count_nonzero(~batch.alive))
@@ -50,5 +50,5 @@ def endless(batch: ThreadBatch, code: FunctionCode, line: int, thread: int, step
     """Return the message for a kernel that has reached its limit of steps."""
     return (
         f"kernel '{batch.launch.kernel.name}': {code.builder.module}:{line}: still running after {steps} steps, in "
-        f"{batch.place(thread)}: a loop without an end, or raise max_steps"
+        f"{batch.describe_thread(thread)}: a loop without an end, or raise max_steps"
     )

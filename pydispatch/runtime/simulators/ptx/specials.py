@@ -19,7 +19,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 def _thread(batch: ThreadBatch, axis: int) -> Any:
     x, y, _ = batch.launch.block
-    inside = np.tile(np.arange(batch.T), batch.count)
+    inside = np.tile(np.arange(batch.threads_per_block), batch.count)
     return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
 
 
@@ -124,5 +124,5 @@ def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Speci
     make = _THREADS.get(name)
     if make is None:
         raise ArtifactError(f"'{module}': the interpreter has no register {name}")
-    values = batch.number(name, lambda: make(batch))
+    values = batch.per_thread(name, lambda: make(batch))
     return values[threads].astype(dtype)

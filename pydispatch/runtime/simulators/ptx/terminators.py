@@ -94,10 +94,10 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             if (chosen == first).all():
                 return targets[first]
             chosen = chosen.copy()
-            group.leave_frame()
+            group.release_frame()
             positions = group.positions()
             for target in np.unique(chosen):
-                batch.put(type(group)(group.activation, targets[int(target)], positions[chosen == target]))
+                batch.make_ready(type(group)(group.activation, targets[int(target)], positions[chosen == target]))
             return -1
 
         return end
@@ -156,7 +156,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     barrier = operands[0]
     if isinstance(barrier, Immediate) and not 0 <= barrier.value <= 15:
         builder.fail(instruction, f"names barrier {barrier.value}; 15 is the last")
-    ident = builder.source(instruction, barrier, "u32")
+    barrier_number = builder.source(instruction, barrier, "u32")
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
@@ -173,17 +173,17 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
                 batch.epochs += 1
                 return after
             regs = frame.regs
-            barrier, needed = regs[ident], None if count is None else regs[count]
+            chosen_barrier, needed = regs[barrier_number], None if count is None else regs[count]
             if kind == "arrive":
-                barriers.arrive(group, frame, instruction, barrier, needed, None)
+                barriers.arrive(group, frame, instruction, chosen_barrier, needed, None)
                 return after
-            group.leave_frame()
+            group.release_frame()
             wait = Waiting(group.activation, after, group.positions(), None, None, instruction)
             if value is not None:
                 assert result is not None
-                brought = np.broadcast_to(regs[value], frame.n).copy()
-                wait.operands = (operation, brought, frame.code.placed[result])
-            barriers.arrive(group, frame, instruction, barrier, needed, wait)
+                values = np.broadcast_to(regs[value], frame.n).copy()
+                wait.operands = (operation, values, frame.code.store_of[result])
+            barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait)
             return -1
 
         return end

@@ -19,10 +19,10 @@ WARP_LANES, LANE_MASK = 1 << LANE_BITS, (1 << LANE_BITS) - 1
 LOCAL_LIMIT = 512 << 10
 """Most bytes of local memory of a thread, as on a GPU."""
 
-Three = tuple[int, int, int]
+Dim3 = tuple[int, int, int]
 
 
-class Racing(Protocol):
+class RaceObserver(Protocol):
     """Interface of the detector of data races to instructions. Its frames are those of `frame.py`."""
 
     def access(
@@ -40,8 +40,8 @@ class Racing(Protocol):
 class Launched(Protocol):
     """The launch as seen by threads. Sizes in bytes; threads: of a block; kernel: an `image.Kernel`."""
 
-    grid: Three
-    block: Three
+    grid: Dim3
+    block: Dim3
     threads: int
     dynamic_shared: int
     shared_bytes: int
@@ -53,49 +53,62 @@ class Launched(Protocol):
 
 
 class ThreadBatch:
-    """count blocks from number first on. n threads: thread t of a block is number `block * T + t`."""
+    """Threads of some consecutive thread blocks of a launch. Thread t of block b has index `b * threads_per_block + t`.
+
+    Attributes:
+        launch: The launch.
+        first, count: Index of the first block in the launch, and number of blocks.
+        threads_per_block, n: Threads of a block, and of the batch.
+        warps_per_block, warps: Warps of a block, and of the batch.
+        alive: Which threads have not exited, bool [n].
+        living: Number of these.
+        memory: Global memory.
+        races: The detector of data races, if there is one.
+        shared: Shared memory of all blocks, `launch.shared_stride` bytes each.
+        local, local_stride: Local memory of all threads, and bytes of each; it grows with the depth of calls.
+        epochs: How many barriers each block has passed, int64 [count], for the detector of data races.
+    """
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:
         self.launch = launch
         self.first, self.count = first, count
-        self.T: int = launch.threads
-        self.n: int = self.T * count
-        self.warps_per_block = -(-self.T // WARP_LANES)
+        self.threads_per_block: int = launch.threads
+        self.n: int = self.threads_per_block * count
+        self.warps_per_block = -(-self.threads_per_block // WARP_LANES)
         self.warps = self.warps_per_block * count
         self.alive = np.ones(self.n, bool)
         self.living = self.n
         self.memory = launch.memory
-        self.races: Racing | None = launch.races
+        self.races: RaceObserver | None = launch.races
         size = count * launch.shared_stride
         self.shared = Allocation(0, size, np.full(size, launch.memory.shared_byte, np.uint8), "shared")
         self.local_stride = 0
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
         self.epochs = np.zeros(count, np.int64)
-        """How many barriers each block has passed, for the search for races."""
-        self._numbers: dict[str, Any] = {}  # results of `number` by name
+        self._per_thread: dict[str, Any] = {}  # name → array over the threads
 
-    def number(self, name: str, make: Callable[[], Any]) -> Any:
+    def per_thread(self, name: str, compute: Callable[[], Any]) -> Any:
         """Return an array over the batch's threads, computed once."""
-        values = self._numbers.get(name)
+        values = self._per_thread.get(name)
         if values is None:
-            values = self._numbers[name] = make()
+            values = self._per_thread[name] = compute()
         return values
 
     def block_slots(self) -> Any:
         """Return which block of the batch each thread belongs to, int64 [n]."""
-        return self.number("slot", lambda: np.repeat(np.arange(self.count), self.T))
+        return self.per_thread("slot", lambda: np.repeat(np.arange(self.count), self.threads_per_block))
 
     def lane_numbers(self) -> Any:
         """Return warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
 
         def lanes_of_threads() -> Any:
-            index_in_block = np.tile(np.arange(self.T), self.count)
+            index_in_block = np.tile(np.arange(self.threads_per_block), self.count)
             return self.block_slots() * (self.warps_per_block * WARP_LANES) + index_in_block
 
-        return self.number("lanes", lanes_of_threads)
+        return self.per_thread("lanes", lanes_of_threads)
 
     def reserve_local(self, size: int, refuse: Callable[[str], NoReturn] | None = None) -> None:
-        """Reserves `size` bytes of local memory per thread. refuse: raises with the location of the call."""
+        """Reserve `size` bytes of local memory per thread. refuse: raises with the location of the call."""
         if size <= self.local_stride:
             return
         if size > LOCAL_LIMIT:
@@ -108,16 +121,16 @@ class ThreadBatch:
         grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
         self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
 
-    def block_of(self, thread: int) -> Three:
+    def block_of(self, thread: int) -> Dim3:
         """Return the block of a thread."""
         gx, gy, _ = self.launch.grid
-        block = self.first + thread // self.T
+        block = self.first + thread // self.threads_per_block
         return block % gx, block // gx % gy, block // (gx * gy)
 
-    def place(self, thread: int) -> str:
+    def describe_thread(self, thread: int) -> str:
         """Return `block (x, y, z), thread (x, y, z)` of a thread."""
         bx, by, _ = self.launch.block
-        index_in_block = thread % self.T
+        index_in_block = thread % self.threads_per_block
         coordinates = (index_in_block % bx, index_in_block // bx % by, index_in_block // (bx * by))
         return f"block {self.block_of(thread)}, thread {coordinates}"
 
@@ -125,5 +138,6 @@ class ThreadBatch:
         """Raise KernelError about one thread: kernel, line, instruction, block and thread."""
         kernel = self.launch.kernel.name
         in_function = "" if code.name == kernel else f", in '{code.name}'"
-        where = f"{code.builder.module}:{instruction.line}: '{code.builder.text(instruction)}' by {self.place(thread)}"
-        raise KernelError(f"kernel '{kernel}'{in_function}: {where}: {why}", workgroup=self.block_of(thread))
+        where = f"{code.builder.module}:{instruction.line}: '{code.builder.text(instruction)}'"
+        by = self.describe_thread(thread)
+        raise KernelError(f"kernel '{kernel}'{in_function}: {where} by {by}: {why}", workgroup=self.block_of(thread))

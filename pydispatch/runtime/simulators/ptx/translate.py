@@ -23,70 +23,69 @@ class Translator:
     """Translator of a function body into basic blocks of closures. Used once."""
 
     def __init__(self, function: PtxFunction, builder: FunctionBuilder) -> None:
-        self.function, self.b = function, builder
-        self.blocks: list[CodeBlock] = [CodeBlock(0)]
-        self.labels: dict[str, int] = {}  # label → number of its block of code
-        # (block of code, what makes its end once all labels are known).
-        self._jumps: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
-        self._closed = False
+        self._function, self._builder = function, builder
+        self._blocks: list[CodeBlock] = [CodeBlock(0)]
+        self._labels: dict[str, int] = {}  # label → number of its block of code
+        # (block of code, the function that builds its end once all labels are known).
+        self._pending_ends: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
+        self._is_closed = False
 
     def run(self, local_size: int) -> FunctionCode:
         """Translate the function. local_size: bytes of its local memory."""
-        b = self.b
-        for param in (*self.function.params, *self.function.returns):
-            if not self.function.is_entry:
+        builder = self._builder
+        for param in (*self._function.params, *self._function.returns):
+            if not self._function.is_entry:
                 self._declare(param)
-        for variable in self.function.variables:
+        for variable in self._function.variables:
             if variable.space == "param":
-                b.declare(variable.name, np.dtype("u1"), variable.size)
-        for item in self.function.body or ():
+                builder.declare(variable.name, np.dtype("u1"), variable.size)
+        for item in self._function.body or ():
             if isinstance(item, PtxLabel):
-                self._next()
-                self.labels[item.name] = self.blocks[-1].index
+                self._open_block()
+                self._labels[item.name] = self._blocks[-1].index
             else:
                 try:
                     self._instruction(item)
                 except (KeyError, IndexError, TypeError, AttributeError):  # of types and operands that do not exist
-                    self.b.fail(item)
+                    self._builder.fail(item)
         self._append_return()
-        for block, make in self._jumps:
+        for block, make in self._pending_ends:
             block.end = make(self._label, block.index + 1)
         return self._finish(local_size)
 
     def _declare(self, param: Param) -> None:
         """Declare the register or the `.param` variable of a parameter or result."""
         if param.space == "reg":
-            self.b.declare(param.name, dtype_of(param.type))
+            self._builder.declare(param.name, dtype_of(param.type))
         else:
-            self.b.declare(param.name, np.dtype("u1"), param.size)
+            self._builder.declare(param.name, np.dtype("u1"), param.size)
 
     def _label(self, name: str) -> int:
         """Return the block of a label. Raise ArtifactError for an undefined one."""
-        if name not in self.labels:
-            raise ArtifactError(
-                f"{self.b.module}:{self.function.line}: '{self.function.name}' jumps to '{name}', no label of it"
-            )
-        return self.labels[name]
+        if name not in self._labels:
+            where = f"{self._builder.module}:{self._function.line}"
+            raise ArtifactError(f"{where}: '{self._function.name}' jumps to '{name}', no label of it")
+        return self._labels[name]
 
-    def _next(self) -> CodeBlock:
+    def _open_block(self) -> CodeBlock:
         """Return the last block if it is empty and open, else append a new one and return it."""
-        last = self.blocks[-1]
-        if last.steps or last.end or last.sync or self._closed:
-            self.blocks.append(CodeBlock(len(self.blocks)))
-            self._closed = False
-        return self.blocks[-1]
+        last = self._blocks[-1]
+        if last.steps or last.end or last.sync or self._is_closed:
+            self._blocks.append(CodeBlock(len(self._blocks)))
+            self._is_closed = False
+        return self._blocks[-1]
 
     def _append_return(self) -> None:
-        self._next()
-        self._terminate(Instruction("ret", (), (), self.function.line))
+        self._open_block()
+        self._terminate(Instruction("ret", (), (), self._function.line))
 
-    def _note(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
+    def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
         """Record the registers that the last instruction of a block accesses, and count it."""
-        b = self.b
-        block.accesses.append((b.reads, b.writes, guarded))
+        builder = self._builder
+        block.accesses.append((builder.reads, builder.writes, guarded))
         block.count += steps
         block.line = block.line or instruction.line
-        b.reads, b.writes = set(), set()
+        builder.reads, builder.writes = set(), set()
 
     def _instruction(self, instruction: Instruction) -> None:
         """Translate an instruction into a closure of the current block."""
@@ -95,58 +94,61 @@ class Translator:
             return
         handler = HANDLERS.get(instruction.opcode)
         if handler is None:
-            self.b.fail(instruction)
-        b = self.b
+            self._builder.fail(instruction)
+        builder = self._builder
         mask = instruction_set.waits_for(instruction)
         if mask is not None:
             if instruction.guard is not None:
                 self._skip_unless(instruction)
-            block = self._next()
-            block.sync = (b.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else -1, instruction)
-            block.steps.append(b.take(handler(b, instruction)))
-            self._note(block, instruction, guarded=False)
-            self._closed = instruction.guard is not None  # What is skipped is one block.
+            block = self._open_block()
+            block.sync = (
+                builder.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else -1,
+                instruction,
+            )
+            block.steps.append(builder.take(handler(builder, instruction)))
+            self._record_accesses(block, instruction, guarded=False)
+            self._is_closed = instruction.guard is not None  # What is skipped is one block.
             return
-        step = b.take(handler(b, instruction))
-        block = self.blocks[-1] if not self._closed else self._next()
+        step = builder.take(handler(builder, instruction))
+        block = self._blocks[-1] if not self._is_closed else self._open_block()
         if instruction.guard is not None:
-            step = guarded(b, instruction, step)
+            step = guarded(builder, instruction, step)
         block.steps.append(step)
-        self._note(block, instruction, instruction.guard is not None)
+        self._record_accesses(block, instruction, instruction.guard is not None)
 
     def _skip_unless(self, instruction: Instruction) -> None:
         """Emit a branch around a guarded instruction that is not a closure of its own."""
         assert instruction.guard is not None
-        block = self.blocks[-1] if not self._closed else self._next()
-        slot, runs_if = guard_of(self.b, instruction)
-        self._note(block, instruction, guarded=False)
-        self._jumps.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
-        self._closed = True
-        self._next()
+        block = self._blocks[-1] if not self._is_closed else self._open_block()
+        slot, runs_if = guard_of(self._builder, instruction)
+        self._record_accesses(block, instruction, guarded=False)
+        self._pending_ends.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
+        self._is_closed = True
+        self._open_block()
 
     def _terminate(self, instruction: Instruction) -> None:
         """Translate an instruction that ends a block."""
         if instruction.guard is not None and instruction.opcode != "bra":
             self._skip_unless(instruction)
-        block = self.blocks[-1] if not self._closed else self._next()
-        make = TERMINATORS[instruction.opcode](self.b, instruction, self.function)
-        if self.b._prelude:
-            block.steps.append(self.b.take(lambda regs: None))
-        self._note(block, instruction, guarded=False)
-        self._jumps.append((block, make))
-        self._closed = True
+        block = self._blocks[-1] if not self._is_closed else self._open_block()
+        make = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
+        if self._builder._prelude:
+            block.steps.append(self._builder.take(lambda regs: None))
+        self._record_accesses(block, instruction, guarded=False)
+        self._pending_ends.append((block, make))
+        self._is_closed = True
 
     # -- Register allocation ------------------------------------------------------------------------------------
 
     def _finish(self, local_size: int) -> FunctionCode:
-        """Place the registers in arrays, and return the code.
+        """Assign the registers to stores, which are arrays over threads, and return the code.
 
         A register whose values do not leave their block shares an array with others.
         """
-        b = self.b
+        builder = self._builder
         blocks_of: dict[int, set[int]] = {}
         exposed: set[int] = set()
-        for block in self.blocks:
+        for block in self._blocks:
             written: set[int] = set()
             for reads, writes, guarded_ in block.accesses:
                 for register in self._registers(reads):
@@ -159,36 +161,46 @@ class Translator:
                         exposed.add(register)
                     written.add(register)
         block_local = {r for r, blocks in blocks_of.items() if len(blocks) == 1 and r not in exposed}
-        kinds: list[tuple[Any, int]] = []
-        placed = [-1] * len(b.storages)
-        for register, storage in enumerate(b.storages):
+        store_kinds: list[tuple[Any, int]] = []
+        store_of = [-1] * len(builder.storages)
+        for register, storage in enumerate(builder.storages):
             if register not in block_local and register in blocks_of:
-                placed[register] = len(kinds)
-                kinds.append((storage.dtype, storage.count))
-        outer_stores = len(kinds)
-        self._place_inner(block_local, placed, kinds)
-        for block in self.blocks:
-            self._describe(block, block_local, placed)
-        slots = list(b.slots)
-        bound = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
-        bound += [
+                store_of[register] = len(store_kinds)
+                store_kinds.append((storage.dtype, storage.count))
+        live_count = len(store_kinds)
+        self._share_stores(block_local, store_of, store_kinds)
+        for block in self._blocks:
+            self._summarize_accesses(block, block_local, store_of)
+        slots = list(builder.slots)
+        bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
+        bound_slots += [
             slot
             for slot, operand in enumerate(slots)
-            if isinstance(operand, RegisterView) and placed[operand.storage] >= 0
+            if isinstance(operand, RegisterView) and store_of[operand.storage] >= 0
         ]
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
-        pool = RegisterPool(kinds, list(range(outer_stores)))
+        pool = RegisterPool(store_kinds, list(range(live_count)))
         return FunctionCode(
-            self.function.name, self.function, b, self.blocks, slots, template, bound, placed, kinds, pool, local_size
+            self._function.name,
+            self._function,
+            builder,
+            self._blocks,
+            slots,
+            template,
+            bound_slots,
+            store_of,
+            store_kinds,
+            pool,
+            local_size,
         )
 
     def _registers(self, slots: set[int]) -> list[int]:
-        return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], RegisterView)]
+        return [what.storage for slot in slots if isinstance(what := self._builder.slots[slot], RegisterView)]
 
-    def _place_inner(self, block_local: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
+    def _share_stores(self, block_local: set[int], store_of: list[int], store_kinds: list[tuple[Any, int]]) -> None:
         """Let registers that live inside one block share arrays: an array is free after its register's last use."""
         arrays_of_kind: dict[tuple[Any, int], list[int]] = {}
-        for block in self.blocks:
+        for block in self._blocks:
             last_access: dict[int, int] = {}
             for access, (reads, writes, _) in enumerate(block.accesses):
                 for register in self._registers(reads | writes):
@@ -198,27 +210,27 @@ class Translator:
             for access, (reads, writes, _) in enumerate(block.accesses):
                 accessed = [r for r in self._registers(reads | writes) if r in block_local]
                 for register in accessed:
-                    if placed[register] < 0:
-                        kind = (self.b.storages[register].dtype, self.b.storages[register].count)
+                    if store_of[register] < 0:
+                        kind = (self._builder.storages[register].dtype, self._builder.storages[register].count)
                         if free_arrays.get(kind):
-                            placed[register] = free_arrays[kind].pop()
+                            store_of[register] = free_arrays[kind].pop()
                         else:
-                            placed[register] = len(kinds)
-                            kinds.append(kind)
-                            arrays_of_kind.setdefault(kind, []).append(placed[register])
+                            store_of[register] = len(store_kinds)
+                            store_kinds.append(kind)
+                            arrays_of_kind.setdefault(kind, []).append(store_of[register])
                 for register in set(accessed):
                     if last_access[register] == access:
-                        free_arrays.setdefault(kinds[placed[register]], []).append(placed[register])
+                        free_arrays.setdefault(store_kinds[store_of[register]], []).append(store_of[register])
 
-    def _describe(self, block: CodeBlock, inner: set[int], placed: list[int]) -> None:
+    def _summarize_accesses(self, block: CodeBlock, block_local_stores: set[int], store_of: list[int]) -> None:
         """Compute the slots and registers of a frame that a block accesses."""
         slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
         block.slots = sorted(slots)
         registers = set(self._registers(slots))
-        block.inner = sorted({placed[r] for r in registers & inner})
-        block.outer = sorted({placed[r] for r in registers - inner})
+        block.block_local_stores = sorted({store_of[r] for r in registers & block_local_stores})
+        block.live_stores = sorted({store_of[r] for r in registers - block_local_stores})
         for _, writes, _ in block.accesses:
-            block.writes |= {placed[r] for r in self._registers(writes) if r not in inner}
+            block.writes |= {store_of[r] for r in self._registers(writes) if r not in block_local_stores}
         block.accesses = []
 
 
@@ -249,7 +261,7 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
         elif count:
             positions = np.flatnonzero(guard if wanted else ~guard)
             copies = regs.copy()
-            copies[0] = regs[0].some(positions)
+            copies[0] = regs[0].subset(positions)
             for accessed_slot in accessed:
                 value = regs[accessed_slot]
                 if isinstance(value, np.ndarray) and value.ndim:

@@ -82,7 +82,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & ALL_ADDRESS_BITS)
         for length in np.unique(sizes[sizes > 0]):
             threads = np.flatnonzero(sizes == length)
-            frame_part = frame.some(threads)
+            frame_part = frame.subset(threads)
             for byte in range(int(length)):
                 for access in byte_resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
                     data[access.select(threads), byte] = access.memory.data[access.offsets]

@@ -61,7 +61,7 @@ class _MatrixRows:
         """
         frame: Frame = regs[0]
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
-        frame_part = frame.some(row_positions)
+        frame_part = frame.subset(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
         if self._resolver.space == "shared":
             return [self._resolver.resolve_window(frame_part, None, plus_offset(addresses, self._offset), True)]
