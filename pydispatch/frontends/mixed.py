@@ -189,14 +189,14 @@ class _Lowering:
             shape.append(self.b.size_of(dim.result) if dim is not None else size)  # type: ignore[arg-type]
         if isinstance(type_.element_type, IndexType):
             value = self.b.add(arith.IndexCastOp(value, TensorType(dtype.element, type_.get_shape()))).result
-        return self.b.received(value, dtype, tuple(shape))
+        return self.b.from_boundary(value, dtype, tuple(shape))
 
     def _materialize(self, value: SSAValue) -> SSAValue:
         """Return a converted result as a value of its original type; cached while its scope is open."""
         for scope, known in self.materialized.get(value, ()):
             if self.b.is_open(scope):
                 return known
-        new = self.b.boundary_value(self.values[value])
+        new = self.b.to_boundary(self.values[value])
         if new.type != value.type:
             new = self._cast(new, value.type)
         self.materialized.setdefault(value, []).append((self.b.scope, new))

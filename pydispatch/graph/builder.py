@@ -105,7 +105,7 @@ class Builder(OperationWriter):
     # -- tensors
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
-        """Return a tensor whose parts are SSA values."""
+        """Return a tensor of SSA values: its elements, or their real and their imaginary parts if they are complex."""
         return Tensor(dtype, tuple(shape), parts)
 
     def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
@@ -273,7 +273,7 @@ class Builder(OperationWriter):
                     self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
             if dims := self.indices(shape):
                 value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
-            tensors.append(self.received(value, declared.dtype, tuple(shape)))
+            tensors.append(self.from_boundary(value, declared.dtype, tuple(shape)))
         return tensors
 
     def is_kept(self, value: BlockArgument) -> bool:
@@ -286,20 +286,25 @@ class Builder(OperationWriter):
             return True
         return value.owner is self._scopes[0].block and not self._inputs[value.index].is_donated
 
-    def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
-        """Return the tensor for a value of a boundary type, which has signs and complex elements."""
+    def from_boundary(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
+        """Return the tensor for an argument, a value of a boundary type (`boundary_type`).
+
+        Operations of the program have signless integers, so unsigned ones are cast to them. They have no complex
+        elements either: these are cast to pairs along a new last axis, which are split into real and imaginary parts.
+        """
         if dtype.is_complex:
-            value = self._cast(value, tensor_type(dtype.element, (*shape, 2)))
-            return self.wrap(dtype, shape, *(self._component(value, dtype, shape, n) for n in (0, 1)))
+            pairs = self._cast_at_boundary(value, tensor_type(dtype.element, (*shape, 2)))
+            real, imaginary = (self._component_of_pairs(pairs, dtype, shape, n) for n in (0, 1))
+            return self.wrap(dtype, shape, real, imaginary)
         if dtype.kind is Kind.UINT:
-            value = self._cast(value, tensor_type(dtype.element, shape))
+            value = self._cast_at_boundary(value, tensor_type(dtype.element, shape))
         return self.wrap(dtype, shape, value)
 
-    def _cast(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """Emit a cast between a boundary type and the type of the same elements inside of the program."""
+    def _cast_at_boundary(self, value: SSAValue, type: Attribute) -> SSAValue:
+        """Emit a cast between a boundary type and the type of the same bits inside of the program."""
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
-    def _component(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
+    def _component_of_pairs(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
         """Return the real (0) or imaginary (1) parts of complex numbers that are stored as pairs along the
         last axis.
         """
@@ -347,7 +352,7 @@ class Builder(OperationWriter):
         """End the current function, and add it to the module as `name`. `outputs` are its results by name."""
         for write in self.at_end:
             write()
-        values = [self.boundary_value(of) for of in outputs.values()]
+        values = [self.to_boundary(of) for of in outputs.values()]
         self.add(func.ReturnOp(*values))
         block = self._scopes[0].block
         inputs = [_named(i.name, i.shape) for i in self._inputs]
@@ -361,13 +366,13 @@ class Builder(OperationWriter):
         self.module.body.block.add_op(function)
         self._scopes = []
 
-    def boundary_value(self, of: Tensor) -> SSAValue:
-        """Return the SSA value of a tensor in its boundary type, which has signs and complex elements."""
+    def to_boundary(self, of: Tensor) -> SSAValue:
+        """Return the SSA value of a tensor in its boundary type, the reverse of `from_boundary`."""
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
         if of.dtype.is_complex:
-            return self._cast(self._interleaved(of), type)
+            return self._cast_at_boundary(self._interleaved(of), type)
         value = self.value(of)
-        return value if value.type == type else self._cast(value, type)
+        return value if value.type == type else self._cast_at_boundary(value, type)
 
 
 def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.compiler.driver.options import Options
 from pydispatch.compiler.driver.pipeline import Pipeline
 from pydispatch.compiler.fusion.naming import describe_location
-from pydispatch.compiler.match import Rewrites, patterns_of
+from pydispatch.compiler.match import Rewrites, rewrites_by_patterns
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.artifact import Artifact
@@ -53,7 +53,7 @@ class MatchPrograms(TrialBuilder):
 
     def _program(self, tunable: MatchTunable, config: str) -> Trial | None:
         patterns = [tunable.candidate.pattern] if config == tunable.default else []
-        options = replace(self._options, rewrites=Rewrites(patterns_of(patterns), require_match=True))
+        options = replace(self._options, rewrites=Rewrites(rewrites_by_patterns(patterns), require_match=True))
         try:
             return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)
         except CompileError:

@@ -16,8 +16,9 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
 
-COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
-"""Prefixes of operations that may run before the first call, provided that they form straight-line code."""
+EVALUATED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
+"""Prefixes of operations that may be evaluated once, before the first call, provided that they form straight-line
+code."""
 
 
 @dataclass
@@ -38,22 +39,23 @@ class KnownConstants:
     def add(self, op: Operation) -> None:
         """Record an operation if it depends on constants alone. Call this for its operands first."""
         if op.name in CONSTANTS:
+            # Kernels embed a fill, such as a splat, so that its users depend on no stored constant.
             self.sources[op] = frozenset() if is_fill(op) else frozenset([op])
             self.costs[op] = Cost.FREE
             return
-        if not op.results or not all(self.is_known(v) for v in op.operands):
+        if not op.results or not all(self.is_known(v) for v in op.operands):  # first, to walk few regions
             return
         inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
-        outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
-        if not all(_is_static(r) for r in op.results) or not all(self.is_known(v) for v in outer):
+        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]
+        if not all(self.is_known(v) for v in captured) or not all(_has_known_size(r) for r in op.results):
             return
-        if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
+        if not op.name.startswith(EVALUATED) or not all(_is_speculatable(i) for i in nested):
             return
-        operands = [v.op for v in outer if isinstance(v, OpResult)]
-        self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in operands))
-        own = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
-        self.costs[op] = max([own, *(info_of(i).cost for i in inner), *(self.costs[o] for o in operands)])
+        producers = [v.op for v in captured if isinstance(v, OpResult)]
+        self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in producers))
+        cost_alone = Cost.FREE if is_view(op) or is_fill(op) else Cost.CHEAP
+        self.costs[op] = max([cost_alone, *(info_of(i).cost for i in inner), *(self.costs[o] for o in producers)])
 
     def chain(self, op: Operation) -> list[Operation]:
         """Return the backward slice of an operation, including itself, producers first."""
@@ -80,7 +82,7 @@ def known_of(function: Operation) -> KnownConstants:
     return known
 
 
-def _may_run_early(op: Operation) -> bool:
+def _is_speculatable(op: Operation) -> bool:
     """Return whether an operation may be executed speculatively: it has no side effects and does not trap, or it is a
     terminator.
     """
@@ -94,7 +96,7 @@ def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
     return owner in nested
 
 
-def _is_static(value: SSAValue) -> bool:
+def _has_known_size(value: SSAValue) -> bool:
     """Return whether a value is a tensor of static shape, or a scalar that is not extracted from a tensor."""
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, ModuleOp
 from pydispatch.compiler.driver import arguments
 from pydispatch.compiler.driver.progress import Progress
 from pydispatch.compiler.driver.sources import load_source
-from pydispatch.compiler.match import Rewrites, patterns_of, rewrites_of
-from pydispatch.compiler.match.custom import patterns_for
+from pydispatch.compiler.match import Rewrites, rewrites_by_patterns, rewrites_of
+from pydispatch.compiler.match.custom import custom_operation_patterns
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import writing
@@ -78,13 +78,16 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
 
 
 def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
-    """Load the specs and patterns of match and replace."""
+    """Load the specs and patterns of match and replace. Kernels that the caller passes for custom operations replace
+    them by patterns, too.
+    """
     require_match, patterns = arguments.flag("require_match", stated["require_match"]), stated["patterns"]
-    no_patterns = isinstance(patterns, (list, tuple)) and not patterns
-    if stated["transform_spec"] is None and stated["pdl_spec"] is None and no_patterns and not options.reading.kernels:
-        return options
-    rewrites, folders = rewrites_of(stated["transform_spec"], stated["pdl_spec"], patterns, require_match, load_source)
-    rewrites.rewrites += patterns_of(patterns_for(options.reading.kernels))
+    transform_spec, pdl_spec, kernels = stated["transform_spec"], stated["pdl_spec"], options.reading.kernels
+    has_no_patterns = isinstance(patterns, (list, tuple)) and not patterns  # `rewrites_of` refuses other types
+    if transform_spec is None and pdl_spec is None and has_no_patterns and not kernels:
+        return options  # with `require_match`, too: there is nothing that could match
+    rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    rewrites.rewrites += rewrites_by_patterns(custom_operation_patterns(kernels))
     return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
 
 

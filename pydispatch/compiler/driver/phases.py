@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import extensions, ir
-from pydispatch.compiler.match import Rewrites, patterns_of
+from pydispatch.compiler.match import Rewrites, rewrites_by_patterns
 from pydispatch.errors import CompileError
 
 PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
@@ -30,7 +30,7 @@ PHASE_NAMES = {
 
 def added_patterns() -> Rewrites:
     """Return the rewrites by patterns of other packages; patterns that do not match are not reported to the caller."""
-    return Rewrites(patterns_of(_patterns()), quiet=True)
+    return Rewrites(rewrites_by_patterns(_patterns()), quiet=True)
 
 
 @cache

@@ -134,11 +134,16 @@ def view(straight: Straight, op: Operation) -> None:
 # -- runs of a tensor
 
 
-class _Run:
-    """The contiguous bytes that a slice of `whole` covers.
+class _ContiguousSlice:
+    """Slice that covers contiguous bytes of the tensor `whole`, or one such run for each index of some outer axes.
 
-    walked: number of outer axes whose indices have a run each; the fields describe the first run. Raises CompileError
-    for a slice that is not contiguous.
+    Emits checks that the slice lies in the tensor. Raises CompileError for a slice that is not contiguous.
+
+    Attributes:
+        sizes: Registers of the sizes of the slice.
+        offset: Register of the offset of the first run in the memory of `whole`, in bytes.
+        length: Register of the bytes of a run.
+        walked: Number of outer axes whose indices have a run each.
     """
 
     def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
@@ -235,14 +240,20 @@ class _Run:
 def extract_slice(straight: Straight, op: Operation) -> None:
     """Lower a contiguous `tensor.extract_slice` to a view, which may drop axes of size 1."""
     source = straight.tensors[op.operands[0]]
-    run = _Run(straight, op, source)
-    type = cast("TensorType[Any]", op.results[0].type)
-    dims = [size for size, kept in zip(run.sizes, _kept(straight, op, run.sizes, type), strict=True) if kept]
-    straight.put(op.results[0], HostTensor(source.storage, tuple(dims), source.dtype, run.offset, run.length))
+    part = _ContiguousSlice(straight, op, source)
+    is_in_result = _axes_in_result(straight, op, part.sizes, cast("TensorType[Any]", op.results[0].type))
+    view = HostTensor(
+        storage=source.storage,
+        dims=tuple(itertools.compress(part.sizes, is_in_result)),
+        dtype=source.dtype,
+        offset=part.offset,
+        length=part.length,
+    )
+    straight.put(op.results[0], view)
 
 
-def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
-    """Return which axes of a slice its type keeps. The dropped ones have the size 1."""
+def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
+    """Return for each axis of a slice whether its result has it. The other axes have the size 1."""
     kept: list[bool] = []
     shape = list(type.get_shape())
     to_drop = len(sizes) - len(shape)
@@ -273,7 +284,7 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     same = source.storage is whole.storage
     target = straight.in_place(value, 2 if same else 1)
     walked = walked_axes(op) or 0
-    run = _Run(straight, op, target, walked)
+    run = _ContiguousSlice(straight, op, target, walked)
     offsets = list(run.offsets())
     rest = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
     straight.require_equal(straight.size(source), rest, f"the bytes that '{op.name}' puts in", op)

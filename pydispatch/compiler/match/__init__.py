@@ -183,11 +183,11 @@ def rewrites_of(
             phase = stated or ("input" if _names_input(module) else "preprocessing")
             folders += [os.fspath(path.parent) for path in paths]
             rewrites.rewrites.append(Rewrite(kind, phase, module, paths[0].name if paths else ""))
-    rewrites.rewrites += patterns_of(patterns)
+    rewrites.rewrites += rewrites_by_patterns(patterns)
     return rewrites, folders
 
 
-def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
+def rewrites_by_patterns(patterns: Iterable[Any]) -> list[Rewrite]:
     """Return one rewrite for each phase, with the Python patterns that attach to it."""
     by_phase: dict[str, list[Any]] = {}
     for pattern in _patterns(patterns):

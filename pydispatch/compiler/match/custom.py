@@ -12,7 +12,7 @@ from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.kernels import CustomOperation, kernel_of
 
 
-def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
+def custom_operation_patterns(kernels: Mapping[str, Any]) -> list[Pattern]:
     """Build a pattern for each name; InvalidArgumentError if `kernels` is not a mapping from names to kernels."""
     if not isinstance(kernels, Mapping) or not all(isinstance(name, str) and name for name in kernels):
         raise InvalidArgumentError(

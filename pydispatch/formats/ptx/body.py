@@ -14,7 +14,8 @@ from pydispatch.formats.ptx.operands import ENDS, Operands
 _MAX_REGISTERS = 1 << 24
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
 _TABLES = (".branchtargets", ".calltargets")
-_LASTING = ("global", "const", "shared")
+_STATIC_SPACES = ("global", "const", "shared")
+"""State spaces of variables that are allocated for the module, even if they are declared in a function."""
 _MISSING = object()
 
 
@@ -115,15 +116,15 @@ class FunctionReader(Operands):
             raise cursor.fail(f"'{word}' is no directive of a function's body", start)
 
     def _variables(self, space: str, linkage: str, start: int) -> None:
-        """Parse the variables after a state space; names of global, const and shared ones stay reserved in the
-        module."""
+        """Parse the variables after a state space, and give each a unique name.
+
+        The names of static variables stay reserved, so that no function that follows has a variable of that name.
+        """
         for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
-            own = self.declare(variable.name, at, PtxSymbol)
-            if space in _LASTING:
-                self.reserved.add(own)
-            if own != variable.name:
-                variable = replace(variable, name=own)
-            self.variables.append(variable)
+            unique_name = self.declare(variable.name, at, PtxSymbol)
+            if space in _STATIC_SPACES:
+                self.reserved.add(unique_name)
+            self.variables.append(replace(variable, name=unique_name))
 
     def _registers(self) -> None:
         """Parse a `.reg` declaration: names, or ranges such as `%r<10>`."""
@@ -146,7 +147,7 @@ class FunctionReader(Operands):
                 scope.ranges[name] = count, kind, lanes
                 scope.cache.clear()
             else:
-                self.declare(name, at, lambda own: self.register(own, kind, lanes))
+                self.declare(name, at, lambda unique_name: self.register(unique_name, kind, lanes))
             if not cursor.accept(","):
                 break
         cursor.end_statement("the declaration of registers")

@@ -94,22 +94,24 @@ class NameScopes:
 
     def _unique_name(self, name: str) -> str:
         """Return a name that is unique in the function and the module, derived from `name`, and reserve it."""
-        own, suffix = name, 1
-        while own in self.taken or own in self.reserved or self.known(own):
+        unique_name, suffix = name, 1
+        while unique_name in self.taken or unique_name in self.reserved or self.known(unique_name):
             suffix += 1
-            own = f"{name}${suffix}"
-        self.taken.add(own)
-        return own
+            unique_name = f"{name}${suffix}"
+        self.taken.add(unique_name)
+        return unique_name
 
     def declare(self, name: str, at: int, what: Callable[[str], Operand]) -> str:
-        """Declare a name in the innermost scope and return its unique name; `what` makes the operand from that name."""
+        """Declare a name in the innermost scope and return its unique name, which differs from `name` where another
+        scope of the function, or the module, has the same name. `what` makes the operand from the unique name.
+        """
         scope = self.scopes[-1]
         if name in scope.names:
             raise self.cursor.fail(f"'{name}' is declared twice in this scope", at)
-        own = self._unique_name(name)
-        scope.names[name] = what(own)
+        unique_name = self._unique_name(name)
+        scope.names[name] = what(unique_name)
         scope.cache.clear()
-        return own
+        return unique_name
 
     def open(self, at: int) -> None:
         """Enter the scope whose `{` is at token `at`, and declare its labels."""
@@ -155,12 +157,12 @@ class NameScopes:
                 return register
         return None
 
-    def register(self, own: str, kind: str, lanes: int) -> Operand:
+    def register(self, unique_name: str, kind: str, lanes: int) -> Operand:
         """Record the type of a register and return its operand: a vector if it has several lanes."""
         if lanes == 1:
-            self.registers[own] = kind
-            return Register(own)
-        components = tuple(f"{own}.{lane}" for lane in "xyzw"[:lanes])
+            self.registers[unique_name] = kind
+            return Register(unique_name)
+        components = tuple(f"{unique_name}.{lane}" for lane in "xyzw"[:lanes])
         self.registers.update(dict.fromkeys(components, kind))
         return Vector(tuple(map(Register, components)))
 

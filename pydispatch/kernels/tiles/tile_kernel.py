@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
@@ -38,6 +38,13 @@ from pydispatch.patterns.types import DType
 _ENDED = Undefined("is not used any more")
 
 
+class Variable(NamedTuple):
+    """Variable of one function: functions that are inlined may have variables of the same name."""
+
+    function: ast.FunctionDef
+    name: str
+
+
 class TileKernel(Updates):
     """Code generator for a whole kernel on tiles."""
 
@@ -49,12 +56,13 @@ class TileKernel(Updates):
         self._statics = statics
         self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
         self._statement: ast.stmt | None = None
-        self._owners: dict[str, tuple[ast.FunctionDef, str]] = {}
-        """The variable of which function has a buffer for itself."""
+        self._owners: dict[str, Variable] = {}
+        """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
+        read the buffer (`Tile.reads`)."""
         self._evaluated: dict[ast.expr, Entity] = {}
         """Expressions that were evaluated to see whether they are tiles, and are asked for next."""
         self._depth = 0
-        self._bound: dict[tuple[ast.FunctionDef, str], int] = {}
+        self._bound: dict[Variable, int] = {}
         """How many loops and conditions are around the first value of a variable, which gives it its shape."""
         self._covered: dict[str, tuple[int, ...]] = {}
 
@@ -99,6 +107,10 @@ class TileKernel(Updates):
             self._known_lifetimes[tree] = Lifetimes(tree)
         return self._known_lifetimes[tree]
 
+    def _variable(self, name: str) -> Variable:
+        """Return the variable of the current function with a name."""
+        return Variable(self.source.tree, name)
+
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         """Assign a value to a variable. A tile variable that is assigned more than once keeps its memory and shape."""
         name, old = target.id, self.environment.get(target.id)
@@ -114,9 +126,10 @@ class TileKernel(Updates):
             raise self.error(
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
-        variable = self.source.tree, name
-        is_own = self._bound.get(variable) == self._depth
-        if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_own):
+        variable = self._variable(name)
+        # Beside its first value, a variable may get another shape; inside of loops and conditions, the shape stays.
+        is_beside_first_value = self._bound.get(variable) == self._depth
+        if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):
             self._assign_variable(name, old, value, origin)
         else:
             self._bound[variable] = self._depth
@@ -131,7 +144,7 @@ class TileKernel(Updates):
         The memory of a variable that ends with this statement is reused, if the value reads it only at the index of
         each element.
         """
-        is_variable, variable = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
+        is_variable, variable = self._lifetimes.assigned[name] > 1, self._variable(name)
         statement = self._statement
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
             for other, entity in list(self.environment.items()):
@@ -151,19 +164,14 @@ class TileKernel(Updates):
         return tile
 
     def _owns_dead_buffer(self, name: str, tile: Tile) -> bool:
-        """Return whether a variable owns the buffer of its tile, and no statement after the current one reads the
-        buffer.
+        """Return whether the buffer of a tile was allocated for a variable of the current function, and no statement
+        after the current one reads the buffer.
         """
-        return (
-            self._statement is not None
-            and self._owners.get(tile.buffer) == (self.source.tree, name)
-            and self._lifetimes.ends(name, self._statement)
-            and not any(
-                isinstance(entity, Tile) and tile.buffer in entity.reads
-                for other, entity in self.environment.items()
-                if other != name
-            )
-        )
+        if self._statement is None or self._owners.get(tile.buffer) != self._variable(name):
+            return False
+        others = (entity for other, entity in self.environment.items() if other != name)
+        is_read_by_lazy_tile = any(isinstance(entity, Tile) and tile.buffer in entity.reads for entity in others)
+        return self._lifetimes.ends(name, self._statement) and not is_read_by_lazy_tile
 
     def _release(self) -> None:
         """Release the buffers of variables that are dead after the current statement."""

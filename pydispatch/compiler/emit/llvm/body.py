@@ -26,23 +26,22 @@ class Phi:
 
 
 class Body(IndexArithmetic[str]):
-    """Instructions of one function. `label` is the block being written; `open` is False after a terminator."""
+    """Instructions of one function. `label` is the block being written."""
 
     def __init__(self) -> None:
         self.entry: list[str] = []  # instructions of the entry block
         self.lines: list[str] = []  # all other lines
         self.label = "entry"
-        self.open = True
-        self._count = 0
+        self._name_count = 0  # values and labels that were named: the suffix of the last name
         self._phis: list[Phi] = []  # written once all their incoming values are known
 
     def name(self, hint: str = "v") -> str:
-        self._count += 1
-        return f"%{hint}{self._count}"
+        self._name_count += 1
+        return f"%{hint}{self._name_count}"
 
     def new_label(self, hint: str) -> str:
-        self._count += 1
-        return f"{hint}{self._count}"
+        self._name_count += 1
+        return f"{hint}{self._name_count}"
 
     def emit(self, text: str) -> None:
         self.lines.append(f"  {text}")
@@ -65,17 +64,12 @@ class Body(IndexArithmetic[str]):
         """Begin a block."""
         self.lines.append(f"{label}:")
         self.label = label
-        self.open = True
-
-    def terminate(self, text: str) -> None:
-        self.emit(text)
-        self.open = False
 
     def br(self, label: str, suffix: str = "") -> None:
-        self.terminate(f"br label %{label}{suffix}")
+        self.emit(f"br label %{label}{suffix}")
 
     def cond_br(self, condition: str, then: str, other: str, suffix: str = "") -> None:
-        self.terminate(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
+        self.emit(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
 
     def phi(self, type_: str) -> Phi:
         """Create a phi at this position; add edges to `incoming` until the function is finished."""

@@ -239,14 +239,14 @@ class FunctionEmitter:
         """Emit a return of operands, as a structure if there are several."""
         parts, type_ = self.result_parts(self.name), self.result_type(self.name)
         if not parts:
-            self.body.terminate("ret void")
+            self.body.emit("ret void")
         elif len(parts) == 1:
-            self.body.terminate(f"ret {type_} {operands[0]}")
+            self.body.emit(f"ret {type_} {operands[0]}")
         else:
             value = "poison"
             for position, (part, operand) in enumerate(zip(parts, operands, strict=True)):
                 value = self.body.let(f"insertvalue {type_} {value}, {part} {operand}, {position}")
-            self.body.terminate(f"ret {type_} {value}")
+            self.body.emit(f"ret {type_} {value}")
 
     # Blocks
 

@@ -40,8 +40,10 @@ class Iterations:
         """Return whether the code that is being emitted is outside all loops."""
         return self._times == 1
 
-    def unknown(self) -> None:
-        """Mark the total as unknown, because the entry point calls code that this emitter did not generate."""
+    def mark_unknown(self) -> None:
+        """Mark the total as unknown: the entry point calls code that this emitter did not generate, or has a loop that
+        ends only when no other invocation interferes.
+        """
         self.total = None
 
     def add(self, count: int | None) -> None:

@@ -52,7 +52,7 @@ class FunctionEmitter(BlockArithmetic):
     @contextmanager
     def marked(self, op: Operation) -> Iterator[None]:
         location = line_of(op, self.function)
-        if location is not None and self.code.open:
+        if location is not None and self.code.is_block_open:
             self.code.do("Line", self.m.file(location.file), location.line, location.column)
         yield
 
@@ -189,7 +189,7 @@ class FunctionEmitter(BlockArithmetic):
         phis = [m.id() for _ in carried]
         code.branch(head_label)
         code.start(head_label)
-        slot = len(code.lines)
+        phi_position = code.phi_position()
         code.do("LoopMerge", merge_label, continue_label, 0)
         code.branch(test_label)
         code.start(test_label)
@@ -200,11 +200,12 @@ class FunctionEmitter(BlockArithmetic):
         code.start(continue_label)
         code.lines += encode("IAdd", type_, next_counter, counter, stride)
         code.branch(head_label)
-        tail, code.lines = code.lines[slot:], code.lines[:slot]
-        code.phi(type_, counter, [(first, entry_label), (next_counter, continue_label)])
-        for (kind, start), result, end in zip(carried, phis, results, strict=True):
-            code.lines += encode("Phi", kind, result, start, entry_label, end, continue_label)
-        code.lines += tail
+        rows = [(type_, counter, first, next_counter)]
+        rows += [(kind, phi, start, end) for (kind, start), phi, end in zip(carried, phis, results, strict=True)]
+        code.insert_phis(
+            phi_position,
+            [(kind, phi, [(start, entry_label), (end, continue_label)]) for kind, phi, start, end in rows],
+        )
         code.start(merge_label)
         return phis
 

@@ -6,7 +6,7 @@ Ids are `Id`, an int of its own type, so that a plain int may stand for a number
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -249,6 +249,11 @@ class Module:
         return array("I", self.words()).tobytes()
 
 
+def _phi_words(type_: int, new_id: int, edges: list[tuple[int, int]]) -> list[Int]:
+    """Return the words of a phi; see `Code.phi`."""
+    return encode("Phi", type_, new_id, *chain.from_iterable(edges))
+
+
 class Code:
     """Instructions of one function: its variables and blocks.
 
@@ -257,7 +262,7 @@ class Code:
         lines: Words of the blocks after the label of the first one.
         first: Id of the label of the first block.
         label: Id of the label of the current block.
-        open: Whether the current block still lacks its terminator.
+        is_block_open: Whether the current block still lacks its terminator.
     """
 
     def __init__(self, module: Module) -> None:
@@ -266,7 +271,7 @@ class Code:
         self.lines: list[int] = []
         self.first = module.id()
         self.label = self.first
-        self.open = True
+        self.is_block_open = True
 
     def let(self, op: str, type_: int, *operands: int) -> Id:
         """Append an instruction with a result, and return the result's id."""
@@ -288,22 +293,34 @@ class Code:
         """Begin a block."""
         self.lines += encode("Label", label)
         self.label = Id(label)
-        self.open = True
+        self.is_block_open = True
 
     def branch(self, label: int) -> None:
         """End the block with a jump to another."""
         self.lines += encode("Branch", label)
-        self.open = False
+        self.is_block_open = False
 
     def branch_if(self, condition: int, then: int, other: int) -> None:
         """End the block with a jump to `then` if a bool is true, and to `other` if it is not."""
         self.lines += encode("BranchConditional", condition, then, other)
-        self.open = False
+        self.is_block_open = False
 
     def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
         """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
-        flat = [word for edge in edges for word in edge]
-        self.lines += encode("Phi", type_, new_id, *flat)
+        self.lines += _phi_words(type_, new_id, edges)
+
+    def phi_position(self) -> int:
+        """Return the position of `insert_phis` for the current block, which must not have instructions yet."""
+        return len(self.lines)
+
+    def insert_phis(self, position: int, phis: Iterable[tuple[int, int, list[tuple[int, int]]]]) -> None:
+        """Insert phis at the start of an earlier block, a loop header, once the values of the back edge are known.
+
+        Args:
+            position: `phi_position` when the block began.
+            phis: (type, id, edges) of each phi, as of `phi`.
+        """
+        self.lines[position:position] = [word for phi in phis for word in _phi_words(*phi)]
 
     def local(self, pointee: int) -> Id:
         """Declare a variable of the invocation, and return its id."""

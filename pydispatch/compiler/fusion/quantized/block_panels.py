@@ -24,7 +24,7 @@ from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, We
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
-from pydispatch.compiler.fusion.quantized.terms import Term, elements_in, stored_half, stored_integer
+from pydispatch.compiler.fusion.quantized.terms import Term, elements_in, stored_integer, widened_half
 from pydispatch.compiler.kernels.matmul.block_quantized import BYTES
 from pydispatch.ir.values import shape_of
 
@@ -82,16 +82,17 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     columns, steps: Sizes of the weights, [steps of K][columns].
     """
     low, high = weights.range
-    bits = 4 if high - low < 1 << 4 else 8
+    bits, is_wider_than_bytes = 4 if high - low < 1 << 4 else 8, high - low >= 1 << 8
     steps_of_word = BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
-    if width is None or block is None or high - low >= 1 << 8 or weight_bytes < LEAST_BYTES:
+    if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
         return None
+    # Blocks consist of two or more whole words, and K of two or more blocks.
     if block > LONGEST_BLOCK or block % steps_of_word or block == steps_of_word or steps <= block:
         return None
-    return Layout(columns, steps, width, block, bits)
+    return Layout(columns=columns, steps=steps, width=width, block=block, bits=bits)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Panels:
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
-        if stored is None or not self._blocks(has_blocks=True).has(weights.terms):
+        if stored is None or not self._panel_loops(has_blocks=True).has(weights.terms):
             return None
         rank = rows + len(layout.loops)
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
@@ -131,9 +132,9 @@ class Panels:
         elif low:
             value = body.add(arith.SubfOp(value, body.add(arith.ConstantOp(FloatAttr(float(-low), f32)))))
         if weights.scales:
-            value = body.add(arith.MulfOp(value, read(self._per_block(ops, weights.scales, arith.MulfOp))))
+            value = body.add(arith.MulfOp(value, read(self._joined_terms(ops, weights.scales, arith.MulfOp))))
         if weights.offsets:
-            value = body.add(arith.AddfOp(value, read(self._per_block(ops, weights.offsets, arith.AddfOp))))
+            value = body.add(arith.AddfOp(value, read(self._joined_terms(ops, weights.offsets, arith.AddfOp))))
         return value
 
     def _bytes(self, ops: list[Operation]) -> SSAValue | None:
@@ -158,7 +159,7 @@ class Panels:
         if low:
             least = body.add(arith.ConstantOp(IntegerAttr(low, type_, truncate_bits=True)))
             value = body.add(arith.SubiOp(value, least))
-        return self._in_panels(ops, _generic(ops, body, value, sizes, type_))
+        return self._in_panels(ops, _elementwise(ops, body, value, sizes, type_))
 
     @property
     def _block_loops(self) -> tuple[int, ...]:
@@ -176,7 +177,7 @@ class Panels:
         ops.append(tensor.CollapseShapeOp(operands=[packed], result_types=[type_], properties=properties))
         return ops[-1].results[0]
 
-    def _blocks(self, has_blocks: bool) -> Space:
+    def _panel_loops(self, has_blocks: bool) -> Space:
         """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns."""
         panels, width = self.layout.loops[:2]
         blocks = self._block_loops if has_blocks else ()
@@ -195,17 +196,19 @@ class Panels:
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
-        least, most = stored_range(stored[0].tensor, stored[1]) if stored is not None else (0, 256)
-        if stored is None or least < low or most - low > 255:
-            return self._per_block(ops, terms, arith.AddfOp, float(-low))
+        if stored is None:
+            return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         element, is_signed = stored
-        space, body = self._blocks(_has_blocks(terms)), GenericBody()
+        least, most = stored_range(element.tensor, is_signed)
+        if least < low or most - low > 255:
+            return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
+        space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
             value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
-        return self._term(ops, body, value, space)
+        return self._tensor_over_loops(ops, body, value, space)
 
-    def _per_block(
+    def _joined_terms(
         self,
         ops: list[Operation],
         terms: Sequence[Term],
@@ -215,8 +218,9 @@ class Panels:
         """Build the operations that compute terms for each panel, block and column, joined by `join`, and return the
         tensor: f32, or the type of a single term of f16 or bf16. start: a number that is added to the result.
         """
-        space, body = self._blocks(_has_blocks(terms)), GenericBody()
-        half = stored_half(terms[0]) if len(terms) == 1 and not start else None
+        space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
+        # A single term of f16 or bf16 is stored as it is, half as long: the product widens it.
+        half = widened_half(terms[0]) if len(terms) == 1 and not start else None
         if half is not None:
             value = space.emit(body, half)
         else:
@@ -225,21 +229,23 @@ class Panels:
                 value = body.add(join(value, other))
             if start:
                 value = body.add(arith.AddfOp(value, body.add(arith.ConstantOp(FloatAttr(start, f32)))))
-        return self._term(ops, body, value, space)
+        return self._tensor_over_loops(ops, body, value, space)
 
-    def _term(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
-        """Build the operations that compute a term for the loops of `space`, and return the tensor."""
-        packed = _generic(ops, body, value, [n or 0 for n in space.sizes], value.type)
+    def _tensor_over_loops(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
+        """Build the operations that store `value` of each iteration of `space`, and return the tensor: [panel][column],
+        or [panel][block][column].
+        """
+        packed = _elementwise(ops, body, value, [n or 0 for n in space.sizes], value.type)
         return self._in_panels(ops, packed) if len(space.sizes) > 2 else packed
 
 
-def _has_blocks(terms: Sequence[Term]) -> bool:
+def _depend_on_block(terms: Sequence[Term]) -> bool:
     """Return whether terms differ between blocks of K."""
     elements = (element for term in terms for element in elements_in(term))
     return any(digit.loop == STEPS for element in elements for position in element.at for _, digit in position)
 
 
-def _generic(
+def _elementwise(
     ops: list[Operation], body: GenericBody, value: SSAValue, shape: Sequence[int], element: Attribute
 ) -> SSAValue:
     """Build the elementwise generic of a body that yields `value`, and return its result of the given shape."""

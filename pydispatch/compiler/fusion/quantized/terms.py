@@ -65,7 +65,7 @@ def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
     return inner[0], is_signed
 
 
-def stored_half(term: Term) -> TensorElement | None:
+def widened_half(term: Term) -> TensorElement | None:
     """Match `extf(t[i])` with elements of f16 or bf16, and return t[i]; None for other terms."""
     if not isinstance(term, Computed) or term.kind is not arith.ExtFOp:
         return None

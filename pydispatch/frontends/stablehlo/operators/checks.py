@@ -25,7 +25,7 @@ def _compare(
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
     rhs = tracer.b.as_shape(rhs, lhs.shape)
     lhs = tracer.b.as_shape(lhs, rhs.shape)
-    sides = [tracer.b.boundary_value(side) for side in (lhs, rhs)]
+    sides = [tracer.b.to_boundary(side) for side in (lhs, rhs)]
     operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [[], *sides]
     tracer.b.add(kind(operands=operands, properties=properties))
 

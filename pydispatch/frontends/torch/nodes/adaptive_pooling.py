@@ -108,12 +108,14 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     spatial = len(output_size)
 
     def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the running (value, position) or that of the element."""
+        """Return the running (value, position) or that of the element. Ties are decided by positions, since elements
+        may come in any order: the first of equal elements, the last NaN, as PyTorch does.
+        """
         best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
         takes_element = (value > best) | (value.is_equal(best) & (element_position < position))
         if value.dtype.is_float:
-            is_preferred_nan = ~best.unary("is_nan") | (element_position > position)
-            takes_element = takes_element | (value.unary("is_nan") & is_preferred_nan)
+            is_first_or_later_nan = ~best.unary("is_nan") | (element_position > position)
+            takes_element = takes_element | (value.unary("is_nan") & is_first_or_later_nan)
         pairs = ((value, best), (element_position, position))
         return [takes_element.where(taken, kept).scalar for taken, kept in pairs]
 

@@ -57,11 +57,13 @@ class ContractOp(IRDLOperation):
 
     @property
     def grouped(self) -> bool:
-        """Return whether several steps of K are multiplied at once into wider sums."""
+        """Return whether several steps of K are multiplied at once into wider sums.
+
+        Weights are stored in groups of steps, so that each group fills 32 bits. Otherwise A decides: A is narrower than
+        the sums only in groups, whereas B alone may be narrower because B is widened in registers.
+        """
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
-        if self.has_weights:
-            return True
-        return self.a.type.element_type != self.c.type.element_type  # B alone may be narrower: it is widened
+        return self.has_weights or self.a.type.element_type != self.c.type.element_type
 
     def verify_(self) -> None:
         """Check ranks, sizes and element types: A [M, K..., group], B [K..., N, group] and C [M, N], the group only for

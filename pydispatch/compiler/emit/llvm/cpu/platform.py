@@ -78,7 +78,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
-        emitter.body.terminate(f"ret i32 {status or 0}")
+        emitter.body.emit(f"ret i32 {status or 0}")
 
     def _field_of(
         self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = ""

@@ -114,7 +114,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
         assert status is None
-        emitter.body.terminate("ret void")
+        emitter.body.emit("ret void")
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
         """Return the parameter of a binding. Raise CompileError for one that is not in the layout."""

@@ -66,7 +66,7 @@ def _index_switch(emitter: FunctionEmitter, op: Operation) -> None:
     labels = [emitter.body.new_label("case") for _ in cases]
     default, after = emitter.body.new_label("default"), emitter.body.new_label("endswitch")
     table = " ".join(f"i64 {case}, label %{label}" for case, label in zip(cases, labels, strict=True))
-    emitter.body.terminate(f"switch i64 {emitter.get(op.operands[0])}, label %{default} [ {table} ]")
+    emitter.body.emit(f"switch i64 {emitter.get(op.operands[0])}, label %{default} [ {table} ]")
     branches(emitter, op, [(default, op.regions[0]), *zip(labels, op.regions[1:], strict=True)], after)
 
 
@@ -169,7 +169,7 @@ def _switch(emitter: FunctionEmitter, op: Operation) -> None:
         f"{type_} {int_constant(case, switch.flag.type)}, label %{label}"
         for case, label in zip(cases, labels[1:], strict=True)
     )
-    emitter.body.terminate(f"switch {type_} {emitter.get(switch.flag)}, label %{labels[0]} [ {table} ]")
+    emitter.body.emit(f"switch {type_} {emitter.get(switch.flag)}, label %{labels[0]} [ {table} ]")
     _write_trampolines(emitter, trampolines)
 
 

@@ -57,7 +57,7 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
         arguments += [argument for _, argument in passed]
     result = _type(emitter, outputs[0]) if outputs else emitter.m.void()
     declared = _declare(emitter, name, result, tuple(types))
-    emitter.iterations.unknown()
+    emitter.iterations.mark_unknown()
     call = emitter.code.let("FunctionCall", result, declared, *arguments)
     if outputs:
         emitter.define(op.results[0], _returned(emitter, call, outputs[0]))

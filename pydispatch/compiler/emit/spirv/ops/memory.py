@@ -188,13 +188,13 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         in between. Return the old value."""
         code, m = emitter.code, emitter.m
         word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
-        emitter.iterations.unknown()
+        emitter.iterations.mark_unknown()  # other invocations decide how often the exchange is repeated
         initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
         head_label, body_label, continue_label, merge_label = (m.id() for _ in range(4))
         seen = m.id()
         code.branch(head_label)
         code.start(head_label)
-        slot = len(code.lines)
+        phi_position = code.phi_position()
         code.do("LoopMerge", merge_label, continue_label, 0)
         code.branch(body_label)
         code.start(body_label)
@@ -203,9 +203,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         code.branch(continue_label)
         code.start(continue_label)
         code.branch_if(is_done, merge_label, head_label)
-        tail, code.lines = code.lines[slot:], code.lines[:slot]
-        code.phi(word, seen, [(initial, entry_label), (exchanged, continue_label)])
-        code.lines += tail
+        code.insert_phis(phi_position, [(word, seen, [(initial, entry_label), (exchanged, continue_label)])])
         code.start(merge_label)
         return seen
 

@@ -26,7 +26,7 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     phis = [m.id() for _ in types]
     code.branch(head_label)
     code.start(head_label)
-    slot = len(code.lines)
+    phi_position = code.phi_position()
     code.do("LoopMerge", merge_label, continue_label, 0)
     code.branch(test_label)
     code.start(test_label)
@@ -46,10 +46,10 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     code.branch(continue_label)
     code.start(continue_label)
     code.branch(head_label)
-    tail, code.lines = code.lines[slot:], code.lines[:slot]
-    for type_, phi, start, end in zip(types, phis, initial, ends, strict=True):
-        code.phi(type_, phi, [(start, entry_label), (end, continue_label)])
-    code.lines += tail
+    rows = zip(types, phis, initial, ends, strict=True)
+    code.insert_phis(
+        phi_position, [(type_, phi, [(start, entry_label), (end, continue_label)]) for type_, phi, start, end in rows]
+    )
     code.start(merge_label)
 
 

@@ -45,7 +45,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
             arguments.append(str(emitter.to_bits(emitter.get(operand), operand.type)))
     result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
     function_name = _declared(emitter, name, tuple(types), result, tuple(buffers))
-    emitter.iterations.unknown()
+    emitter.iterations.mark_unknown()
     call = f"{function_name}({', '.join(arguments)})"
     if outputs:
         returned = emitter.let(call)

@@ -130,7 +130,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         in between. Return the old value."""
         word = _storage(emitter, memref)[1].word
         seen = emitter.var("i32")
-        emitter.iterations.unknown()
+        emitter.iterations.mark_unknown()
         emitter.do("loop {")
         with emitter.scope():
             emitter.do(f"{seen} = i32(atomicLoad(&{address}));")
