@@ -71,7 +71,7 @@ def test_topk(shape, place, count, element, indices, more, given_, sizes, seed, 
 
 @pytest.mark.parametrize("targets", [("cpu",), ("cpu", "webgpu")])
 @pytest.mark.parametrize("sizes", ["static", "dynamic"])
-@pytest.mark.parametrize("count", [1, 3, 8, 20])
+@pytest.mark.parametrize("count", [0, 1, 3, 8, 20])
 def test_topk_of_many(count, sizes, targets):
     """Of long rows only the first elements of runs are merged, and few are selected, in segments; for CPUs alone a heap
     selects them.

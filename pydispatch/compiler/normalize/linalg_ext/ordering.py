@@ -122,6 +122,9 @@ def _topk(op: Operation, build: Build) -> None:
     values, *indices = op.inputs
     positions = element_of(op.outputs[1]) if len(op.outputs) == 2 and not indices else None
     count = size_of(build, op.outputs[0], op.along)
+    if count == 0:
+        build.replace(*op.outputs)
+        return
     ordered = _ordered(build, [values, *indices[: len(op.outputs) - 1]], op.along, op.body, count, positions)
     results = [_converted(build, v, out.type) for v, out in zip(ordered, op.outputs, strict=True)]
     build.replace(*results)
