@@ -14,6 +14,7 @@ from pydispatch.runtime.simulators.ptx.instructions import convert_small, exact
 from pydispatch.runtime.simulators.ptx.instructions.bitwise import into
 from pydispatch.runtime.simulators.ptx.instructions.integer import is_integer
 from pydispatch.runtime.simulators.ptx.instructions.small import (
+    CANONICAL_NAN,
     bits16,
     canonical,
     flush,
@@ -216,7 +217,7 @@ _F16_LARGEST, _BF16_LARGEST = 65504.0, float(from_bf16(np.uint16(0x7F7F)))
 _TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), np.uint32((1 << 13) - 1)
 """In the bits of an f32: the last place of tf32, half of it, and the bits below."""
 
-_F32_INFINITY, _F32_FRACTION, _CANONICAL_NAN = np.uint32(0x7F800000), np.uint32(0x7FFFFF), np.uint32(0x7FFFFFFF)
+_F32_INFINITY, _F32_FRACTION = np.uint32(0x7F800000), np.uint32(0x7FFFFF)
 
 
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
@@ -241,7 +242,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         result = kept + np.where(rounds_up, _TF32_UNIT, np.uint32(0))
         is_special = value & _F32_INFINITY == _F32_INFINITY
         nan = is_special & (value & _F32_FRACTION != 0)
-        result = np.where(nan, _CANONICAL_NAN, np.where(is_special, value, result))
+        result = np.where(nan, CANONICAL_NAN, np.where(is_special, value, result))
         is_negative = result >> np.uint32(31) != 0
         return np.where(is_negative & ~nan, np.uint32(0), result) if relu else result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,32 +10,50 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, joined, parts_of, rectify
 
-# Fraction bits, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
-_KINDS = {"e4m3x2": (3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": (2, -14, 57344.0, 0x7B, 0x7F)}
+
+class _Float8(NamedTuple):
+    """Encoding of an 8-bit float."""
+
+    fraction_bits: int
+    least_exponent: int
+    """Of a normal number."""
+    largest: float
+    """The largest finite number."""
+    largest_bits: int
+    nan_bits: int
+
+
+_KINDS = {"e4m3x2": _Float8(3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": _Float8(2, -14, 57344.0, 0x7B, 0x7F)}
+_SIGN_BIT, _MAGNITUDE_BITS = 0x80, 0x7F
+_E5M2_SPECIAL_EXPONENT = 31
 
 
 def narrow8(x: Any, kind: str, relu: bool) -> Any:
     """Convert f64 to the bits of an 8-bit float, to nearest even; numbers that are too large become the largest
     (satfinite).
     """
-    mantissa, least, largest, top, nan = _KINDS[kind]
-    size = np.abs(x)
-    finite = np.where(np.isfinite(size), size, 0.0)
-    _, exponent = np.frexp(finite)
-    exponent = np.maximum(exponent.astype(np.int64) - 1, least)
-    step = np.ldexp(1.0, exponent - mantissa)
-    rounded = np.rint(finite / step) * step
-    # Rounding may have carried into the next exponent.
-    _, exponent = np.frexp(rounded)
-    exponent = np.maximum(exponent.astype(np.int64) - 1, least)
-    count = (rounded / np.ldexp(1.0, exponent - mantissa)).astype(np.int64)
-    normal = count >= 1 << mantissa
-    bits = np.where(normal, ((exponent - least + 1) << mantissa) + (count - (1 << mantissa)), count)
-    bits = np.where((rounded > largest) | np.isinf(size), top, bits)
-    bits = bits | np.where(np.signbit(x), 0x80, 0)
-    if relu:
-        bits = np.where(np.signbit(x), 0, bits)
-    return np.where(np.isnan(x), nan, bits).astype(np.uint16)
+    encoding = _KINDS[kind]
+    magnitude = np.abs(x)
+    finite = np.where(np.isfinite(magnitude), magnitude, 0.0)
+    unit = _last_place(finite, encoding)
+    rounded = np.rint(finite / unit) * unit
+    # Rounding may have carried into the next exponent, whose last place is twice as large.
+    unit = _last_place(rounded, encoding)
+    significand = (rounded / unit).astype(np.int64)
+    exponent = np.frexp(unit)[1].astype(np.int64) - 1 + encoding.fraction_bits
+    implicit_bit = 1 << encoding.fraction_bits
+    exponent_field = (exponent - encoding.least_exponent + 1) << encoding.fraction_bits
+    is_normal = significand >= implicit_bit
+    bits = np.where(is_normal, exponent_field + (significand - implicit_bit), significand)
+    bits = np.where((rounded > encoding.largest) | np.isinf(magnitude), encoding.largest_bits, bits)
+    bits = np.where(np.signbit(x), 0 if relu else bits | _SIGN_BIT, bits)
+    return np.where(np.isnan(x), encoding.nan_bits, bits).astype(np.uint16)
+
+
+def _last_place(value: Any, encoding: _Float8) -> Any:
+    """Return the unit in the last place of values of f64 as 8-bit floats: that of a subnormal for those below."""
+    exponent = np.maximum(np.frexp(value)[1].astype(np.int64) - 1, encoding.least_exponent)
+    return np.ldexp(1.0, exponent - encoding.fraction_bits)
 
 
 def widen8(bits: Any, kind: str) -> Any:
@@ -44,19 +62,20 @@ def widen8(bits: Any, kind: str) -> Any:
     kind: "e4m3x2", whose only special value is NaN (all ones), or "e5m2x2", whose largest exponent is that of infinity
     and NaN.
     """
-    mantissa_bits, least_exponent, _, _, _ = _KINDS[kind]
+    encoding = _KINDS[kind]
+    implicit_bit = 1 << encoding.fraction_bits
     bits = bits.astype(np.int64)
-    magnitude, is_negative = bits & 0x7F, bits & 0x80
-    exponent_field = magnitude >> mantissa_bits
-    fraction = bits & ((1 << mantissa_bits) - 1)
+    magnitude, is_negative = bits & _MAGNITUDE_BITS, bits & _SIGN_BIT
+    exponent_field = magnitude >> encoding.fraction_bits
+    fraction = bits & (implicit_bit - 1)
     is_normal = exponent_field > 0
-    significand = np.where(is_normal, fraction + (1 << mantissa_bits), fraction)
-    exponent = np.where(is_normal, exponent_field - 1, 0) + least_exponent - mantissa_bits
+    significand = np.where(is_normal, fraction + implicit_bit, fraction)
+    exponent = np.where(is_normal, exponent_field - 1, 0) + encoding.least_exponent - encoding.fraction_bits
     value = np.ldexp(significand.astype(np.float64), exponent)
     if kind == "e5m2x2":
-        value = np.where(exponent_field == 31, np.where(fraction == 0, np.inf, np.nan), value)
+        value = np.where(exponent_field == _E5M2_SPECIAL_EXPONENT, np.where(fraction == 0, np.inf, np.nan), value)
     else:
-        value = np.where(magnitude == 0x7F, np.nan, value)
+        value = np.where(magnitude == encoding.nan_bits, np.nan, value)
     return np.where(is_negative, -value, value)
 
 

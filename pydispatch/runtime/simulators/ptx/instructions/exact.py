@@ -15,42 +15,52 @@ from typing import Any
 import numpy as np
 
 _SPLIT = np.float64(2.0**27 + 1)
-_LEAST, _MOST, _WIDEST = 2.0**-900, 2.0**1000, 2.0**990
+"""Veltkamp's factor: it splits the 53 bits of an f64 into two halves whose products are exact."""
+_LEAST_PRODUCT, _LARGEST_PRODUCT, _LARGEST_FACTOR = 2.0**-900, 2.0**1000, 2.0**990
+"""Magnitudes between which two_product() is exact: nothing in it overflows, and its error is no subnormal."""
+_LARGEST_F64 = 1.7976931348623157e308
+_BELOW_F32, _HALF_F32 = np.uint64((1 << 29) - 1), np.uint64(1 << 28)
+"""In the bits of an f64: those below the last place of f32, and half of that place."""
+_LEAST_SAFE_F32 = 2.0**-125
+"""Magnitude below which a sum may be a subnormal f32, whose last place is another one."""
 
 
 def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
     """Return (s, e) with s + e = x + y exactly."""
     s = x + y
-    back = s - x
-    return s, (x - (s - back)) + (y - back)
+    y_in_sum = s - x
+    x_in_sum = s - y_in_sum
+    return s, (x - x_in_sum) + (y - y_in_sum)
 
 
 def two_product(x: Any, y: Any) -> tuple[Any, Any]:
     """Return (p, e) with p + e = x * y exactly, for products in the middle of the range."""
     p = x * y
-    t = _SPLIT * x
-    x1 = t - (t - x)
-    x0 = x - x1
-    t = _SPLIT * y
-    y1 = t - (t - y)
-    y0 = y - y1
-    return p, x0 * y0 - (((p - x1 * y1) - x0 * y1) - x1 * y0)
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    return p, x_low * y_low - (((p - x_high * y_high) - x_low * y_high) - x_high * y_low)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """Split f64 into (high, low) of 26 bits each, whose sum they are."""
+    scaled = _SPLIT * x
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 def round_to_odd(total: Any, error: Any) -> Any:
-    """Return s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
+    """Return total + error rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not inexact.any():
         return total
     bits = np.ascontiguousarray(total, np.float64).view(np.int64)
     even = inexact & (bits & 1 == 0)
     away = (error > 0) == (total > 0)
-    # An error is never there when s is 0, so a step stays on the side of its sign.
+    # A total of 0 has no error, so a step stays on the side of its sign.
     return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
 
 
 def round_to_odd_sum(x: Any, y: Any) -> Any:
-    """x + y of f64, rounded to odd."""
+    """Add f64, rounded to odd."""
     return round_to_odd(*two_sum(x, y))
 
 
@@ -102,10 +112,9 @@ def rounded(exact: Fraction, mode: str) -> float:
         nearest = inf if exact > 0 else -inf
     if mode == "rn":
         return nearest
-    largest = 1.7976931348623157e308
     if nearest in (inf, -inf):
         toward_zero = mode == "rz" or (mode == "rm") == (nearest > 0)
-        return copysign(largest, nearest) if toward_zero else nearest
+        return copysign(_LARGEST_F64, nearest) if toward_zero else nearest
     nearest_fraction = Fraction(nearest)
     if nearest_fraction > exact and (mode == "rm" or (mode == "rz" and exact > 0)):
         return nextafter(nearest, -inf)
@@ -148,7 +157,12 @@ def mul64(x: Any, y: Any, mode: str) -> Any:
     p, e = two_product(x, y)
     regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
     size = np.abs(p)
-    safe = (size > _LEAST) & (size < _MOST) & (np.abs(x) < _WIDEST) & (np.abs(y) < _WIDEST)
+    safe = (
+        (size > _LEAST_PRODUCT)
+        & (size < _LARGEST_PRODUCT)
+        & (np.abs(x) < _LARGEST_FACTOR)
+        & (np.abs(y) < _LARGEST_FACTOR)
+    )
     result = np.where(safe, directed(p, e, mode), p)
     return _one_by_one(
         result, regular & ~safe, lambda a, b: _signed(rounded(Fraction(a) * Fraction(b), mode), a, b), x, y
@@ -194,8 +208,8 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
         return default
     p, e = two_product(x, y)
     size = np.abs(p)
-    safe = regular & (size > _LEAST) & (size < _MOST) & (np.abs(z) < _MOST)
-    safe &= (np.abs(x) < _WIDEST) & (np.abs(y) < _WIDEST)
+    safe = regular & (size > _LEAST_PRODUCT) & (size < _LARGEST_PRODUCT) & (np.abs(z) < _LARGEST_PRODUCT)
+    safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
     result = default
     if mode == "rn":
         high, low = two_sum(z, e)
@@ -230,8 +244,8 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     if mode != "rn":
         return narrow(zero_sum(round_to_odd_sum(product, z), product, z, mode), single, mode)
     # Only a sum half-way between two singles in f64 can be a result of that rounding.
-    is_halfway = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
-    if is_halfway.any() or (np.abs(s) < 2.0**-125).any():
+    is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32
+    if is_halfway.any() or (np.abs(s) < _LEAST_SAFE_F32).any():
         s = round_to_odd_sum(product, z)
     return s.astype(single)
 

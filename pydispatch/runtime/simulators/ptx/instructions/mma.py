@@ -13,12 +13,18 @@ from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, ite
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
 from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
-from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16
+from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
+from pydispatch.runtime.simulators.ptx.instructions.small import CANONICAL_NAN, bits16, from_bf16
 from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import WARP_LANES
 
 _COLUMNS = 8
 """Columns of B and C in all shapes that run here."""
+
+_ROWS_OF_BLOCK = 8
+"""Rows of a block of a matrix that one register of each lane holds."""
+_TF32_BITS = np.uint32(0xFFFFE000)
+"""The bits of an f32 that tf32 has."""
 
 _SHAPE = re.compile(r"m(8|16)n8k(4|8|16|32)")
 # Elements in a 32-bit register (f64: one in 64 bits), and the shapes that each type of A and B has.
@@ -51,7 +57,7 @@ def elements(words: Any, type_: str) -> Any:
         return words.view(np.float64)[..., None]
     words = np.ascontiguousarray(words)[..., None]
     if type_ == "tf32":
-        return (words & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+        return (words & _TF32_BITS).view(np.float32).astype(np.float64)
     if type_ == "f16":
         return words.view(np.float16).astype(np.float64)
     if type_ == "bf16":
@@ -81,11 +87,11 @@ def left(words: Any, type_: str, rows: int, depth: int) -> Any:
     values = elements(words, type_)
     per_register = values.shape[-1]
     result = np.zeros((words.shape[0], rows, depth), values.dtype)
-    row_blocks = rows // 8
+    row_blocks = rows // _ROWS_OF_BLOCK
     for register in range(words.shape[2]):
         for element in range(per_register):
             first_column = (register // row_blocks) * _LANES_OF_ROW * per_register
-            row = _ROW + 8 * (register % row_blocks)
+            row = _ROW + _ROWS_OF_BLOCK * (register % row_blocks)
             column = first_column + _COLUMN * per_register + element
             result[:, row, column] = values[:, :, register, element]
     return result
@@ -98,14 +104,18 @@ def right(words: Any, type_: str, depth: int) -> Any:
     result = np.zeros((words.shape[0], depth, _COLUMNS), values.dtype)
     for register in range(words.shape[2]):
         for element in range(per_register):
-            step = (register * _LANES_OF_ROW + _COLUMN) * per_register + element
-            result[:, step, _ROW] = values[:, :, register, element]
+            row = (register * _LANES_OF_ROW + _COLUMN) * per_register + element
+            result[:, row, _ROW] = values[:, :, register, element]
     return result
 
 
-def _places(rows: int) -> list[tuple[Any, Any]]:
+def _accumulator_positions(rows: int) -> list[tuple[Any, Any]]:
     """Return (row, column) by lane of each element of C and D."""
-    return [(_ROW + 8 * half, _COLUMN * 2 + e) for half in range(rows // 8) for e in range(2)]
+    return [
+        (_ROW + _ROWS_OF_BLOCK * block, 2 * _COLUMN + neighbour)
+        for block in range(rows // _ROWS_OF_BLOCK)
+        for neighbour in range(2)
+    ]
 
 
 def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
@@ -161,18 +171,18 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     targets = [builder.target(instruction, operand, register) for operand in d]
 
     def step(regs: list[Any]) -> None:
-        """Multiply the tiles of each warp, and add the accumulators; lanes hold elements as `_places` says."""
+        """Multiply the tiles of each warp, and add the accumulators, whose lanes `_accumulator_positions` returns."""
         positions = warps_of(instruction, regs[0])
         a = left(_words(regs, a_slots, positions), a_type, rows, depth)
         b = right(_words(regs, b_slots, positions), b_type, depth)
         start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)
         values = accumulators(_words(regs, c_slots, positions), c_type)
-        for k, (row, column) in enumerate(_places(rows)):
+        for k, (row, column) in enumerate(_accumulator_positions(rows)):
             start[:, row, column] = values[:, :, k]
         total = product(a, b, start, a_type)
-        result = np.stack([total[:, row, column] for row, column in _places(rows)], axis=-1)
+        result = np.stack([total[:, row, column] for row, column in _accumulator_positions(rows)], axis=-1)
         if finite and integer:
-            result = np.clip(result, -(1 << 31), (1 << 31) - 1)
+            result = np.clip(result, S32_LEAST, S32_MOST)
         packed = registers(result, result_type)
         for k, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, k]
@@ -206,4 +216,4 @@ def registers(values: Any, type_: str) -> Any:
     if type_ == "f16":
         return np.ascontiguousarray(bits16(values.astype(np.float16), "f16")).view(np.uint32)
     single = values.astype(np.float32)
-    return np.where(np.isnan(single), np.uint32(0x7FFFFFFF), single.view(np.uint32))
+    return np.where(np.isnan(single), CANONICAL_NAN, single.view(np.uint32))

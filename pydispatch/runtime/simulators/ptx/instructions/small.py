@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 _TINY = {4: np.float32(2.0**-126), 2: np.float16(2.0**-14), 8: np.float64(2.0**-1022)}
-_NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
+CANONICAL_NAN = np.uint32(0x7FFFFFFF)
+"""Bits of the f32 that GPUs return for every NaN."""
+_NAN32 = CANONICAL_NAN.view(np.float32)
 _NAN16 = np.uint16(0x7FFF)
 
 

@@ -16,6 +16,7 @@ from pydispatch.runtime.simulators.ptx.addresses import ADDRESS_BYTES, AddressRe
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
+from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
 from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -169,11 +170,9 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if f"m{m}n{n}k{k}" not in _SHAPES.get(a_type, ()) or _BYTES[a_type] != _BYTES[b_type] or len(types) not in (2, 4):
         builder.fail(instruction)
     register = UNSIGNED[8 if a_type == "f64" else 4]
-    d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
+    d, *sources = (items(operand) for operand in builder.operands(instruction, 4))
     per_register = register.itemsize // _BYTES[a_type]
-    a_slots, b_slots, c_slots = (
-        [builder.source(instruction, operand, register) for operand in operands] for operands in (x, y, z)
-    )
+    a_slots, b_slots, c_slots = (builder.sources(instruction, register, operands) for operands in sources)
     # Of f16, each element is in two registers, of which one copy is needed.
     a_slots = a_slots[: m * k // WARP_LANES // per_register]
     b_slots = b_slots[: k * n // WARP_LANES // per_register]
@@ -192,7 +191,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         start = accumulators(words(c_slots), c_type).reshape(-1, m, n)
         total = product(left, right, start, a_type)
         if finite:
-            total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+            total = np.clip(total, S32_LEAST, S32_MOST)
         packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], WARP_LANES, -1), result_type)
         for element, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, element]
