@@ -69,12 +69,31 @@ def test_no_element_of_a_constant_is_left() -> None:
     assert programs.check(KIND, programs.Program(nodes, ({"x": x},), constants)) is None
 
 
+def test_results_that_are_rounding_errors_are_unstable() -> None:
+    """The deviation from the mean of equal numbers is 0 in one order of sums, and a rounding error in another."""
+
+    class Shifted(onnx_graphs.OnnxGraphs):
+        def reference(
+            self, program: programs.Program, number: int, exact: bool, is_nudged: bool = False
+        ) -> dict[str, programs.Array]:
+            values = super().reference(program, number, exact, is_nudged)
+            return {name: a if is_nudged else a + 1e-6 for name, a in values.items()}
+
+    x = np.full((2, 3), 0.7, np.float32)
+    nodes = (programs.Node("Sigmoid", ("v0",), ("v1",)), programs.Node("Sigmoid", ("v0",), ("v2",)),
+             programs.Node("Sub", ("v1", "v2"), ("v3",)))  # fmt: skip
+    program = programs.Program(nodes, ({"v0": x},), open_axes={"v0": (0,)})
+    assert programs.check(Shifted(), program) is programs.UNSTABLE
+
+
 def test_a_failing_graph_becomes_smaller() -> None:
     """A reference that is wrong about one operator stands for a defect."""
 
     class Wrong(onnx_graphs.OnnxGraphs):
-        def reference(self, program: programs.Program, number: int, exact: bool) -> dict[str, programs.Array]:
-            values = super().reference(program, number, exact)
+        def reference(
+            self, program: programs.Program, number: int, exact: bool, is_nudged: bool = False
+        ) -> dict[str, programs.Array]:
+            values = super().reference(program, number, exact, is_nudged)
             negated = {name for node in program.nodes if node.op == "Neg" for name in node.outputs}
             return {name: a + 1 if name in negated else a for name, a in values.items()}
 

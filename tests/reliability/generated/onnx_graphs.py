@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from graph_programs import Array, Node, Program, is_close
+from graph_programs import Array, Node, Program, is_close, nudged
 from onnx_elements import ELEMENTS
 from onnx_growing import Graph
 from onnx_images import IMAGES
@@ -103,7 +103,7 @@ class OnnxGraphs:
         open_axes = {name: (0,) for name in g.inputs} if g.is_open else {}
         return Program(tuple(g.nodes), tuple(sets), g.constants, open_axes)
 
-    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
+    def reference(self, program: Program, number: int, exact: bool, is_nudged: bool = False) -> dict[str, Array]:
         def wide(a: Array) -> Array:
             return a.astype(np.float64) if exact and a.dtype == np.float32 else a
 
@@ -112,7 +112,8 @@ class OnnxGraphs:
             for node in program.nodes:
                 made = MEANING[node.op](*(values[name] for name in node.inputs), **node.attributes)
                 made = made if isinstance(made, (tuple, list)) else [made]
-                values.update((name, wide(np.asarray(a))) for name, a in zip(node.outputs, made, strict=True))
+                made = [nudged(wide(np.asarray(a))) if is_nudged else wide(np.asarray(a)) for a in made]
+                values.update(zip(node.outputs, made, strict=True))
         return values
 
     def compiled(self, program: Program) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from graph_programs import Array, Node, Program, chosen, names
+from graph_programs import Array, Node, Program, chosen, names, nudged
 from stablehlo_basic import BASIC
 from stablehlo_control import CONTROL
 from stablehlo_form import type_of
@@ -75,10 +75,11 @@ class StableHloPrograms:
         nodes = nodes or [Node("negate", (next(iter(inputs)),), (next(name),))]
         return Program(tuple(nodes), (first, more) if is_open else (first,), {}, axes)
 
-    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
+    def reference(self, program: Program, number: int, exact: bool, is_nudged: bool = False) -> dict[str, Array]:
         values = {n: a.astype(np.float64) if exact else a for n, a in program.sets[number].items()}
         for node in program.nodes:
-            values[node.outputs[0]] = evaluated(node, [values[each] for each in node.inputs], exact)
+            made = evaluated(node, [values[each] for each in node.inputs], exact)
+            values[node.outputs[0]] = nudged(made) if is_nudged else made
         return values
 
     def text(self, program: Program) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from graph_programs import Array, Node, Program, chosen, names
+from graph_programs import Array, Node, Program, chosen, names, nudged
 
 LARGEST = 1e4
 ELEMENTS = 4000
@@ -197,14 +197,14 @@ class Functions(ABC):
             return replace(program, sets=program.sets[:1], open_axes={})
         return program
 
-    def reference(self, program: Program, number: int, exact: bool) -> dict[str, Array]:
-        """Return every value of a call. exact: computed with 64-bit floats."""
+    def reference(self, program: Program, number: int, exact: bool, is_nudged: bool = False) -> dict[str, Array]:
+        """Return every value of a call; see `graph_programs.Kind`."""
         values = dict(program.sets[number])
         if exact:
             values = {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in values.items()}
         for node in program.nodes:
             found = self.evaluate(node.op, [values[name] for name in node.inputs], exact)
-            values.update(zip(node.outputs, found, strict=True))
+            values.update(zip(node.outputs, map(nudged, found) if is_nudged else found, strict=True))
         return values
 
     def compiled(self, program: Program) -> Callable[..., Any]:
