@@ -117,20 +117,26 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> tuple[PublicFunction, Grad
 
 
 def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:
-    """Return the indices of `Gradient.operands`. Raise InvalidArgumentError for a name that the function lacks."""
+    """Return the indices of `Gradient.operands`. Raise InvalidArgumentError for an unknown or ambiguous name."""
     inputs, results = len(function.inputs), len(function.outputs)
     if not isinstance(value, Kernel):
         return tuple(n if n < inputs else n + results for n in range(inputs + results))
     written = [value.passed[position].name for position in value.written]
-    names = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
-    names |= {name: inputs + n for n, name in enumerate(written)}
-    names |= {argument.name: n for n, argument in enumerate(function.inputs)}
+    gradients = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
+    arguments = {argument.name: n for n, argument in enumerate(function.inputs)}
+    names = {**gradients, **{name: inputs + n for n, name in enumerate(written)}, **arguments}
     taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in derivative.inputs]
     unknown = next((name for name in taken if name not in names), None)
     if unknown is not None:
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' takes '{unknown}'; it may take "
-            f"{', '.join(dict.fromkeys([*_types(value), *(f'd{name}' for name in written)]))}"
+            f"{', '.join(dict.fromkeys([*_types(value), *gradients]))}"
+        )
+    ambiguous = next((name for name in taken if name in gradients and name in arguments), None)
+    if ambiguous is not None:
+        raise InvalidArgumentError(
+            f"the derivative '{rule.name}' of '{value.name}' takes '{ambiguous}', which is both an argument and the "
+            f"gradient of '{ambiguous[1:]}'; rename the argument of '{value.name}'"
         )
     return tuple(names[name] for name in taken)
 

@@ -123,6 +123,14 @@ def test_what_is_refused() -> None:
     pd.vjp(powers, swish_vjp)
     with pytest.raises(wrong, match="'swish_vjp' of 'powers' takes 'beta'; it may take x, y, dy"):
         loaded(powers)
+
+    @pd.kernel
+    def scaled(x: Vector, dy: Vector, y: Vector) -> None:
+        y[pd.global_id(0)] = x[pd.global_id(0)] * dy[pd.global_id(0)]
+
+    pd.vjp(scaled, powers_vjp)
+    with pytest.raises(wrong, match="takes 'dy', which is both an argument and the gradient of 'y'; rename the arg"):
+        loaded(scaled)
     with pytest.raises(wrong, match="vjp: function: expected a kernel or a program"):
         pd.vjp(np.sin, swish_vjp)  # type: ignore[arg-type]
     with pytest.raises(wrong, match="expected a function of a program on the CPU"):
