@@ -35,11 +35,11 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
         sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
         common: Size = 1
         for n in sizes:
-            if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
-                common = n
-            elif n != 1 and differ(n, common):
+            if n != 1 and common != 1 and differ(n, common):
                 shown = " and ".join(str(list(s)) for s in shapes)
                 raise builder.fail(f"shapes {shown} do not broadcast together: {common} and {n} at axis {axis - rank}")
+            if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
+                common = n
         result.append(common)
     return tuple(result)
 

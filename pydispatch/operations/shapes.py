@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, divisor, product, sign
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, differ, divisor, product, sign
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
@@ -203,7 +203,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
         axes = range(len(shape) - x.rank, len(shape))
     for d, axis in enumerate(axes):
         n, to = x.shape[d], shape[axis]
-        if not isinstance(n, Expr) and not isinstance(to, Expr) and n not in (1, to):
+        if n != 1 and differ(n, to):
             raise builder.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
     if x.shape == shape and list(axes) == list(range(len(shape))):
         return x
@@ -317,9 +317,8 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     first = tensors[0]
     axis = axis_of(builder, axis, first.rank)
     for other in tensors[1:]:
-        same = all(d == axis or isinstance(m, Expr) or isinstance(n, Expr) or m == n
-                   for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))  # fmt: skip
-        if other.rank != first.rank or other.dtype != first.dtype or not same:
+        unlike = any(d != axis and differ(m, n) for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))
+        if other.rank != first.rank or other.dtype != first.dtype or unlike:
             raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
     total: Any = sum((t.shape[axis] for t in tensors), 0)
     shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))

@@ -281,3 +281,41 @@ def test_packing_into_too_few_tiles():
         np.testing.assert_array_equal(f(x, tiles).ravel(), np.pad(x, (0, 4 * tiles - 10)))
     with pytest.raises(pd.InvalidArgumentError, match="axis 0: the result is smaller than what is padded"):
         f(x, 2)
+
+
+CONCAT = """
+func.func @f(%x: tensor<?x2xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = tensor.concat dim(1) %x, %y : (tensor<?x2xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+SCATTER = """
+func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?x?xf32>, %at: tensor<?x1xi64>) -> tensor<?x?xf32> {
+  %r = tensor.scatter %rows into %x[%at] scatter_dims([0]) unique
+      : (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xi64>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
+def test_joined_tensors_have_the_same_rows():
+    f = load(CONCAT)
+    for rows in (0, 1, 5):
+        x, y = np.ones((rows, 2), np.float32), np.zeros((rows, 3), np.float32)
+        np.testing.assert_array_equal(f(x, y), np.concatenate([x, y], 1))
+    for rows in (0, 1, 4, 6, 3000):
+        refused(f, f"argument 1 .'y'. is {rows}, .* is 5; they must be equal", np.ones((5, 2), np.float32),
+                np.ones((rows, 3), np.float32))  # fmt: skip
+
+
+def test_scattered_slices_fit_their_indices_and_the_destination():
+    f = load(SCATTER)
+    x, at = np.zeros((8, 4), np.float32), np.array([[2], [7], [0]])
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    expected = x.copy()
+    expected[at[:, 0]] = rows
+    np.testing.assert_array_equal(f(x, rows, at), expected)
+    np.testing.assert_array_equal(f(x, rows[:0], at[:0]), x)
+    for shape in ((2, 4), (300, 4), (3, 3), (3, 400), (0, 4), (3, 0)):
+        refused(f, "they must be equal", x, np.ones(shape, np.float32), at)

@@ -114,12 +114,27 @@ def test_roll_of_sizes_that_calls_decide() -> None:
             np.testing.assert_array_equal(result, expected)
 
 
-def test_sizes_that_are_never_equal_are_refused() -> None:
+def _assigned(x: Any, twice: Any) -> Any:
+    twice[:] = x
+    return twice
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (lambda x, twice: twice + x, r"shapes \[2\*n, 3\] and \[n, 3\] do not broadcast together"),
+    (lambda x, twice: twice[:, :1] + np.ones((1, 3), np.float32) + x, "do not broadcast together"),
+    (lambda x, twice: np.concatenate([x, np.ones((4, 3), np.float32)]) + np.ones((3, 1), np.float32),
+     r"shapes \[4 \+ n, 3\] and \[3, 1\] do not broadcast together"),
+    (lambda x, twice: np.broadcast_to(twice, x.shape), r"f32\[2\*n, 3\] does not broadcast to \[n, 3\]"),
+    (_assigned, r"f32\[n, 3\] does not broadcast to \[2\*n, 3\]"),
+    (lambda x, twice: np.concatenate([twice, x], 1), r"f32\[2\*n, 3\] and f32\[n, 3\] cannot be joined along axis 1"),
+    (lambda x, twice: np.stack([twice, x]), "cannot be joined along axis 0"),
+])  # fmt: skip
+def test_sizes_that_are_never_equal_are_refused(function: Callable[..., Any], message: str) -> None:
     @pd.program
     def joined(x: Annotated[np.ndarray, pd.f32["n", 3]]) -> Any:
-        return np.concatenate([x, x]) + x
+        return function(x, np.concatenate([x, x]))
 
-    with pytest.raises(pd.CompileError, match=r"shapes \[2\*n, 3\] and \[n, 3\] do not broadcast together"):
+    with pytest.raises(pd.CompileError, match=message):
         joined.mlir()
 
 

@@ -54,6 +54,16 @@ class TensorScatter(Update):
 
     name = "tensor.scatter"
 
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
+        destination that slices cover."""
+        batch = _batch(op)
+        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        kept = [d for d in range(len(shape_of(op.dest))) if not (dropped and d in scattered_dims)]
+        rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch)]
+        covered = enumerate(kept, batch)
+        return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
+
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit a search for the slice that writes the element, for readers that need all elements of the result."""
 

@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.tensor_ops.requirements import NotNegative, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, add, same_size
-from pydispatch.ir.values import Dim
+from pydispatch.ir.values import Dim, shape_of
 
 
 class Pad(TensorOp):
@@ -57,6 +57,11 @@ class Concat(TensorOp):
         """Return the sum of the operands' sizes along the concatenated axis; along the others all are equal."""
         dims = [Dim(v, axis) for v in op.operands]
         return add(dims) if axis == op.dim.value.data else same_size(dims)
+
+    def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
+        """Return groups of dimensions of equal size: those of the operands along each other axis."""
+        axes = range(len(shape_of(op.results[0])))
+        return [[Dim(v, axis) for v in op.operands] for axis in axes if axis != op.dim.value.data]
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the operand whose range along the axis contains the index, at the index within this operand."""
