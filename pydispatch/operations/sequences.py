@@ -32,7 +32,7 @@ def over_steps(
         states: Initial states.
         step: Function that emits a step.
         backwards: Whether the last step is first.
-        unrolled: Longest sequence whose steps are unrolled. Longer ones are a loop: unrolling makes compile time grow.
+        unrolled: Longest sequence whose steps are unrolled. Longer and empty ones are a loop: unrolling makes compile time grow.
         lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0.
     """
     b, steps = builder, inputs.shape[0]
@@ -48,7 +48,7 @@ def over_steps(
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
 
     carried = list(states)
-    if isinstance(steps, Expr) or steps > unrolled:
+    if isinstance(steps, Expr) or not 0 < steps <= unrolled:
         rows = [(carried[0].dtype, carried[0].shape)]
         ends, (stacked,) = control.scan(b, steps, carried, run, rows=rows, backwards=backwards)
         return stacked, ends

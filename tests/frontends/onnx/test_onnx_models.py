@@ -49,3 +49,15 @@ def test_determinants_of_any_order(tmp_path: Path) -> None:
         x[1:, order // 2 :] = x[1:, : order - order // 2]  # singular, but for the orders 0 and 1
         expected = np.linalg.det(x.astype(np.float64))
         np.testing.assert_allclose(program.main(x), expected, rtol=1e-4, atol=1e-4 * abs(expected).max())
+
+
+def test_sequences_without_steps(tmp_path: Path) -> None:
+    path = tmp_path / "rnn.onnx"
+    inputs = [wire.value("x", 0, 1, 3), wire.value("w", 1, 2, 3), wire.value("r", 1, 2, 2)]
+    hidden_size = wire.message((1, "hidden_size"), (3, 2), (20, 2))
+    rnn = wire.node("RNN", ["x", "w", "r"], ["y", "h"], hidden_size)
+    path.write_bytes(wire.model([rnn], inputs, [wire.value("y", 0, 1, 1, 2), wire.value("h", 1, 1, 2)]))
+    shapes = (0, 1, 3), (1, 2, 3), (1, 2, 2)
+    outputs, last = pd.device("cpu").load(pd.compile(path)).main(*(np.ones(shape, np.float32) for shape in shapes))
+    assert np.shape(outputs) == (0, 1, 1, 2)  # as in onnxruntime
+    np.testing.assert_array_equal(last, np.zeros((1, 1, 2)))
