@@ -32,7 +32,8 @@ def over_steps(
         states: Initial states.
         step: Function that emits a step.
         backwards: Whether the last step is first.
-        unrolled: Longest sequence whose steps are unrolled. Longer and empty ones are a loop: unrolling makes compile time grow.
+        unrolled: Longest sequence whose steps are unrolled. Longer and empty ones are a loop: unrolling makes compile
+            time grow.
         lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0.
     """
     b, steps = builder, inputs.shape[0]
