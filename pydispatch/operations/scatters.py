@@ -155,6 +155,8 @@ def _scattered(
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
             raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
+    if any(0 in tensor.shape for tensor in (*tensors, *slices)):
+        return list(tensors)
     dtypes = [x.dtype for x in tensors]
     blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
     independent = [block for block in blocks if block is not None]

@@ -12,7 +12,7 @@ import pydispatch as pd
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import gathers, indexing, padding, shapes
+from pydispatch.operations import gathers, indexing, padding, scatters, shapes
 from pydispatch.operations.gathers import GatherAxes
 
 NONE = np.zeros(0, np.float32)
@@ -98,6 +98,16 @@ def test_an_update_without_elements_changes_nothing(run: Any) -> None:
         expected = x.copy()
         expected[1 : 1 + n] = new
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("shape", "count"), [((2, 0), 0), ((2, 0), 2), ((0, 3), 0), ((2, 3), 0)])
+def test_a_scatter_without_elements_changes_nothing(run: Any, shape: tuple[int, ...], count: int) -> None:
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    positions, slices = np.zeros((count, 2), np.int64), np.full((count, 1, 1), 9, np.float32)
+    (found,) = run(
+        lambda b, x, at, new: scatters.scatter_first(b, x, at, new, 2, lambda s, old, new: new), x, positions, slices
+    )
+    np.testing.assert_array_equal(found, x)
 
 
 EXTREMES = ("max.dim", "min.dim", "amax", "amin", "argmax", "argmin", "aminmax")
