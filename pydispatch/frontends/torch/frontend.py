@@ -12,6 +12,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from pydispatch.errors import CompileError
 from pydispatch.frontends.source import Frontend, ReadOptions
 
 
@@ -32,19 +33,30 @@ class TorchFrontend(Frontend):
 
         if isinstance(source, Path):
             return module_of(archive.read(source), str(source), options)
-        stream = io.BytesIO()
-        save = sys.modules["torch"].export.save
-        try:
-            save(source, stream)
-        except NotImplementedError:  # the results are in a Python structure that files cannot describe
-            save(_with_flat_results(source), stream := io.BytesIO())
         name = "exported program"
-        return module_of(archive.read(stream.getvalue(), name), name, options)
+        return module_of(archive.read(_saved(source, name), name), name, options)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
         from pydispatch.frontends.torch.nodes import CONVERSIONS
 
         return {"PyTorch": CONVERSIONS}
+
+
+def _saved(program: Any, name: str) -> bytes:
+    """Return the file that PyTorch writes for an exported program. Raise CompileError if it cannot."""
+    save = sys.modules["torch"].export.save
+    stream = io.BytesIO()
+    try:
+        try:
+            save(program, stream)
+        except NotImplementedError:  # the results are in a Python structure that files cannot describe
+            save(_with_flat_results(program), stream := io.BytesIO())
+    except Exception as error:
+        raise CompileError(
+            f"{name}: torch.export.save cannot write it: {type(error).__name__}: {error}\n"
+            "note: PyTorch fails for some constants, such as those without elements; pass these as arguments"
+        ) from None
+    return stream.getvalue()
 
 
 def _with_flat_results(program: Any) -> Any:

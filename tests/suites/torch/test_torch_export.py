@@ -106,6 +106,15 @@ def test_a_result_that_is_not_converted_is_named() -> None:
         pd.from_torch(torch.export.export(Call(weights), given))
 
 
+def test_a_program_that_pytorch_cannot_save_is_refused() -> None:
+    values = np.zeros((0, 4), np.float32)
+    program = torch.export.export(Call(lambda x: x[:, 1:1] @ torch.from_numpy(values)), (torch.randn(2, 1),))
+    with pytest.raises(
+        pd.CompileError, match=r"torch\.export\.save cannot write it: RuntimeError: numel.*\n.*pass these"
+    ):
+        pd.compile(program)
+
+
 def test_writes_to_what_only_the_sizes_of_a_call_make_a_view_are_refused() -> None:
     """`contiguous` of a transposed tensor is a copy, but for tensors of one row."""
 
