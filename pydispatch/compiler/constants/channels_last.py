@@ -175,7 +175,9 @@ def _convolution(
             pays = min(filters, channels) >= MANY and (has_window or pixels <= FEW_PIXELS)
         else:
             return None
-        return WindowReduction(op, contraction.tensor_of(image), channel_axes[0], out.index(row), pays)
+        return WindowReduction(
+            op=op, image=contraction.tensor_of(image), channel=channel_axes[0], row=out.index(row), pays=pays
+        )
     return None
 
 

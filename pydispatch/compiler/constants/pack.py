@@ -148,7 +148,11 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     if grouped is None and (value.uses.get_length() != 1 or not _is_plain(c, type_, half)):
         return None
     layout = _layout(c, type_, grouped, levels)
-    return None if layout is None else Packed(function, value.index, type_, layout, grouped)
+    return (
+        None
+        if layout is None
+        else Packed(function=function, index=value.index, type=type_, layout=layout, grouped=grouped)
+    )
 
 
 def _layout(

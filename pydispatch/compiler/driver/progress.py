@@ -85,4 +85,13 @@ class Tracker:
         left = None
         if self._done:
             left = (now - self._code_start) / self._done * (self._total - self._done)
-        self._report(Progress(self._phase, self._name, self._done, self._total, now - self._start, left))
+        self._report(
+            Progress(
+                phase=self._phase,
+                name=self._name,
+                done=self._done,
+                total=self._total,
+                seconds=now - self._start,
+                left=left,
+            )
+        )

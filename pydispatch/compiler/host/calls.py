@@ -72,7 +72,9 @@ def call(straight: Straight, op: Operation) -> None:
             target = tensors[tensor_index[tied]][0]
             what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
             straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
-            target_tensor = HostTensor(target.storage, shape, dtype, target.offset, target.length)
+            target_tensor = HostTensor(
+                storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length
+            )
         straight.put(result, target_tensor)
     _check_limits(op, name, operands)
     index = straight.executables.program.add_command(HostCommand(name, tuple(operands)))

@@ -90,7 +90,7 @@ def _tied_result(
     target = straight.in_place(value, sum(1 for t in operands if t.storage is source.storage))
     if _aligned_offset(straight, target, alignment) is None:
         target = straight.copy_of(target)
-    return HostTensor(target.storage, shape, dtype, target.offset, target.length)
+    return HostTensor(storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length)
 
 
 def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:

@@ -208,7 +208,13 @@ class Executables:
         executable_index = self.numbers[key[0]]
         self._exports[key] = len(self.program.exports)
         self.program.exports.append(
-            ExportEntry(executable_index, ordinals.pop(), export, layout.constants, len(layout.bindings))
+            ExportEntry(
+                executable=executable_index,
+                ordinal=ordinals.pop(),
+                name=export,
+                constant_count=layout.constants,
+                binding_count=len(layout.bindings),
+            )
         )
         return self._exports[key]
 

@@ -27,7 +27,10 @@ ULE = 64 + 7 * 256
 
 def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[int], dtype: int) -> None:
     """Define the result of `op` as a view of all of `source` with other sizes."""
-    straight.put(op.results[0], HostTensor(source.storage, tuple(dims), dtype, source.offset, source.length))
+    straight.put(
+        op.results[0],
+        HostTensor(storage=source.storage, dims=tuple(dims), dtype=dtype, offset=source.offset, length=source.length),
+    )
 
 
 # -- sizes
@@ -294,8 +297,17 @@ def insert_slice(straight: Straight, op: Operation) -> None:
         if len(offsets) > 1:
             begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
             begin = straight.add(source.offset, begin) if source.is_part else begin
-            piece = HostTensor(source.storage, source.dims, source.dtype, begin, run.length)
-        runs.append((piece, HostTensor(target.storage, tuple(run.sizes), target.dtype, offset, run.length)))
+            piece = HostTensor(
+                storage=source.storage, dims=source.dims, dtype=source.dtype, offset=begin, length=run.length
+            )
+        runs.append(
+            (
+                piece,
+                HostTensor(
+                    storage=target.storage, dims=tuple(run.sizes), dtype=target.dtype, offset=offset, length=run.length
+                ),
+            )
+        )
     straight.commands.copy_runs(runs, run.length)
     straight.put(op.results[0], target)
 

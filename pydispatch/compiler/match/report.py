@@ -100,7 +100,9 @@ class Report:
 
     def match(self, pattern: str, op: Operation, kernel: str = "") -> None:
         """Record a match with its root at `op`."""
-        self.found.append(Found(pattern, op.name, function_of(op), place_of(op), kernel))
+        self.found.append(
+            Found(pattern=pattern, op=op.name, function=function_of(op), place=place_of(op), kernel=kernel)
+        )
 
     def miss(self, pattern: str, op: Operation, mismatch: Mismatch) -> None:
         """Record a near miss if it is among the deepest ones of its pattern. A mismatch of the root itself is not
@@ -111,8 +113,16 @@ class Report:
         kept = self.near.setdefault(pattern, [])
         if len(kept) >= _MAX_NEAR_MISSES and mismatch.depth <= kept[-1].depth:
             return
-        miss = Miss(pattern, op.name, function_of(op), place_of(op), mismatch.depth, mismatch.reason,
-                    place_of(mismatch.op or op), location_of(mismatch.op or op))  # fmt: skip
+        miss = Miss(
+            pattern=pattern,
+            op=op.name,
+            function=function_of(op),
+            place=place_of(op),
+            depth=mismatch.depth,
+            reason=mismatch.reason,
+            stopped=place_of(mismatch.op or op),
+            location=location_of(mismatch.op or op),
+        )
         if miss in kept:
             return
         kept.append(miss)

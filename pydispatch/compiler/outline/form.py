@@ -75,7 +75,7 @@ def form_dispatches(
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, legality, state, reassociate, patches)
+        former = Former(function=op, name=name, legality=legality, made=state, reassociate=reassociate, patches=patches)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)

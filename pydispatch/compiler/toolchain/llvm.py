@@ -84,7 +84,15 @@ def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
     text; `llvm_process.Died`, then or from a method, when the LLVM process dies on it.
     """
     m = machine
-    spec = LlvmMachine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
+    spec = LlvmMachine(
+        arch=m.arch,
+        cpu=m.cpu,
+        triple=m.triple,
+        llvm_features=m.llvm_features,
+        has=m.has,
+        tune=m.tune,
+        vector_width=m.vector_width,
+    )
     return llvm_process.opened(LlvmModule, text, spec)
 
 

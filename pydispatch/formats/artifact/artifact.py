@@ -204,10 +204,15 @@ class Artifact:
                 path = f"executables/{_path_part(exe.name)}/{_path_part(variant.name)}.{variant.suffix}"
                 entry.variants.append(
                     VariantEntry(
-                        variant.name, add(path, variant.data), variant.format, list(variant.requires),
-                        variant.alignment, list(variant.imports), dict(variant.extra),
+                        name=variant.name,
+                        member=add(path, variant.data),
+                        format=variant.format,
+                        requires=list(variant.requires),
+                        alignment=variant.alignment,
+                        imports=list(variant.imports),
+                        extra=dict(variant.extra),
                     )
-                )  # fmt: skip
+                )
         for i, array in enumerate(constants):
             member = add(f"constants/{i}.npy", _npy(array))
             manifest.constants.append(ConstantEntry(member, array.dtype.str, list(array.shape)))

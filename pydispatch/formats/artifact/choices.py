@@ -68,7 +68,14 @@ def decode(encoded: object) -> list[Choice]:
 def _choice(
     subject: object, chosen: object, us: object, default: object, default_us: object, machine: object
 ) -> Choice:
-    return Choice(text(subject), text(chosen), _time(us), text(default), _time(default_us), text(machine))
+    return Choice(
+        subject=text(subject),
+        chosen=text(chosen),
+        us=_time(us),
+        default=text(default),
+        default_us=_time(default_us),
+        machine=text(machine),
+    )
 
 
 def _time(value: object) -> float:

@@ -78,7 +78,13 @@ def decode(encoded: object) -> Listing:
 def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
     boundaries = tuple(_boundary(*map(text, listed(item))) for item in listed(apart))
     shown = tuple(map(text, listed([] if grids is None else grids)))
-    return DispatchEntry(text(executable), text(export), tuple(map(text, listed(ops))), boundaries, shown)
+    return DispatchEntry(
+        executable=text(executable),
+        export=text(export),
+        ops=tuple(map(text, listed(ops))),
+        apart=boundaries,
+        grids=shown,
+    )
 
 
 def _boundary(first: str, second: str, third: str | None = None) -> Boundary:

@@ -82,7 +82,7 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
         """Append a member at the next offset that is a multiple of its size."""
         nonlocal end, align
         offset = -(-end // size) * size
-        members.append(Member(name, type_, c_type, offset, size))
+        members.append(Member(name=name, type=type_, c_type=c_type, offset=offset, size=size))
         end, align = offset + size, max(align, size)
 
     for index, type_ in enumerate(results):

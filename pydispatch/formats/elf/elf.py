@@ -56,12 +56,12 @@ def read(data: bytes | memoryview) -> ElfFacts:
         is_object = file.type == reader.REL and not file.dynamic
         exports, imports = _linkage(file.symbols() if is_object else file.dynamic_symbols())
         return ElfFacts(
-            reader.MACHINES.get(file.machine, f"machine {file.machine}"),
-            reader.TYPES.get(file.type, f"type {file.type}"),
-            [_segment(segment) for segment in file.segments],
-            exports,
-            imports,
-            file.needed,
+            machine=reader.MACHINES.get(file.machine, f"machine {file.machine}"),
+            type=reader.TYPES.get(file.type, f"type {file.type}"),
+            segments=[_segment(segment) for segment in file.segments],
+            exports=exports,
+            imports=imports,
+            needed=file.needed,
         )
     except ElfError as error:
         raise ArtifactError(f"the ELF file cannot be read: {error}") from error
@@ -72,7 +72,9 @@ def _segment(header: reader.ElfSegment) -> SegmentFacts:
     letters = (("r", reader.PF_READ), ("w", reader.PF_WRITE), ("x", reader.PF_EXEC))
     access = "".join(letter if header.flags & bit else "-" for letter, bit in letters)
     kind = SEGMENTS.get(header.kind, f"type {header.kind:#x}")
-    return SegmentFacts(kind, access, header.address, header.file_size, header.memory_size)
+    return SegmentFacts(
+        kind=kind, access=access, address=header.address, file_size=header.file_size, memory_size=header.memory_size
+    )
 
 
 def _linkage(symbols: Iterable[ElfSymbol]) -> tuple[list[str], list[str]]:

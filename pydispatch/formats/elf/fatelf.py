@@ -93,7 +93,18 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
                 f"record {i} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
                 f"and the records end at {end}"
             )
-        records.append(FatElfRecord(machine, osabi, abi_version, word, order, (one, two), offset, length))
+        records.append(
+            FatElfRecord(
+                machine=machine,
+                osabi=osabi,
+                osabi_version=abi_version,
+                word_size=word,
+                byte_order=order,
+                reserved=(one, two),
+                offset=offset,
+                size=length,
+            )
+        )
     return records
 
 
@@ -114,7 +125,16 @@ def _describe(name: str, data: bytes) -> FatElfRecord:
         raise InvalidArgumentError(
             f"{name} is of ELF type {kind}, expected {DYN} (a shared object): link it with -shared"
         )
-    return FatElfRecord(machine, osabi, osabi_version, file_class, 1 if order == 1 else 0, (0, 0), 0, len(data))
+    return FatElfRecord(
+        machine=machine,
+        osabi=osabi,
+        osabi_version=osabi_version,
+        word_size=file_class,
+        byte_order=1 if order == 1 else 0,
+        reserved=(0, 0),
+        offset=0,
+        size=len(data),
+    )
 
 
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:

@@ -90,7 +90,16 @@ class Program(ProgramTables):
         is_mutable: bool = True,
     ) -> int:  # fmt: skip
         """Add a variable of the loaded program and return its number. The arguments are the fields of `Global`."""
-        self.globals.append(Global(name, dtype, dims, constant, value & ((1 << 64) - 1), is_mutable))
+        self.globals.append(
+            Global(
+                name=name,
+                dtype=dtype,
+                dims=dims,
+                constant=constant,
+                value=value & ((1 << 64) - 1),
+                is_mutable=is_mutable,
+            )
+        )
         return len(self.globals) - 1
 
     def add_check(self, kind: CheckKind, location: str, name: str = "", atol: float = 0.0, rtol: float = 0.0) -> int:

@@ -106,7 +106,9 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
         at += size
         if at > MOST_BYTES:
             raise ValueError(f"the parameters have more than {MOST_BYTES} bytes")
-    return Parameters(tuple(offsets), tuple(sizes), tuple(alignments), tuple(fields), at)
+    return Parameters(
+        offsets=tuple(offsets), sizes=tuple(sizes), alignments=tuple(alignments), fields=tuple(fields), size=at
+    )
 
 
 def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:

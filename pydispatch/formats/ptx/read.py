@@ -75,8 +75,17 @@ class _PtxReader(Cursor):
         for word, at in self.pending:
             if word not in self.kinds:
                 raise self.fail(f"'{word}' is not declared", at)
-        return PtxModule(self.source.name, self.source.text, version, target, options, address_size,
-                         tuple(self.functions), tuple(self.variables_), start)  # fmt: skip
+        return PtxModule(
+            name=self.source.name,
+            text=self.source.text,
+            version=version,
+            target=target,
+            options=options,
+            address_size=address_size,
+            functions=tuple(self.functions),
+            variables=tuple(self.variables_),
+            start=start,
+        )
 
     def _header(self) -> tuple[tuple[int, int], str, tuple[str, ...], int]:
         """Parse `.version`, `.target` and `.address_size`; return version, architecture, other options, address
@@ -237,9 +246,20 @@ class _PtxReader(Cursor):
                 raise self.fail_expected(f"'{{' or ';' after the head of '{name}'")
             self.at += 1
             self._define(name, "function", at, is_definition=False)
-            self.functions.append(PtxFunction(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
-                                           directives=directives, start=self.source.starts[start],
-                                           end=self.source.end(self.at - 1)))  # fmt: skip
+            self.functions.append(
+                PtxFunction(
+                    name=name,
+                    is_entry=is_entry,
+                    linkage=linkage,
+                    params=tuple(params),
+                    returns=tuple(returns),
+                    line=line,
+                    body=None,
+                    directives=directives,
+                    start=self.source.starts[start],
+                    end=self.source.end(self.at - 1),
+                )
+            )
             return
         self._define(name, "function", at, is_definition=True)
         body = FunctionReader(
@@ -254,10 +274,22 @@ class _PtxReader(Cursor):
         )
         body.read()
         self.functions.append(
-            PtxFunction(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,
-                     tuple(body.variables), directives, body.tables, self.source.starts[start],
-                     self.source.end(self.at - 1))
-        )  # fmt: skip
+            PtxFunction(
+                name=name,
+                is_entry=is_entry,
+                linkage=linkage,
+                params=tuple(params),
+                returns=tuple(returns),
+                line=line,
+                body=tuple(body.items),
+                registers=body.registers,
+                variables=tuple(body.variables),
+                directives=directives,
+                tables=body.tables,
+                start=self.source.starts[start],
+                end=self.source.end(self.at - 1),
+            )
+        )
 
     def _params(self, what: str) -> list[Param]:
         """Parse a parenthesized list of parameters or return values."""
@@ -295,7 +327,14 @@ class _PtxReader(Cursor):
             count *= size
         if len(sizes) > 1 or count * SIZES[kind] > 1 << 20:
             raise self.fail(f"'{name}' is no parameter that PTX has: arrays have one dimension and up to 1 MiB", at)
-        return Param(name, kind, align or SIZES[kind], count if sizes else 0, self.source.line(at), space)
+        return Param(
+            name=name,
+            type=kind,
+            align=align or SIZES[kind],
+            count=count if sizes else 0,
+            line=self.source.line(at),
+            space=space,
+        )
 
     def _directives(self) -> dict[str, tuple[int, ...]]:
         """Parse the directives between a function's parameters and its body; return their numbers by name."""

@@ -142,8 +142,15 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     if least_count > LEAST["maxStorageBuffersPerShaderStage"]:
         least_count = fewest(module, function)
     return WgslEntryPoint(
-        function.name, bindings, buffers, constant_bytes, known, workgroup, features(module), least_count  # type: ignore[arg-type]
-    )  # fmt: skip
+        name=function.name,
+        bindings=bindings,
+        buffers=buffers,
+        constant_bytes=constant_bytes,
+        workgroup_size=known,  # type: ignore[arg-type]
+        workgroup_bytes=workgroup,
+        features=features(module),
+        fewest=least_count,
+    )
 
 
 def _number(module: WgslModule, variable: Declaration, key: str) -> int | None:

@@ -70,7 +70,13 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
         if word is not None and word < count:
             key = declaration.name if id_ is None else str(id_)
             overrides.append(
-                Override(declaration.name, key, _type(module, declaration), word, module.location(declaration))
+                Override(
+                    name=declaration.name,
+                    key=key,
+                    type=_type(module, declaration),
+                    word=word,
+                    where=module.location(declaration),
+                )
             )
     return overrides
 

@@ -86,9 +86,15 @@ class _WgslReader:
             if declaration.name:
                 named[declaration.name] = declaration
         return WgslModule(
-            self.text, self.where, self.tokens, tuple(lists["enable"]), tuple(lists["requires"]), directives,
-            tuple(declarations), named,
-        )  # fmt: skip
+            text=self.text,
+            where=self.where,
+            tokens=self.tokens,
+            enables=tuple(lists["enable"]),
+            requires=tuple(lists["requires"]),
+            directives=directives,
+            declarations=tuple(declarations),
+            named=named,
+        )
 
     def _declaration(self) -> Declaration:
         """Parse one declaration with its attributes."""
@@ -122,7 +128,16 @@ class _WgslReader:
             if kind == "alias":
                 type_ = type_text(self.tokens[body:end])
         self.at = end + 1
-        return Declaration(kind, name, first, self.at, attributes, type_, template, body=body)
+        return Declaration(
+            kind=kind,
+            name=name,
+            first=first,
+            end=self.at,
+            attributes=attributes,
+            type=type_,
+            template=template,
+            body=body,
+        )
 
     def _struct(self, first: int) -> Declaration:
         """Parse the members of a struct."""
@@ -163,7 +178,16 @@ class _WgslReader:
             result = self._type(("{",))
         body = self.at
         self.at = self._match("{") + 1
-        return Declaration("fn", name, first, self.at, attributes, result, members=tuple(parameters), body=body)
+        return Declaration(
+            kind="fn",
+            name=name,
+            first=first,
+            end=self.at,
+            attributes=attributes,
+            type=result,
+            members=tuple(parameters),
+            body=body,
+        )
 
     def _attributes(self) -> tuple[Attribute, ...]:
         """Parse a sequence of attributes."""

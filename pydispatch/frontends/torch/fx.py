@@ -86,7 +86,9 @@ class _GraphReader:
                 raise ProgramFault(f"node '{node.name}' is a '{node.op}', which is not supported")
         inputs += map(ValueName, self.constants)
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
-        return ExportedGraph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
+        return ExportedGraph(
+            inputs=tuple(inputs), outputs=listed, nodes=tuple(nodes), tensors=self.tensors, numbers=self.numbers
+        )
 
     def _node(self, node: Any) -> ExportedNode:
         """Return one call as an ExportedNode, with its module path and source line from the node's metadata."""
@@ -96,10 +98,15 @@ class _GraphReader:
         frames = [line.strip() for line in lines if line.lstrip().startswith("File ")]
         positional = tuple(self._argument(a) for a in node.args)
         return ExportedNode(
-            _target(node.target), positional, _parameters(node.target, len(positional)),
-            {key: self._argument(a) for key, a in node.kwargs.items()}, self._results(node), node.name,
-            module=_module_path(path), line=frames[-1] if frames else "",
-        )  # fmt: skip
+            target=_target(node.target),
+            positional=positional,
+            parameters=_parameters(node.target, len(positional)),
+            keywords={key: self._argument(a) for key, a in node.kwargs.items()},
+            results=self._results(node),
+            name=node.name,
+            module=_module_path(path),
+            line=frames[-1] if frames else "",
+        )
 
     def _results(self, node: Any) -> tuple[Argument, ...]:
         """Return the names of a node's results.

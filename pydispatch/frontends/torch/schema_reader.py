@@ -111,7 +111,7 @@ def _node(value: JsonValue, index: int) -> ExportedNode:
     metadata = value.get("metadata")
     own_name = value.maybe("name")
     return ExportedNode(
-        target, tuple(positional), tuple(parameters), keywords, results,
+        target=target, positional=tuple(positional), parameters=tuple(parameters), keywords=keywords, results=results,
         name=own_name.text() if own_name else _first_name(results) or f"node {index}",
         module=_module(metadata), line=_line(metadata),
     )  # fmt: skip

@@ -69,18 +69,59 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
     alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
     tables = [
-        OutputSection(".dynsym", reader.SHT_DYNSYM, alloc, 8, 24, ".dynstr", 1, 24 * (len(exports) + 1)),
-        OutputSection(".hash", reader.SHT_HASH, alloc, 8, 4, ".dynsym", 0, 4 * (3 + 2 * len(exports) + 1)),
+        OutputSection(
+            name=".dynsym",
+            kind=reader.SHT_DYNSYM,
+            flags=alloc,
+            alignment=8,
+            entry_size=24,
+            link=".dynstr",
+            info=1,
+            size=24 * (len(exports) + 1),
+        ),
+        OutputSection(
+            name=".hash",
+            kind=reader.SHT_HASH,
+            flags=alloc,
+            alignment=8,
+            entry_size=4,
+            link=".dynsym",
+            info=0,
+            size=4 * (3 + 2 * len(exports) + 1),
+        ),
         OutputSection(".dynstr", reader.SHT_STRTAB, alloc, 1, size=len(texts), content=texts),
     ]
     if plan.bases:
-        tables.append(OutputSection(".rela.dyn", reader.SHT_RELA, alloc, 8, 24, ".dynsym", size=24 * plan.bases))
+        tables.append(
+            OutputSection(
+                name=".rela.dyn",
+                kind=reader.SHT_RELA,
+                flags=alloc,
+                alignment=8,
+                entry_size=24,
+                link=".dynsym",
+                size=24 * plan.bases,
+            )
+        )
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
     arrays = sum(section.name.endswith("_array") for section in relocated)
     size = 16 * (8 + 4 * bool(plan.bases) + 2 * arrays)
-    relocated.append(OutputSection(".dynamic", reader.SHT_DYNAMIC, write, 8, 16, ".dynstr", size=size))
+    relocated.append(
+        OutputSection(
+            name=".dynamic", kind=reader.SHT_DYNAMIC, flags=write, alignment=8, entry_size=16, link=".dynstr", size=size
+        )
+    )
     if plan.entries:
-        relocated.append(OutputSection(".got", reader.SHT_PROGBITS, write, 8, 8, size=8 * len(plan.entries)))
+        relocated.append(
+            OutputSection(
+                name=".got",
+                kind=reader.SHT_PROGBITS,
+                flags=write,
+                alignment=8,
+                entry_size=8,
+                size=8 * len(plan.entries),
+            )
+        )
     segments = [
         OutputSegment(_READ | _EXEC, [*tables, *(own[name] for name in (".rodata", ".text") if own[name].parts)]),
         OutputSegment(_READ | _WRITE, relocated),
@@ -163,7 +204,17 @@ def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: 
     cut = len(local)
     table = _entries(entries[:cut], numbers, reader.LOCAL) + _entries(entries[cut:], numbers, reader.GLOBAL)[24:]
     return [
-        OutputSection(".symtab", reader.SHT_SYMTAB, 0, 8, 24, ".strtab", cut + 1, len(table), table),
+        OutputSection(
+            name=".symtab",
+            kind=reader.SHT_SYMTAB,
+            flags=0,
+            alignment=8,
+            entry_size=24,
+            link=".strtab",
+            info=cut + 1,
+            size=len(table),
+            content=table,
+        ),
         OutputSection(".strtab", reader.SHT_STRTAB, 0, 1, size=len(texts), content=texts),
     ]
 

@@ -57,7 +57,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
-    codes = UnitContext(machine, modules, checked, clock, dump).compile(emitted)
+    codes = UnitContext(machine=machine, modules=modules, checked=checked, clock=clock, dump=dump).compile(emitted)
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
     if dump is not None:

@@ -105,7 +105,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     requires = dict.fromkeys(name for module in modules for name in module.requires)
     suffix = ".cubin" if all(item.kind == "cubin" for item in modules) else ".ptx"
     alignment = ALIGNMENT if linked is None else linked.alignment
-    return Binary(data, suffix, tuple(requires), alignment, imports, notes)
+    return Binary(data=data, suffix=suffix, requires=tuple(requires), alignment=alignment, imports=imports, notes=notes)
 
 
 def _imports_of_objects(

@@ -114,7 +114,15 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
         )
     if inputs.machine:
         code = link_machine_code(text, inputs.machine, arch)
-        return LinkedKernels(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
+        return LinkedKernels(
+            data=code,
+            kind="cubin",
+            imports=(),
+            calls=[],
+            blocks=generated.blocks,
+            shared=generated.shared,
+            alignment=generated.alignment,
+        )
     check_static(unresolved, functions, LANGUAGE, inputs.names(), inputs.files())
     imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
     _require_all_resolved(unresolved, imports, variant, inputs)
@@ -125,7 +133,14 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
     return LinkedKernels(
-        text.encode(), "ptx", imports, calls, generated.blocks, generated.shared, generated.alignment, warnings
+        data=text.encode(),
+        kind="ptx",
+        imports=imports,
+        calls=calls,
+        blocks=generated.blocks,
+        shared=generated.shared,
+        alignment=generated.alignment,
+        warnings=warnings,
     )
 
 

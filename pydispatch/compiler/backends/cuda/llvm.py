@@ -131,7 +131,7 @@ def generate(
         raise died.over(variant, arch, keep and keep(".ll", text)) from None
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     alignment = max((binding_alignment(functions[name]) for name in names), default=1)
-    return GeneratedPtx(ptx, sizes, shared, alignment, text)
+    return GeneratedPtx(ptx=ptx, blocks=sizes, shared=shared, alignment=alignment, llvm=text)
 
 
 def _functions(ops: object) -> dict[str, FuncOp]:

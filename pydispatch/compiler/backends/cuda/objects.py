@@ -174,7 +174,16 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
         )
         for entry in ptx.entries
     )  # fmt: skip
-    return CudaModule(data, "ptx", name, ptx.target, kernels, tuple(interface.requirements(ptx.target)), file, ptx)
+    return CudaModule(
+        data=data,
+        kind="ptx",
+        name=name,
+        target=ptx.target,
+        kernels=kernels,
+        requires=tuple(interface.requirements(ptx.target)),
+        file=file,
+        ptx=ptx,
+    )
 
 
 def _threads(entry: PtxFunction, name: str) -> Threads | None:
@@ -194,7 +203,15 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModu
     if facts.target not in NAMES:
         raise ArtifactError(f"{name} is for {facts.target}, which this pydispatch does not know")
     kernels = tuple(CudaKernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
-    return CudaModule(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
+    return CudaModule(
+        data=data,
+        kind="cubin",
+        name=name,
+        target=facts.target,
+        kernels=kernels,
+        requires=cubin_requirements(facts.architecture),
+        file=file,
+    )
 
 
 def cubin_requirements(arch_number: int) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if generated is not None and generated.imports:
         imports, notes["imports"] = generated.imports, generated.calls
         spirv["read_only"] = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
-    return Binary(data, ".spv", tuple(requires), ALIGNMENT, imports, notes)
+    return Binary(data=data, suffix=".spv", requires=tuple(requires), alignment=ALIGNMENT, imports=imports, notes=notes)
 
 
 def _user_module(file: ObjectFile) -> SpirvModule:
@@ -139,7 +139,9 @@ def _user_module(file: ObjectFile) -> SpirvModule:
     problem = validate(data)
     if problem:
         raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
-    return SpirvModule(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)
+    return SpirvModule(
+        data=data, reflection=reflection, name=file.name, stem=PurePath(file.name).name.split(".")[0], file=file
+    )
 
 
 def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> tuple[int, EntryPoint]:

@@ -72,7 +72,14 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     }
     if linked_module.imports:
         notes["imports"] = linked_module.calls
-    return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, linked_module.imports, notes)
+    return Binary(
+        data=data,
+        suffix=".wgsl",
+        requires=tuple(requires),
+        alignment=ALIGNMENT,
+        imports=linked_module.imports,
+        notes=notes,
+    )
 
 
 def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:

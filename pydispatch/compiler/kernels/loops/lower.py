@@ -162,7 +162,7 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
         # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on.
         parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
         outer = build.product(parallel[:-1])
-        return Partition(outer, outer, parallel[-1] if parallel else 1, 1, 1)
+        return Partition(outer=outer, rows=outer, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return partition_elements(build, backend, dims, 2 * ratio)

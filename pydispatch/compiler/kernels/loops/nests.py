@@ -72,13 +72,15 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
     run = budget if len(dims) == 1 and isinstance(budget, int) else 0
-    return Partition(outer, rows, tile, tiles, build.times(blocks, tiles), run)
+    return Partition(
+        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=run
+    )
 
 
 def partition_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Partition:
     """Partition a nest into workgroups of whole rows by their cost in bytes."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)
-    return Partition(outer, rows, 0, 1, build.ceil_quotient(outer, rows))
+    return Partition(outer=outer, rows=rows, tile=0, tiles=1, workgroups=build.ceil_quotient(outer, rows))
 
 
 def partition_columns(
@@ -94,7 +96,9 @@ def partition_columns(
     tile = build.least(inner, build.least(width, widest))
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
-    return Partition(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
+    return Partition(
+        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
+    )
 
 
 def emit_nest(

@@ -52,7 +52,7 @@ def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
     tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
-    return Partition(outer, 1, tile, tiles, build.times(outer, tiles))
+    return Partition(outer=outer, rows=1, tile=tile, tiles=tiles, workgroups=build.times(outer, tiles))
 
 
 def emit_in_order(

@@ -113,13 +113,13 @@ def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend,
     if any(
         bits_of(tensor_type(r).element_type) < 8 for r in op.res
     ):  # two rows may share a byte, so one workgroup writes all
-        return Partition(rows, rows, 0, 1, 1)
+        return Partition(outer=rows, rows=rows, tile=0, tiles=1, workgroups=1)
     if not isinstance(op, RecurrenceOp) or not _advances_columns(op):
         return partition_rows(build, backend, rows, row_bytes(elements, build, op))
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
     tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
-    return Partition(outer, 1, tile, tiles, build.times(outer, tiles))
+    return Partition(outer=outer, rows=1, tile=tile, tiles=tiles, workgroups=build.times(outer, tiles))
 
 
 def emit_ordered_rows(

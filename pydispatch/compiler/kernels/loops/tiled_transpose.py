@@ -68,7 +68,9 @@ def partition_transposed(
     outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
     outer = build.times(outer_elements, build.ceil_quotient(dims[along], side))
     tiles = build.ceil_quotient(dims[-1], tile)
-    return Partition(outer, rows, tile, tiles, build.times(build.ceil_quotient(outer, rows), tiles))
+    return Partition(
+        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
+    )
 
 
 def emit_transposed(
@@ -148,7 +150,7 @@ class _TiledTranspose:
             def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
                 """Emit one block."""
                 right = builder.plus(left, side) if self.is_whole else builder.least(builder.plus(left, side), high)
-                self._block(builder, _Square(outer, top, bottom, left, right))
+                self._block(builder, _Square(outer=outer, top=top, bottom=bottom, left=left, right=right))
                 return []
 
             builder.loop(low, high, [], block, step=side, limit=dims[-1])

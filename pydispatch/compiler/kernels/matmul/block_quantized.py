@@ -152,7 +152,14 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     if set(g.loops) != set(dims) - {panel, column}:
         return None
     match = BlockQuantized(
-        contraction, other, argument, dims, 8 if len(dims) == 5 else 4, zero, terms["scale"], terms["offset"]
+        contraction=contraction,
+        other=other,
+        argument=argument,
+        dims=dims,
+        bits=8 if len(dims) == 5 else 4,
+        zero=zero,
+        scale=terms["scale"],
+        offset=terms["offset"],
     )
     return match if _is_stepped(match) else None
 

@@ -90,7 +90,7 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
     if parts is None or any(_is_used_outside(op, members) for op in (*parts[0], *parts[1])):
         return None
-    chain = Chain(first, second, scores, rows, parts)
+    chain = Chain(first=first, second=second, scores=scores, rows=rows, parts=parts)
     if any(_is_used_outside(op, members) for op in chain.gathers & members):
         return None
     return chain if _has_kernel(chain) and _is_aligned(chain) else None

@@ -88,7 +88,9 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         return None
     strides = {d: prod(inner[position + 1 :]) for position, d in enumerate(dims)}
     of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
-    return GatheredPages(page, source, (*operations, reshape), axis, shape[axis + 1], of_axes)
+    return GatheredPages(
+        page=page, source=source, operations=(*operations, reshape), axis=axis, rows=shape[axis + 1], strides=of_axes
+    )
 
 
 def _merged_dim(reshape: Operation) -> int | None:

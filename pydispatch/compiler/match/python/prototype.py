@@ -93,7 +93,11 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | No
         type = "" if is_pointer else _LLVM_TYPES.get(parameter.type, parameter.type)
         parameters.append(
             CParameter(
-                parameter.name, type, is_pointer, parameter.is_read_only, f"{parameter.type} {parameter.name}".rstrip()
+                name=parameter.name,
+                type=type,
+                is_pointer=is_pointer,
+                is_constant=parameter.is_read_only,
+                text=f"{parameter.type} {parameter.name}".rstrip(),
             )
         )
     return parameters
@@ -108,7 +112,15 @@ def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
     for parameter in declared:
         type = _C_TYPES.get(parameter.type, "")
         text = f"{'const ' * parameter.is_constant}{type or '...'} {'*' * parameter.is_pointer}{parameter.name}"
-        parameters.append(CParameter(parameter.name, type, parameter.is_pointer, parameter.is_constant, text))
+        parameters.append(
+            CParameter(
+                name=parameter.name,
+                type=type,
+                is_pointer=parameter.is_pointer,
+                is_constant=parameter.is_constant,
+                text=text,
+            )
+        )
     return parameters
 
 
@@ -119,7 +131,13 @@ def _parameter(text: str) -> CParameter:
     type = " ".join(words[:-1] if is_named else words)
     is_pointer = "*" in text or "[" in text
     is_constant = is_pointer and "const" in text.partition("*")[0].split()
-    return CParameter(words[-1] if is_named else "", type, is_pointer, is_constant, " ".join(text.split()))
+    return CParameter(
+        name=words[-1] if is_named else "",
+        type=type,
+        is_pointer=is_pointer,
+        is_constant=is_constant,
+        text=" ".join(text.split()),
+    )
 
 
 def check_arguments(

@@ -230,7 +230,7 @@ def _merged(
     shape = [rows, *(DYNAMIC if isinstance(n, SSAValue) else n for n in (blocks, block))]
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
-    merge = _MergePass(tensors, before, pass_index, run, total, length)
+    merge = _MergePass(tensors=tensors, before=before, pass_index=pass_index, run=run, total=total, length=length)
     types = [TensorType(element_of(t), shape) for t in tensors]
     return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, merge.begin, merge.step)]
 

@@ -47,7 +47,9 @@ class Generic(TensorOp):
                 continue
             for axis, index in enumerate(map_.results):
                 if not isinstance(index, AffineDimExpr):
-                    yield WindowFits(operand_index, axis, index, loops, size_of(value, axis))
+                    yield WindowFits(
+                        operand=operand_index, axis=axis, index=index, loops=loops, whole=size_of(value, axis)
+                    )
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_generic(elements, build, result, indices)

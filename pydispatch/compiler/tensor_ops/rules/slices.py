@@ -120,7 +120,7 @@ def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)
         step = stride if known is None else known
-        yield SliceFits(axis, _known(offset), _term(size), step, size_of(whole, axis))
+        yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, whole=size_of(whole, axis))
 
 
 def _known(n: int | SSAValue) -> int | None:

@@ -35,7 +35,14 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
-    inner = SpirvInstruction(op, [0, inst.type_id, inst.id, *inst.words[4:]], inst.at, 1, 2, [p - 1 for p in inst.ids])
+    inner = SpirvInstruction(
+        op=op,
+        words=[0, inst.type_id, inst.id, *inst.words[4:]],
+        at=inst.at,
+        type=1,
+        result=2,
+        ids=[p - 1 for p in inst.ids],
+    )
     check_instruction(FunctionChecker(declared, SpirvFunction(inst), is_open=False), inner)
 
 

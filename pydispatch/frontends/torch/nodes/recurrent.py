@@ -133,7 +133,9 @@ def _network(
             weights = params[index * weights_per_direction : (index + 1) * weights_per_direction]
             biases: Sequence[Tensor | None] = weights[2:4] if has_biases else (None, None)
             projection = weights[weight_count] if weights_per_direction > weight_count else None
-            w = _Weights(weights[0], weights[1], biases[0], biases[1], projection)
+            w = _Weights(
+                inputs=weights[0], hidden=weights[1], input_bias=biases[0], hidden_bias=biases[1], projection=projection
+            )
             state = [shapes.squeeze(builder, shapes.slice_axis(builder, s, 0, index, index + 1), [0]) for s in states]
             output, state = _direction(builder, cell, x, state, w, backwards=bool(direction))
             outputs.append(output)
@@ -185,7 +187,7 @@ def _single_state_cell(cell: Cell) -> Conversion:
         b_ih: Tensor | None = None,
         b_hh: Tensor | None = None,
     ) -> Tensor:
-        w = _Weights(w_ih, w_hh, b_ih, b_hh, None)
+        w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
         return cell(builder, linear(builder, input, w_ih, b_ih), [hx], w)[0]
 
     return convert
@@ -202,7 +204,7 @@ def lstm_cell(
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return the output and the cell state of one step."""
-    w = _Weights(w_ih, w_hh, b_ih, b_hh, None)
+    w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
     output, cell = _lstm_cell(builder, linear(builder, input, w_ih, b_ih), list(hx), w)
     return output, cell
 

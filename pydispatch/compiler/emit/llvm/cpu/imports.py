@@ -79,7 +79,9 @@ def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
             arguments += ["ptr", "ptr", "index", *["index"] * (2 * len(type_.get_shape()))]
     results = tuple(str(type_) for type_ in function.function_type.outputs.data)
     fields = tuple(import_fields(function))
-    return ImportSignature(bare_symbol(function), optional, results, tuple(arguments), fields)
+    return ImportSignature(
+        symbol=bare_symbol(function), optional=optional, results=results, arguments=tuple(arguments), fields=fields
+    )
 
 
 def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[ImportSignature, ...]:

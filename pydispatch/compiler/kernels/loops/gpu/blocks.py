@@ -95,9 +95,11 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
         generic = view_of(frame.elements, value.op)
         paired = paired_inputs(frame.elements, generic, (loop_of_dim[dim], loop_of_dim[-1])) if pair_columns else ()
         if paired:
-            return OutputBlock(value, dim, rows, pair_columns, tuple(loop_of_dim), paired)
+            return OutputBlock(
+                value=value, dim=dim, rows=rows, columns=pair_columns, point=tuple(loop_of_dim), paired_inputs=paired
+            )
     columns = next(c for c in COLUMNS if c == 1 or (isinstance(row_length, int) and row_length >= LANES * c))
-    return OutputBlock(value, dim, rows, columns, tuple(loop_of_dim))
+    return OutputBlock(value=value, dim=dim, rows=rows, columns=columns, point=tuple(loop_of_dim))
 
 
 def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
@@ -124,7 +126,7 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
-    return Partition(blocks, 1, width, tiles, build.times(blocks, tiles))
+    return Partition(outer=blocks, rows=1, tile=width, tiles=tiles, workgroups=build.times(blocks, tiles))
 
 
 def emit_block(

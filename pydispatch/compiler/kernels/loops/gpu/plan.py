@@ -185,14 +185,14 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.distribution in ("recurrence", "in order"):
         invocations = build.product(parallel_sizes(elements, nest, build))
         workgroups = build.ceil_quotient(invocations, INVOCATIONS)
-        return Partition(1, 1, INVOCATIONS, workgroups, workgroups)
+        return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
     if plan.distribution == "bytes":
         per_byte = elements_per_byte(nest.stores[0][0])
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         return partition_elements(build, backend, [byte_count], 2 * per_byte)
     if plan.distribution == "rows":
         rows = build.product(dims[: nest.outer_rank])
-        return Partition(rows, 1, 0, 1, rows)
+        return Partition(outer=rows, rows=1, tile=0, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
     inputs, loops = work_of(nest, elements, build)
@@ -200,7 +200,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.distribution == "lanes":
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
-        return Partition(1, 1, INVOCATIONS, workgroups, workgroups)
+        return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
     shape = dims
     if plan.distribution != "update":
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]

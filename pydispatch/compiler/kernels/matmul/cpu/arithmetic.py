@@ -142,14 +142,14 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         steps = _matrix_steps(contraction, 4) if "i8" in level.matrix_types else 0
         candidates = [
             Arithmetic(
-                i8,
-                i32,
-                level.byte_steps,
-                unsigned_a,
-                unsigned_b,
-                _byte_offset(a, 0 if unsigned_a else LEAST_BYTE),
-                _byte_offset(b, 0 if unsigned_b else LEAST_BYTE),
-                steps,
+                compute=i8,
+                sums=i32,
+                group=level.byte_steps,
+                unsigned_a=unsigned_a,
+                unsigned_b=unsigned_b,
+                a_offset=_byte_offset(a, 0 if unsigned_a else LEAST_BYTE),
+                b_offset=_byte_offset(b, 0 if unsigned_b else LEAST_BYTE),
+                matrix_steps=steps,
             )
             for unsigned_a, unsigned_b in UNSIGNED["all signs" if steps else level.byte_products]
         ]

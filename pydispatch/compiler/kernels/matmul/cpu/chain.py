@@ -77,7 +77,15 @@ class RowTiles:
         blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
         while blocks > 1 and prod(outer) * ceil(count, blocks * block) < MIN_WORKGROUPS:
             blocks -= 1
-        return RowTiles(axis, count, columns, outer, block, min(count, blocks * block), stride)
+        return RowTiles(
+            axis=axis,
+            count=count,
+            columns=columns,
+            outer=outer,
+            block=block,
+            rows=min(count, blocks * block),
+            stride=stride,
+        )
 
     @property
     def workgroups(self) -> int:

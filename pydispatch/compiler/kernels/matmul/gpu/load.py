@@ -120,7 +120,16 @@ class Staging:
         buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
         private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)
         return Staging(
-            elements, plan, operand, extent, is_row_major, pitch, loads_per_invocation, buffer, private, is_negative
+            elements=elements,
+            plan=plan,
+            operand=operand,
+            extent=extent,
+            is_row_major=is_row_major,
+            pitch=pitch,
+            loads_per_invocation=loads_per_invocation,
+            buffer=buffer,
+            private=private,
+            is_negative=is_negative,
         )
 
     @property

@@ -53,7 +53,9 @@ class PaddedInputs:
             results = generic.maps[ordinal].results
             if padded and not any(channels in _dims(results[i]) for i in padded):
                 pads.append((ordinal, pad))
-        return PaddedInputs(elements, generic, positions, tuple(sizes), tuple(pads))
+        return PaddedInputs(
+            elements=elements, generic=generic, positions=positions, sizes=tuple(sizes), pads=tuple(pads)
+        )
 
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
         """Return whether all steps of a block, of `width` positions from `first` on, read elements that are not
