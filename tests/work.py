@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -27,10 +28,13 @@ def count_calls(f: Callable[[], Any], limit: int | None = None) -> int:
                 sys.setprofile(None)
                 raise TooMuchWorkError(f"more than {limit} calls, in {frame.f_code.co_name}")
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # what a collection deletes may belong to earlier tests
     sys.setprofile(profile)
     try:
         f()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return count - 1  # without the one that ends the count
