@@ -41,12 +41,12 @@ def write_top_k(
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
     heap.sort(build)
-    stored = [(place, result) for place, result in enumerate(op.res) if result in buffers]
+    stored = [(n, result) for n, result in enumerate(op.res) if result in buffers]
 
     def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
         element = heap.load(builder, column)
-        for place, result in stored:
-            value, type_ = element[place], tensor_type(result).element_type
+        for n, result in stored:
+            value, type_ = element[n], tensor_type(result).element_type
             if value.type != type_:
                 value = builder.add(arith.IndexCastOp(value, type_))
             elements.store(builder, value, buffers[result], [*row, column])
@@ -149,7 +149,7 @@ class _Heap:
         return build.add(arith.OrIOp(self.before(build, lhs, rhs), ties))
 
     def sift_down(self, build: Builder, element: Sequence[SSAValue], start: Index, size: Index) -> None:
-        """Insert an element at position `start`, or below it in the place of elements that it precedes.
+        """Insert an element at position `start` or below it: children that it precedes move up.
 
         size: number of elements of the heap.
         """

@@ -48,18 +48,18 @@ def top_of_rows(
     rows = shape_of(tensors[0].type)[0]
     types = [TensorType(element, [rows, count]) for element in (*map(element_of, inputs), positions)]
     op = build.add(TopKOp(operands=[inputs], result_types=[types], regions=[Region(body.block)]))
-    *selected, places = op.res
+    *selected, indices = op.res
     chosen = dict(zip(compared, selected, strict=True))
-    return [*(chosen.get(i) or _gathered(build, x, places) for i, x in enumerate(tensors)), places]
+    return [*(chosen.get(i) or _gathered(build, x, indices) for i, x in enumerate(tensors)), indices]
 
 
-def _gathered(build: Build, rows: SSAValue, places: SSAValue) -> SSAValue:
-    """Return the elements of each row at the places that the same row of `places` holds."""
-    type_ = TensorType(element_of(rows), shape_of(places.type))
-    body = LoopBody([element_of(places), type_.element_type])
-    place = body.block.args[0]
-    column = place if isinstance(place.type, IndexType) else body.as_index(place)
+def _gathered(build: Build, rows: SSAValue, indices: SSAValue) -> SSAValue:
+    """Return the elements of each row at the indices in the same row of `indices`."""
+    type_ = TensorType(element_of(rows), shape_of(indices.type))
+    body = LoopBody([element_of(indices), type_.element_type])
+    index = body.block.args[0]
+    column = index if isinstance(index.type, IndexType) else body.as_index(index)
     body.finish(body.extract(rows, [body.add(IndexOp(0)), column]))
     structure = Structure((AffineMap.identity(2),) * 2, (True, True))
-    out = build.empty(type_, [build.dim(rows, 0)] if shape_of(places.type)[0] == DYNAMIC else [])
-    return generic(build, structure, [places], [out], body.block)[0]
+    out = build.empty(type_, [build.dim(rows, 0)] if shape_of(indices.type)[0] == DYNAMIC else [])
+    return generic(build, structure, [indices], [out], body.block)[0]

@@ -253,27 +253,15 @@ def conv(
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """Return a convolution, whose padding may be "same" or "valid"."""
-    if not isinstance(padding, str):
-        return convolution(
-            builder,
-            input,
-            weight,
-            bias,
-            stride,
-            padding,
-            dilation,
-            transposed=False,
-            output_padding=(0,),
-            groups=groups,
-        )
-    spatial = weight.rank - 2
-    x, dilations = input, _static_per_axis(builder, "dilations", dilation, spatial)
     if padding == "same":
+        spatial = weight.rank - 2
+        dilations = _static_per_axis(builder, "dilations", dilation, spatial)
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
-        lead = [0] * (x.rank - spatial)
-        x = shapes.pad(builder, x, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
+        lead = [0] * (input.rank - spatial)
+        input = shapes.pad(builder, input, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
+    amounts = (0,) if isinstance(padding, str) else padding
     return convolution(
-        builder, x, weight, bias, stride, (0,), dilation, transposed=False, output_padding=(0,), groups=groups
+        builder, input, weight, bias, stride, amounts, dilation, transposed=False, output_padding=(0,), groups=groups
     )
 
 
