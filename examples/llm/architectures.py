@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
 from config import Config
-from layers import embed, gelu, layer_norm, linear, rms_norm, rotate, silu
+from layers import capped, embed, gelu, layer_norm, linear, rms_norm, rotate, silu
 
 Array = Any
 
@@ -53,20 +54,44 @@ class Llama:
         return self._linear(attended, f"model.layers.{layer}.self_attn.o_proj")
 
     def mlp(self, layer: int, x: Array) -> Array:
-        name = f"model.layers.{layer}"
-        x = self._norm(x, f"{name}.post_attention_layernorm")
-        gate, up = (self._linear(x, f"{name}.mlp.{part}_proj") for part in ("gate", "up"))
-        return self._linear(silu(gate) * up, f"{name}.mlp.down_proj")
+        x = self._norm(x, f"model.layers.{layer}.post_attention_layernorm")
+        return self._gated(layer, x, silu)
 
     def scores(self, x: Array) -> Array:
         x = self._norm(x, "model.norm")
         return self._linear(x, "model.embed_tokens" if self.config.is_tied else "lm_head")
+
+    def _gated(self, layer: int, x: Array, activation: Callable[[Array], Array]) -> Array:
+        name = f"model.layers.{layer}.mlp"
+        gate, up = (self._linear(x, f"{name}.{part}_proj") for part in ("gate", "up"))
+        return self._linear(activation(gate) * up, f"{name}.down_proj")
 
     def _norm(self, x: Array, name: str) -> Array:
         return rms_norm(x, self.weights[f"{name}.weight"], self.config.epsilon)
 
     def _linear(self, x: Array, name: str) -> Array:
         return linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+
+
+class Gemma2(Llama):
+    """Gemma 2: scaled embeddings, norms before and after attention and MLP, an MLP with GELU, bounded scores."""
+
+    def embed(self, tokens: Array, positions: Array) -> Array:
+        return super().embed(tokens, positions) * np.float32(self.config.width**0.5)
+
+    def output(self, layer: int, attended: Array) -> Array:
+        return self._norm(super().output(layer, attended), f"model.layers.{layer}.post_attention_layernorm")
+
+    def mlp(self, layer: int, x: Array) -> Array:
+        x = self._norm(x, f"model.layers.{layer}.pre_feedforward_layernorm")
+        return self._norm(self._gated(layer, x, gelu), f"model.layers.{layer}.post_feedforward_layernorm")
+
+    def scores(self, x: Array) -> Array:
+        return capped(super().scores(x), self.config.score_cap)
+
+    def _norm(self, x: Array, name: str) -> Array:
+        """Normalize by a weight that is stored as its difference from 1."""
+        return rms_norm(x, 1 + self.weights[f"{name}.weight"].astype(np.float32), self.config.epsilon)
 
 
 class Gpt2:
@@ -106,4 +131,4 @@ class Gpt2:
 
 
 def architecture_of(config: Config, weights: Mapping[str, Array]) -> Architecture:
-    return Gpt2(config, weights) if config.architecture == "gpt2" else Llama(config, weights)
+    return {"gemma2": Gemma2, "gpt2": Gpt2}.get(config.architecture, Llama)(config, weights)

@@ -13,8 +13,15 @@ from weights import file_of
 DEFAULTS: dict[str, Any] = {
     "use_sliding_window": False, "partial_rotary_factor": 1.0, "scale_attn_by_inverse_layer_idx": False,
     "scale_attn_weights": True, "add_cross_attention": False, "quantization_config": None,
+    "use_bidirectional_attention": False,
 }  # fmt: skip
-"""Fields that these decoders have one value of."""
+"""Fields that these decoders have one value of; null is that value too."""
+
+ACTIVATIONS = {
+    "gemma2": ("hidden_activation", "gelu_pytorch_tanh"), "gpt2": ("activation_function", "gelu_new"),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), ("hidden_act", "silu")),
+}  # fmt: skip
+"""The field of the activation of each `model_type`, and its value."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Rotary:
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes and variants of a decoder of the Llama, Qwen or GPT-2 type."""
+    """Sizes and variants of a decoder of the Llama, Qwen, Gemma-2 or GPT-2 type."""
 
     architecture: str
     vocabulary: int
@@ -66,9 +73,23 @@ class Config:
     has_qk_norm: bool = False
     window: int | None = None
     """Number of keys that a query sees, its own included; None for all keys before it."""
+    full_layers: frozenset[int] = frozenset()
+    """Layers without the window."""
+    query_scale: float | None = None
+    """Factor of the products of queries and keys; None for 1 / sqrt(head_size)."""
+    attention_cap: float | None = None
+    """Bound of the scores of attention, which cap * tanh(score / cap) keeps them within; None for no bound."""
+    score_cap: float | None = None
+    """Bound of the scores of words, in the same form."""
     is_tied: bool = False
     """Whether the head multiplies by the embedding."""
     end_tokens: tuple[int, ...] = ()
+
+    def attention_of(self, layer: int) -> dict[str, Any]:
+        """Return the arguments `scale`, `window` and `cap` of the attention of a layer."""
+        scale = self.head_size**-0.5 if self.query_scale is None else self.query_scale
+        window = None if layer in self.full_layers else self.window
+        return {"scale": scale, "window": window, "cap": self.attention_cap}
 
     @classmethod
     def read(cls, folder: str | Path) -> Config:
@@ -87,15 +108,15 @@ class Config:
         if not isinstance(fields, dict):
             raise ValueError(f"{path}: expected an object of JSON, got {fields!r:.80}")
         architecture = fields.get("model_type")
-        if architecture not in ("llama", "mistral", "qwen2", "qwen3", "gpt2"):
-            raise ValueError(f"{path}: model_type {architecture!r} is not one of gpt2, llama, mistral, qwen2, qwen3")
-        activation = fields.get("activation_function" if architecture == "gpt2" else "hidden_act", "")
-        expected = "gelu_new" if architecture == "gpt2" else "silu"
-        if activation not in ("", expected):
+        if architecture not in ACTIVATIONS:
+            raise ValueError(f"{path}: model_type {architecture!r} is not one of {', '.join(sorted(ACTIVATIONS))}")
+        name, expected = ACTIVATIONS[architecture]
+        activation = fields.get(name, expected)
+        if activation != expected:
             raise ValueError(f"{path}: activation {activation!r} of a {architecture} model: expected {expected!r}")
         stated = fields | (fields.get("rope_parameters") or {})
         for name, value in DEFAULTS.items():
-            if stated.get(name, value) != value:
+            if stated.get(name) not in (value, None):
                 raise ValueError(f"{path}: {name} is {stated[name]!r}; decoders of examples/llm have {value!r}")
         end = fields.get("eos_token_id")
         end_tokens = tuple(end if isinstance(end, list) else [] if end is None else [end])
@@ -118,12 +139,18 @@ def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, 
     heads = fields["num_attention_heads"]
     head_size = fields.get("head_dim") or fields["hidden_size"] // heads
     scaling = dict(fields.get("rope_parameters") or fields.get("rope_scaling") or {})
-    window = fields.get("sliding_window") or None if architecture == "mistral" else None  # 0 is none too
+    is_gemma, layers = architecture == "gemma2", fields["num_hidden_layers"]
+    window = fields.get("sliding_window") or None if is_gemma or architecture == "mistral" else None  # 0 is none too
+    types = fields.get("layer_types") or [("sliding_attention", "full_attention")[n % 2] for n in range(layers)]
     theta = scaling.pop("rope_theta", None) or fields.get("rope_theta") or 10000.0
     return Config(
-        architecture, fields["vocab_size"], fields["hidden_size"], fields["num_hidden_layers"], heads,
+        architecture, fields["vocab_size"], fields["hidden_size"], layers, heads,
         fields.get("num_key_value_heads") or heads, head_size, fields.get("rms_norm_eps", 1e-6),
         fields["max_position_embeddings"], Rotary(head_size, theta, tuple(sorted(scaling.items()))),
         has_qk_norm=architecture == "qwen3", window=window,
-        is_tied=fields.get("tie_word_embeddings", False), end_tokens=end_tokens,
+        full_layers=frozenset(n for n, kind in enumerate(types) if is_gemma and kind == "full_attention"),
+        query_scale=fields["query_pre_attn_scalar"] ** -0.5 if is_gemma else None,
+        attention_cap=fields.get("attn_logit_softcapping") if is_gemma else None,
+        score_cap=fields.get("final_logit_softcapping") if is_gemma else None,
+        is_tied=fields.get("tie_word_embeddings", is_gemma), end_tokens=end_tokens,
     )  # fmt: skip

@@ -39,8 +39,13 @@ def silu(x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """The approximation by tanh, as GPT-2 has it."""
+    """The approximation by tanh, as GPT-2 and Gemma have it."""
     return 0.5 * x * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)))
+
+
+def capped(x: Array, cap: float | None) -> Array:
+    """Return x with a smooth bound: cap * tanh(x / cap). None for no bound."""
+    return x if cap is None else np.tanh(x / np.float32(cap)) * np.float32(cap)
 
 
 def rotate(x: Array, positions: Array, rotary: Rotary) -> Array:
@@ -57,7 +62,9 @@ def rotate(x: Array, positions: Array, rotary: Rotary) -> Array:
     return np.concatenate([low * cosine - high * sine, high * cosine + low * sine], axis=-1)
 
 
-def attend(queries: Array, keys: Array, values: Array, positions: Array, window: int | None = None) -> Array:
+def attend(
+    queries: Array, keys: Array, values: Array, positions: Array, *, scale: float, window: int | None, cap: float | None
+) -> Array:
     """Return causal attention with grouped queries.
 
     Args:
@@ -65,15 +72,17 @@ def attend(queries: Array, keys: Array, values: Array, positions: Array, window:
         keys: [s, c, kv_heads, size]; key number p is that of position p.
         values: [s, c, kv_heads, size].
         positions: i32[s, t]; a query sees the keys of positions up to its own.
+        scale: Factor of the products of queries and keys.
         window: Number of keys that a query sees, the last ones; None for all.
+        cap: See `capped`, of the scores.
 
     Returns:
         [s, t, heads * size]
     """
     rows, length, heads, size = queries.shape
     count, groups = keys.shape[1], keys.shape[2]
-    grouped = queries.reshape(rows, length, groups, heads // groups, size) * np.float32(size**-0.5)
-    scores = np.einsum("stgrd,scgd->sgrtc", grouped, keys)
+    grouped = queries.reshape(rows, length, groups, heads // groups, size) * np.float32(scale)
+    scores = capped(np.einsum("stgrd,scgd->sgrtc", grouped, keys), cap)
     key, query = np.arange(count, dtype=np.int32), positions[:, None, None, :, None]
     is_seen = key <= query if window is None else (key <= query) & (key > query - np.int32(window))
     scores = np.where(is_seen, scores, np.float32(-np.inf))

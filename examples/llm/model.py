@@ -1,4 +1,4 @@
-"""A decoder of the Llama, Qwen or GPT-2 type, written with NumPy, as programs that share weights and a paged cache.
+"""A decoder of the Llama, Qwen, Gemma-2 or GPT-2 type, in NumPy, as programs that share weights and a paged cache.
 
 `prefill` takes one sequence's next tokens, `decode` the next token of several sequences. Both have one signature,
 which `Decoder.step` documents.
@@ -129,6 +129,7 @@ class Decoder:
             for state, added in zip((keys, values), new, strict=True):
                 state[page, :, slot] = added
                 cached.append(state[pages].swapaxes(2, 3).reshape(rows, -1, *added.shape[2:]))
-            x = x + self.architecture.output(layer, attend(queries, *cached, positions, self.config.window))
+            attended = attend(queries, *cached, positions, **self.config.attention_of(layer))
+            x = x + self.architecture.output(layer, attended)
             x = x + self.architecture.mlp(layer, x)
         return x

@@ -18,6 +18,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -58,6 +60,19 @@ CHECKPOINTS: dict[str, tuple[PreTrainedModel, torch.dtype]] = {
         torch.float32,
     ),
     "mistral": (MistralForCausalLM(MistralConfig(**SIZES, sliding_window=20)), torch.float32),
+    "gemma2": (
+        Gemma2ForCausalLM(
+            Gemma2Config(
+                **SIZES,
+                head_dim=8,
+                sliding_window=20,
+                query_pre_attn_scalar=2,
+                attn_logit_softcapping=1.5,
+                final_logit_softcapping=2.0,
+            )
+        ),
+        torch.bfloat16,
+    ),
 }
 
 

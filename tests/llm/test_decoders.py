@@ -32,7 +32,10 @@ def i32(*values: int) -> np.ndarray[Any, Any]:
     return np.array(values, np.int32)
 
 
-DEVICES = {"llama": "cpu", "llama_scaled": "vulkan", "qwen2": "cpu", "qwen3": "webgpu", "gpt2": "cpu", "mistral": "cpu"}
+DEVICES = {
+    "llama": "cpu", "llama_scaled": "vulkan", "qwen2": "cpu", "qwen3": "webgpu", "gpt2": "cpu", "mistral": "cpu",
+    "gemma2": "vulkan",
+}  # fmt: skip
 
 
 def test_each_checkpoint_has_a_device() -> None:
@@ -72,7 +75,7 @@ def test_a_row_does_not_depend_on_others() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mamba"}, "model_type 'mamba' is not one of gpt2, llama, mistral, qwen2, qwen3"),
+        ({"model_type": "mamba"}, "model_type 'mamba' is not one of gemma2, gpt2, llama, mistral, qwen2, qwen3"),
         ({"use_sliding_window": True}, "use_sliding_window is True; decoders of examples/llm have False"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor is 0.5; decoders"),
         ({"hidden_act": "relu"}, "activation 'relu' of a llama model: expected 'silu'"),
