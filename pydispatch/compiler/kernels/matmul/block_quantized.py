@@ -89,6 +89,11 @@ class BlockQuantized:
         return self.groups * BYTES * 8 // self.bits
 
     @property
+    def steps(self) -> int:
+        """Steps of K of all blocks."""
+        return self.blocks * self.block
+
+    @property
     def integer_bytes(self) -> int:
         """Bytes of the integers that may stand for elements of the other factor."""
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)

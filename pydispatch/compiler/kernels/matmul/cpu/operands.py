@@ -10,7 +10,8 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, packed_extents
+from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, packed_extents
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor

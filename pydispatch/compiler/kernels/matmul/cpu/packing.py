@@ -16,9 +16,10 @@ from xdsl.ir import Attribute, SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, transpose_block
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import unextended
+from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in_place
-from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
 from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal, opposite

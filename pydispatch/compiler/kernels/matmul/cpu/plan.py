@@ -10,21 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import BFloat16Type, IntegerAttr, TensorType
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.dialects.builtin import BFloat16Type
+from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
     Arithmetic,
     arithmetic_of,
     half_precision_b,
-    is_packed_element,
+)
+from pydispatch.compiler.kernels.matmul.cpu.in_place import (
+    MAX_SINGLE_USE_ROWS,
+    Sizes,
+    half_operand,
+    has_packed_rows,
+    is_argument_element,
+    operand_of,
+    panels_of_b,
+    reads_pages,
 )
 from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place, within_pages
-from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem, prefetch_distance
+from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.schedule import (
-    ASSUMED_STEPS,
     Schedule,
     default_schedule,
     refusal,
@@ -33,23 +40,13 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import (
 from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
-from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
+from pydispatch.compiler.kernels.matmul.panels import Panels
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
-from pydispatch.compiler.tensor_ops.registry import source_of
 
 ASSUMED_ROWS, ASSUMED_SKINNY_ROWS = 256, 4
 """Row counts assumed when M is dynamic: with, and without, a guaranteed full register block."""
-
-MAX_SINGLE_USE_ROWS = 4
-"""Rows of A up to which elements of B are used so rarely that neither regrouping them nor waiting for pages pays."""
-
-HALF_BYTES = 2
-"""Bytes of f16 and bf16."""
-
-Sizes = Sequence[int | None]
-"""The size of each dimension of a contraction; None if dynamic."""
 
 
 class IllegalSchedule(Exception):
@@ -191,14 +188,14 @@ def plan_of(
     if row_range is not None and row_range.least == row_range.most:
         sizes = tuple(row_range.least if d == c.m else s for d, s in enumerate(sizes))
     half_b = None if arithmetic.group > 1 else half_precision_b(c, level)
-    panels = _panels(c, sizes, arithmetic, half_b)
+    panels = panels_of_b(c, sizes, arithmetic, half_b)
     if arithmetic.group > 1 and panels is None and _pays_ungrouped(c, sizes, row_range, arithmetic):
         arithmetic = Arithmetic(arithmetic.sums, arithmetic.sums)
         half_b = half_precision_b(c, level)
-        panels = _panels(c, sizes, arithmetic, half_b)
+        panels = panels_of_b(c, sizes, arithmetic, half_b)
     problem = _problem(c, sizes, row_range, arithmetic, panels)
     if half_b is not None:
-        problem = replace(problem, b=_half_operand(c, problem, half_b, level))
+        problem = replace(problem, b=half_operand(c, problem, half_b, level))
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
@@ -283,13 +280,13 @@ def _problem(
     m = m if row_range is None else row_range.assumed
     sum_bytes, packed_bytes = ((bit_width(t) or 64) // 8 for t in (arithmetic.sums, arithmetic.compute))
     in_place = arithmetic.reads_in_place(c.acc)
-    if arithmetic.matrix_steps > 0 and _has_packed_rows(c, sizes, arithmetic):
-        a = replace(_operand(c.a, c, is_argument=True, rows=c.m, size=packed_bytes), element_bytes=packed_bytes)
+    if arithmetic.matrix_steps > 0 and has_packed_rows(c, sizes, arithmetic):
+        a = replace(operand_of(c.a, c, is_argument=True, rows=c.m, size=packed_bytes), element_bytes=packed_bytes)
     else:
-        is_a_in_place = in_place and _is_argument_element(c.a, c, arithmetic.compute)
-        a = _operand(c.a, c, is_argument=is_a_in_place, rows=c.m, size=sum_bytes)
-    is_b_in_place = panels is not None or (in_place and _is_argument_element(c.b, c, arithmetic.compute))
-    is_b_in_place = is_b_in_place or (in_place and _reads_pages(c, m, arithmetic.compute))
+        is_a_in_place = in_place and is_argument_element(c.a, c, arithmetic.compute)
+        a = operand_of(c.a, c, is_argument=is_a_in_place, rows=c.m, size=sum_bytes)
+    is_b_in_place = panels is not None or (in_place and is_argument_element(c.b, c, arithmetic.compute))
+    is_b_in_place = is_b_in_place or (in_place and reads_pages(c, m, arithmetic.compute))
     return Problem(
         size=sum_bytes,
         m=m,
@@ -300,111 +297,12 @@ def _problem(
         outer=prod(sizes[d] or 1 for d in c.outer),
         reductions=prod(sizes[d] or 1 for d in c.reductions),
         a=a,
-        b=_operand(c.b, c, is_argument=is_b_in_place, rows=c.k, size=sum_bytes),
+        b=operand_of(c.b, c, is_argument=is_b_in_place, rows=c.k, size=sum_bytes),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,
         b_uses=prod(sizes[d] or 1 for d in _dims_without_b(c, sizes)),
     )
-
-
-def _operand(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
-    """Return a factor whose rows are along the dimension `rows`, with elements of `size` bytes."""
-    return Operand(
-        is_argument=is_argument,
-        row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
-        is_contiguous_k=factor.is_last(contraction.k),
-        is_contiguous_n=factor.is_last(contraction.n),
-    )
-
-
-def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
-    """Return the elements between neighbouring rows of a factor; None if the factor has no rows or a dynamic size.
-
-    row_dim: the loop dimension that counts rows. The first axis that it indexes decides.
-    """
-    positions = [] if row_dim is None else factor.positions_of(row_dim)
-    if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
-        return None
-    axis = positions[0]
-    inner_sizes = tensor.type.get_shape()[axis + 1 :]
-    if any(size < 0 for size in inner_sizes):
-        return None
-    return prod(inner_sizes) * factor.coordinates[axis].coefficient(row_dim)
-
-
-def _half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, level: Level) -> Operand:
-    """Return the f16 operand B that blocks convert to f32 as they read it.
-
-    B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
-    within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
-    13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
-    """
-    operand = _operand(contraction.b, contraction, is_argument=True, rows=contraction.k, size=HALF_BYTES)
-    l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
-    stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
-    is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
-    is_in_rows = argument_of(half_b) is not None and contraction.b.is_last(contraction.n) and is_fast
-    return replace(operand, is_argument=problem.panel_width > 0 or is_in_rows, element_bytes=HALF_BYTES)
-
-
-def argument_of(value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is, through ops that only state sizes."""
-    value = source_of(value)
-    return value if isinstance(value, BlockArgument) else None
-
-
-def _is_argument_element(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
-    """Return whether a factor is an element of an argument and nothing else."""
-    value = contraction.tensor_of(factor)
-    has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
-    return factor.direct and has_type and argument_of(value) is not None
-
-
-def _reads_pages(contraction: Contraction, rows: int | None, compute: Attribute) -> bool:
-    """Return whether B is gathered pages of an argument that register blocks read in place."""
-    pages = pages_in_place(contraction, rows, compute)
-    return pages is not None and argument_of(pages.source) is not None
-
-
-def _has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
-    """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied unchanged."""
-    a = contraction.a
-    value, element = contraction.tensor_of(a), contraction.element_of(a)
-    is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
-    if set(a.inputs) != {a.main} or not is_static or argument_of(value) is None or arithmetic.a_offset:
-        return False
-    are_groups = a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
-    return are_groups and is_packed_element(a.value, element, arithmetic, arithmetic.unsigned_a)
-
-
-def _panels(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None) -> Panels | None:
-    """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
-    b, n = contraction.b, contraction.n
-    panels = panels_of(contraction.tensor_of(b) if half_b is None else half_b)
-    if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
-        return None
-    layout, columns = panels.layout, sizes[n]
-    if not b.coordinates[layout.axis].is_identity(n):
-        return None
-    if (columns or 1) % layout.width and (layout.steps is not None or columns is None):
-        return None
-    if layout.steps is None:
-        is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.direct
-        return panels if half_b is not None or is_unconverted else None
-    are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
-    return panels if are_groups and _is_packed_b(contraction, arithmetic) else None
-
-
-def _is_packed_b(contraction: Contraction, arithmetic: Arithmetic) -> bool:
-    """Return whether the elements of B's tensor are equal to the packed elements of the factor."""
-    value, offset = contraction.b.value, 0
-    if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
-        constant = value.op.rhs.owner
-        if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
-            value, offset = value.op.lhs, constant.value.value.data
-    element = contraction.element_of(contraction.b)
-    return is_packed_element(value, element, arithmetic, arithmetic.unsigned_b) and offset == arithmetic.b_offset
 
 
 def packed_extents(

@@ -1,0 +1,130 @@
+"""Operands of a contraction that register blocks can read where they are stored: arguments, pages, and panels of B."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, is_packed_element
+from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place
+from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
+from pydispatch.compiler.kernels.matmul.cpu.schedule import ASSUMED_STEPS
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
+from pydispatch.compiler.tensor_ops.registry import source_of
+
+MAX_SINGLE_USE_ROWS = 4
+"""Rows of A up to which elements of B are used so rarely that neither regrouping them nor waiting for pages pays."""
+
+HALF_BYTES = 2
+"""Bytes of f16 and bf16."""
+
+Sizes = Sequence[int | None]
+"""The size of each dimension of a contraction; None if dynamic."""
+
+
+def operand_of(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
+    """Return a factor whose rows are along the dimension `rows`, with elements of `size` bytes."""
+    return Operand(
+        is_argument=is_argument,
+        row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
+        is_contiguous_k=factor.is_last(contraction.k),
+        is_contiguous_n=factor.is_last(contraction.n),
+    )
+
+
+def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
+    """Return the elements between neighbouring rows of a factor; None if the factor has no rows or a dynamic size.
+
+    row_dim: the loop dimension that counts rows. The first axis that it indexes decides.
+    """
+    positions = [] if row_dim is None else factor.positions_of(row_dim)
+    if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
+        return None
+    axis = positions[0]
+    inner_sizes = tensor.type.get_shape()[axis + 1 :]
+    if any(size < 0 for size in inner_sizes):
+        return None
+    return prod(inner_sizes) * factor.coordinates[axis].coefficient(row_dim)
+
+
+def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, level: Level) -> Operand:
+    """Return the f16 operand B that blocks convert to f32 as they read it.
+
+    B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
+    within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
+    13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
+    """
+    operand = operand_of(contraction.b, contraction, is_argument=True, rows=contraction.k, size=HALF_BYTES)
+    l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
+    stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
+    is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
+    is_in_rows = argument_of(half_b) is not None and contraction.b.is_last(contraction.n) and is_fast
+    return replace(operand, is_argument=problem.panel_width > 0 or is_in_rows, element_bytes=HALF_BYTES)
+
+
+def argument_of(value: SSAValue) -> BlockArgument | None:
+    """Return the argument that a value is, through ops that only state sizes."""
+    value = source_of(value)
+    return value if isinstance(value, BlockArgument) else None
+
+
+def is_argument_element(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
+    """Return whether a factor is an element of an argument and nothing else."""
+    value = contraction.tensor_of(factor)
+    has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
+    return factor.direct and has_type and argument_of(value) is not None
+
+
+def reads_pages(contraction: Contraction, rows: int | None, compute: Attribute) -> bool:
+    """Return whether B is gathered pages of an argument that register blocks read in place."""
+    pages = pages_in_place(contraction, rows, compute)
+    return pages is not None and argument_of(pages.source) is not None
+
+
+def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
+    """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied unchanged."""
+    a = contraction.a
+    value, element = contraction.tensor_of(a), contraction.element_of(a)
+    is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
+    if set(a.inputs) != {a.main} or not is_static or argument_of(value) is None or arithmetic.a_offset:
+        return False
+    are_groups = a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
+    return are_groups and is_packed_element(a.value, element, arithmetic, arithmetic.unsigned_a)
+
+
+def panels_of_b(
+    contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None
+) -> Panels | None:
+    """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
+    b, n = contraction.b, contraction.n
+    panels = panels_of(contraction.tensor_of(b) if half_b is None else half_b)
+    if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
+        return None
+    layout, columns = panels.layout, sizes[n]
+    if not b.coordinates[layout.axis].is_identity(n):
+        return None
+    if (columns or 1) % layout.width and (layout.steps is not None or columns is None):
+        return None
+    if layout.steps is None:
+        is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.direct
+        return panels if half_b is not None or is_unconverted else None
+    are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
+    return panels if are_groups and _is_packed_b(contraction, arithmetic) else None
+
+
+def _is_packed_b(contraction: Contraction, arithmetic: Arithmetic) -> bool:
+    """Return whether the elements of B's tensor are equal to the packed elements of the factor."""
+    value, offset = contraction.b.value, 0
+    if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
+        constant = value.op.rhs.owner
+        if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
+            value, offset = value.op.lhs, constant.value.value.data
+    element = contraction.element_of(contraction.b)
+    return is_packed_element(value, element, arithmetic, arithmetic.unsigned_b) and offset == arithmetic.b_offset

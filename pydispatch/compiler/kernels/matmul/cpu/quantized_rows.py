@@ -1,0 +1,201 @@
+"""Rows of A of a product by block-quantized weights, copied into workgroup memory as f32 or as digits.
+
+A row is divided into blocks of steps of K, as the weights are. Where the CPU multiplies bytes, each block becomes
+integers of up to 24 bits, relative to its largest element. An integer consists of up to three signed bytes, its digits:
+x = unit (d2 2^16 + d1 2^8 + d0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math, memref
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i8, i32
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.matmul.block_quantized import BlockQuantized
+from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+
+GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
+"""The greatest integer that stands for an element, by its bytes. With several bytes, rounding may add 1 where the
+product with the reciprocal of the unit was rounded up: signed bytes hold at most 127 more."""
+
+ALL_BUT_SIGN = 0x7FFFFFFF
+"""Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
+
+BITS_OF_DIGIT = 8
+"""Bits of a digit of an integer: one signed byte."""
+
+LEAST_MAXIMUM = 2.0**-100
+"""Elements of a block are relative to no less than this: the reciprocal of the unit must be finite."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of A in workgroup memory, and what corrects their products.
+
+    Attributes:
+        elements: Buffer of f32 elements, [row][step of K], or of digits, [row][digit][step of K].
+        units: Buffer of f32, [row][block]: the value that the integer 1 stands for; None for f32 elements.
+        low, high: Buffers of i32, [row][block]: sums of the lowest digits, and of the integers that the higher digits
+            form; None for f32 elements.
+        sums: Buffer of f32, [row][block]: sums of the elements, in units if there are any.
+    """
+
+    elements: SSAValue
+    units: SSAValue | None
+    low: SSAValue | None
+    high: SSAValue | None
+    sums: SSAValue
+
+
+@dataclass(frozen=True)
+class RowConversion:
+    """Emitter of the copy of a workgroup's rows of A into workgroup memory.
+
+    Attributes:
+        elements: Tensors of the dispatch function.
+        match: The product.
+        rows: Number of rows.
+        digits: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
+        first_row: The first row of A.
+    """
+
+    elements: Elements
+    match: BlockQuantized
+    rows: int
+    digits: int
+    first_row: Index
+
+    def emit(self, build: Builder) -> Rows:
+        """Emit the copy of the rows of A into workgroup memory, as f32 or as digits, and their sums over blocks."""
+        match, elements = self.match, self.elements
+        count = self.rows * match.blocks
+        copy = elements.fresh(f32, self.rows * match.steps)
+        for row in range(self.rows):
+            self._copy_row(build, row, copy)
+        sums = elements.fresh(f32, count)
+        if not self.digits:
+            build.parallel(0, count, lambda inner, i: self._sum_block(inner, copy, sums, i))
+            return Rows(copy, None, None, None, sums)
+        digits = elements.fresh(i8, self.rows * self.digits * match.steps)
+        low, high, units = elements.fresh(i32, count), elements.fresh(i32, count), elements.fresh(f32, count)
+        rows, row_and_block = Rows(digits, units, low, high, sums), [self.rows, match.blocks]
+        build.parallel(0, count, lambda inner, i: self._quantize(inner, copy, rows, *inner.split(i, row_and_block)))
+        return rows
+
+    def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
+        """Emit the copy of a row of A to `copy`, [row][step of K]. row: counted from the workgroup's first."""
+        match, g = self.match, self.match.contraction.generic
+        _, block_loop, _, _, step_loop, *_ = match.dims
+        row_of_a = build.plus(row, self.first_row)
+        row_indices = build.split(row_of_a, [g.extent(d) for d in match.rows])
+        indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
+
+        def element(inner: Builder, block: Index, step: Index) -> None:
+            """Copy one element: evaluate the affine coordinates of A for this step of this block."""
+            coordinates: list[Index] = []
+            for coordinate in match.other.coordinates:
+                index: Index = coordinate.constant
+                for dim, coefficient in coordinate.terms:
+                    if dim in indices:
+                        index = inner.plus(index, inner.times(indices[dim], coefficient))
+                index = inner.plus(index, inner.times(block, coordinate.coefficient(block_loop)))
+                coordinates.append(inner.plus(index, inner.times(step, coordinate.coefficient(step_loop))))
+            value = factor_at(self.elements, inner, match.contraction, match.other, coordinates)
+            step_of_row = inner.plus(inner.times(block, match.block), step)
+            self.elements.store(inner, value, copy, [inner.plus(step_of_row, row * match.steps)])
+
+        coordinates_of_a = match.other.coordinates
+        is_row_contiguous = all(
+            c.coefficient(block_loop) == match.block * c.coefficient(step_loop) for c in coordinates_of_a
+        )
+        if is_row_contiguous:
+            build.parallel(0, match.steps, lambda inner, k: element(inner, 0, k))
+            return
+        build.parallel(0, match.blocks, lambda b, i: b.parallel(0, match.block, lambda inner, k: element(inner, i, k)))
+
+    def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
+        """Emit the sum of one block of `copy`, and store it in `sums`. block: index in [row][block], flattened."""
+        first = build.times(block, self.match.block)
+        flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
+
+        def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Add the element at step k of the block."""
+            value = load(inner, copy, inner.plus(first, k))
+            return [inner.add(arith.AddfOp(carried[0], value, flags))]
+
+        (total,) = build.loop(0, self.match.block, [f32_constant(build, 0.0)], step)
+        self.elements.store(build, total, sums, [block])
+
+    def _quantize(self, build: Builder, copy: SSAValue, rows: Rows, row: Index, block: Index) -> None:
+        """Emit the conversion of one block of one row of `copy` to digits, with its unit and sums, into `rows`.
+
+        With the largest magnitude m of the block and g = `GREATEST[digits]`: unit = m / g, and element x becomes
+        round(x g / m), which is split into signed bytes.
+        """
+        match, store = self.match, self.elements.store
+        assert rows.units is not None and rows.low is not None and rows.high is not None
+        first = build.plus(build.times(block, match.block), build.times(row, match.steps))
+        block_of_row = build.plus(block, build.times(row, match.blocks))
+
+        def larger_magnitude(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Return the larger of the carried magnitude and that of step k."""
+            bits = inner.add(arith.BitcastOp(load(inner, copy, inner.plus(first, k)), i32))
+            magnitude = inner.add(arith.AndIOp(bits, i32_constant(inner, ALL_BUT_SIGN)))
+            return [inner.add(arith.MaxSIOp(carried[0], magnitude))]
+
+        smallest = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
+        (bits,) = build.loop(0, match.block, [smallest], larger_magnitude)
+        maximum = build.add(arith.BitcastOp(bits, f32))
+        greatest = f32_constant(build, GREATEST[self.digits])
+        inverse = build.add(arith.DivfOp(greatest, maximum))
+        digits_first = build.plus(build.times(block, match.block), build.times(row, self.digits * match.steps))
+
+        def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Store the digits of the element at step k of the block, lowest first; return the sums with it."""
+            scaled = inner.add(arith.MulfOp(load(inner, copy, inner.plus(first, k)), inverse))
+            remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
+            high_parts = []
+            for digit in range(self.digits):
+                byte = inner.add(arith.TruncIOp(remainder, i8))
+                offset = inner.plus(inner.plus(digits_first, k), digit * match.steps)
+                store(inner, byte, rows.elements, [offset])
+                remainder = inner.add(arith.SubiOp(remainder, inner.add(arith.ExtSIOp(byte, i32))))
+                remainder = inner.add(arith.ShRSIOp(remainder, i32_constant(inner, BITS_OF_DIGIT)))
+                high_parts.append(remainder)
+            high = high_parts[0]
+            shifted = inner.add(arith.ShLIOp(high, i32_constant(inner, BITS_OF_DIGIT)))
+            low = inner.add(arith.SubiOp(integer, shifted))
+            return [inner.add(arith.AddiOp(total, part)) for total, part in zip(carried, (low, high), strict=True)]
+
+        zero = i32_constant(build, 0)
+        low, high = build.loop(0, match.block, [zero, zero], digits)
+        unit = build.add(arith.DivfOp(maximum, greatest))
+        for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
+            store(build, value, buffer, [block_of_row])
+        store(build, joined_digits(build, low, high), rows.sums, [block_of_row])
+
+
+def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    """Emit the load of an element of a buffer with one dimension."""
+    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
+
+
+def i32_constant(build: Builder, value: int) -> SSAValue:
+    """Emit an i32 constant."""
+    return build.pure(arith.ConstantOp(IntegerAttr(value, i32)))
+
+
+def f32_constant(build: Builder, value: float) -> SSAValue:
+    """Emit an f32 constant."""
+    return build.pure(arith.ConstantOp(FloatAttr(value, f32)))
+
+
+def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
+    """Emit low + 2^8 high in f32, from two i32 values."""
+    shifted = build.add(arith.MulfOp(build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)))
+    return build.add(arith.AddfOp(build.add(arith.SIToFPOp(low, f32)), shifted))

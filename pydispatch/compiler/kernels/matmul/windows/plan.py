@@ -1,0 +1,117 @@
+"""Plan of a reduction over sliding windows along channels: its block, unrolled steps and chunk of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineMap
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured
+
+MAX_UNROLLED_STEPS = 32
+"""Steps of a reduction that are unrolled; more make code that is too long."""
+
+MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
+"""Unrolled steps of a block, which are positions times steps, and its positions."""
+
+MIN_CHANNELS = 8
+"""Channels from which on vectors along them pay."""
+
+WEIGHTS_BYTES = 24 << 10
+"""Bytes of a window's weights that stay in the first-level cache while the rows pass; channels are cut into chunks."""
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """Plan of a reduction over sliding windows.
+
+    Attributes:
+        generic: The reduction.
+        channels: The dimension that vectors are along.
+        positions: The unrolled dimension of positions; None where there is none.
+        outer: The other dimensions of the result.
+        unrolled: Reductions that are unrolled.
+        loops: Reductions that are loops around the unrolled ones.
+        width: Positions of a block.
+        chunk: Channels at a time.
+    """
+
+    generic: Structured
+    channels: int
+    positions: int | None
+    outer: tuple[int, ...]
+    unrolled: tuple[int, ...]
+    loops: tuple[int, ...]
+    width: int
+    chunk: int
+
+
+def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
+    """Return the plan of a reduction; None when it has no windows or no contiguous channels."""
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
+    if any(generic.iterators[d] == "parallel" for d in generic.loops):
+        return None
+    if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
+        return None
+    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
+    dims = [d for d in dims if sizes[d] != 1]
+    if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
+        return None
+    channels, positions = dims[-1], dims[-2] if len(dims) > 1 else None
+    channel_count = sizes[channels]
+    if channel_count is not None and channel_count < MIN_CHANNELS:
+        return None
+    unrolled = _unrolled(generic.loops, sizes)
+    steps = max(1, prod(sizes[d] or 0 for d in unrolled))
+    most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
+    position_count = 1 if positions is None else sizes[positions]
+    width = most_positions if position_count is None else max(1, min(most_positions, position_count))
+    size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
+    chunk = max(64, WEIGHTS_BYTES // (size * steps) // 64 * 64)
+    if channel_count is not None and channel_count <= 2 * chunk:
+        chunk = max(1, channel_count)
+    outer = tuple(d for d in dims if d not in (channels, positions))
+    loops = tuple(d for d in generic.loops if d not in unrolled)
+    return WindowPlan(generic, channels, positions, outer, unrolled, loops, width, chunk)
+
+
+def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
+    """Return the innermost reductions that have at most `MAX_UNROLLED_STEPS` steps together."""
+    unrolled: tuple[int, ...] = ()
+    for dim in reversed(loops):
+        size = sizes[dim]
+        if size is None or prod(sizes[d] or 1 for d in unrolled) * size > MAX_UNROLLED_STEPS:
+            break
+        unrolled = (dim, *unrolled)
+    return unrolled
+
+
+def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
+    """Return whether some inputs are read by windows, and neighbours along `channels` are contiguous in at least one
+    input and strided in none."""
+    used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
+    maps = [
+        generic.maps[i]
+        for i in used_inputs
+        if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results
+    ]
+    windows = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
+    if not windows or any(channels not in dims_in(m) for m in windows):
+        return False
+    channel_maps = [m for m in maps if channels in dims_in(m)]
+    return all(_is_contiguous(m, channels, sizes) for m in channel_maps)
+
+
+def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> bool:
+    """Return whether neighbours along a dimension that an input has are neighbours in memory."""
+    results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
+    uses = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
+    return uses == 1 and results[-1] == AffineDimExpr(dim)
