@@ -118,11 +118,9 @@ def section(name: str, machines: Machines) -> str:
     parts.append(f'<p class="where">{escape(where)}</p>')
     drawn = (plots(each.rows, machine if len(machines) > 1 else "") for machine, each in machines.items())
     parts.append(f'<div class="plots">{"".join(chain.from_iterable(drawn))}</div>')
-    lost, tables = losses(machines), list[str]()
+    lost, tables = losses(machines, most=None), list[str]()
     if lost.rows:
-        count = sum(c.is_loss for each in machines.values() for c in comparisons(each.rows))
-        which = f", the {len(lost.rows)} worst" if count > len(lost.rows) else ""
-        tables.append(f"<div><h3>{MARK} A peer is faster in {count}{which}</h3>{html(lost)}</div>")
+        tables.append(f"<div><h3>{MARK} A peer is faster in {len(lost.rows)}</h3>{html(lost)}</div>")
     if any(True for each in machines.values() for _ in comparisons(each.rows)):
         tables.append(f"<div><h3>Advantages</h3>{html(summary(machines))}</div>")
     parts.append(f'<div class="tables">{"".join(tables)}</div>')

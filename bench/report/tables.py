@@ -26,6 +26,7 @@ from report.figures import (
     text,
     unit_of,
 )
+from report.reasons import reason
 
 DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md", "docs/llm.md")
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -232,17 +233,24 @@ def summary(machines: Machines) -> Table:
     return Table([_corner(machines), "compared", "median", "geometric mean", "peer faster", "worst"], lines)
 
 
-def losses(machines: Machines, most: int = 10) -> Table:
-    """The comparisons in which a peer gains most, the worst first."""
+def losses(machines: Machines, most: int | None = 10) -> Table:
+    """The comparisons that peers win, with the reason: at most `most` of a machine, the worst first."""
     lines, several = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
     for machine, figures in machines.items():
+        roofs = {(row.size, row.workers): row.value for row in figures.rows if row.contender == ROOF}
         lost = sorted((c for c in comparisons(figures.rows) if c.is_loss), key=lambda c: c.advantage)
-        for each in lost[:most]:
-            row, name = each.row, _label(each.row.name, each.row.size, several)
-            lines.append([Cell(f"{machine}: {name}" if len(machines) > 1 else name), ratio(each), Cell(row.contender),
-                          Cell(str(row.workers)), Cell(text(each.own.value, row.unit)), Cell(text(row.value, row.unit))
+        for loss in lost[:most]:
+            row, own = loss.row, loss.own
+            name = _label(row.name, row.size, several)
+            roof = roofs.get((row.size, row.workers))
+            share = f"{100 * roof / own.value:.0f} %" if roof else ""
+            lines.append([Cell(f"{machine}: {name}" if len(machines) > 1 else name), ratio(loss), Cell(row.contender),
+                          Cell(str(row.workers)), Cell(text(own.value, row.unit)), Cell(text(row.value, row.unit)),
+                          Cell(share), Cell(reason(machine, row)),
                           ])  # fmt: skip
-    return Table([_corner(machines), "advantage", "peer", "workers", OURS, "peer's"], lines)
+    heads = [_corner(machines), "advantage", "peer", "workers", OURS, "peer's", "of the roof", "why"]
+    used = [column for column, head in enumerate(heads) if not head or any(line[column].text for line in lines)]
+    return Table([heads[column] for column in used], [[line[column] for column in used] for line in lines])
 
 
 @dataclass(frozen=True)

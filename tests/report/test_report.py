@@ -12,11 +12,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "bench"))
 
-from report import tables  # noqa: E402
+from report import reasons, tables  # noqa: E402
 from report.catalog import CATALOG  # noqa: E402
 from report.figures import FOLDER, Figures, Row, comparisons, load  # noqa: E402
 from report.headline import TARGET, of_machine, picture  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
+from report.reasons import Reason  # noqa: E402
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -89,6 +90,32 @@ def test_files_and_machines_side_by_side(tmp_path: Path) -> None:
         "| 8 | 2 | 0.50 ▼ | 2.00 | 2 | 0.50 ▼ | 2.00 |",
     ]  # fmt: skip
     assert "old" in tables.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)
+
+
+def test_losses_have_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reason stands beside the losses of its machine, sizes and peers, in place of those that are known less well."""
+    few_rows = Reason("one", ("8*",), "few rows", peers=("iree",))
+    monkeypatch.setattr(reasons, "REASONS", (few_rows, Reason("one", ("*",), "memory")))
+    slow = Figures("Calls", "Medians.", [Row("a call", "pydispatch", 2e-6, size=size) for size in ("8", "9")])
+    slow.rows += [Row("a call", peer, 1e-6, size=size) for size in ("8", "9") for peer in ("iree", "roof")]
+    lines = tables.losses({"one": slow, "two": slow}).rows
+    assert [[str(cell) for cell in (line[0], *line[-2:])] for line in lines] == [
+        ["one: 8", "50 %", "few rows"], ["one: 9", "50 %", "memory"], ["two: 8", "50 %", ""], ["two: 9", "50 %", ""],
+    ]  # fmt: skip
+
+
+def test_each_reason_explains_a_loss() -> None:
+    figures = load()
+    for known in reasons.REASONS:
+        lost = (
+            each.row
+            for machines in figures.values()
+            for machine, measured in machines.items()
+            if machine == known.machine
+            for each in comparisons(measured.rows)
+            if each.is_loss
+        )
+        assert any(known.explains(known.machine, row) for row in lost), f"{known.text!r} is not needed any more"
 
 
 def test_the_picture_in_the_readme_has_the_committed_figures() -> None:
