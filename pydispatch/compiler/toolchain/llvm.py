@@ -194,6 +194,40 @@ def _visible(values: list[Any]) -> set[str]:
     return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
 
 
+@dataclass(frozen=True)
+class _File:
+    """A bitcode file as it is linked into modules for one machine.
+
+    Attributes:
+        adapted: Bitcode whose functions take the machine's features, triple and data layout.
+        extra_features: CPU features that the file was compiled for and the machine lacks.
+        writable: Variables that the file defines and may write.
+    """
+
+    adapted: bytes
+    extra_features: frozenset[str]
+    writable: frozenset[str]
+
+
+@functools.lru_cache(maxsize=64)
+def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
+    """Prepare a bitcode file for a machine; cached, since modules of a program link the same files. Raises CompileError
+    for what `foreign.check_state` refuses, RuntimeError for a file that LLVM refuses.
+    """
+    llvm = library()
+    with llvm.create_context() as context:
+        with llvm.parse_bitcode(bitcode, context) as module:
+            text = str(module)
+        foreign.check_state(name, text)
+        known = _known_features(machine.arch)
+        extra = foreign.beyond(foreign.used_features(text), known, machine.has)
+        adapted = _FLAGS.sub("", foreign.adapted(text, known, machine.has))
+        adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
+        adapted = re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(machine)}"', adapted, flags=re.M)
+        with llvm.parse_assembly(adapted, context) as module:
+            return _File(module.as_bitcode(), extra, foreign.writable(text))
+
+
 class LlvmModule:
     """Context manager of one LLVM module, from parsing to object code.
 
@@ -252,42 +286,24 @@ class LlvmModule:
         and for what `foreign.check_state` refuses.
         """
         try:
-            text = self._text_of(bitcode)
-            foreign.check_state(name, text)
-            known = _known_features(self.machine.arch)
-            extra = foreign.beyond(foreign.used_features(text), known, self.machine.has) if check_features else ()
-            if extra:
-                plus = ",".join(f"+{feature}" for feature in sorted(extra))
+            file = _file(name, bitcode, self.machine)
+            if check_features and file.extra_features:
+                extra = sorted(file.extra_features)
+                plus = ",".join(f"+{feature}" for feature in extra)
                 raise CompileError(
-                    f"bitcode '{name}' was compiled for {', '.join(sorted(extra))}, which the target does not have",
+                    f"bitcode '{name}' was compiled for {', '.join(extra)}, which the target does not have",
                     note=f'compile it for the target\'s CPU, or give the target cpu_features = "{plus}"',
                 )
             if not self.machine.triple.startswith("nvptx"):  # a GPU has variables of a workgroup and of the device
-                self._variables.update(dict.fromkeys(foreign.writable(text), name))
-            text = foreign.adapted(text, known, self.machine.has)
-            self._link_text(self._adopt(_FLAGS.sub("", text)))
+                self._variables.update(dict.fromkeys(file.writable, name))
+            module = self._llvm.parse_bitcode(file.adapted, self._context)
+            try:
+                self._module.link_in(module)
+            finally:
+                if not module.closed:
+                    module.close()
         except RuntimeError as error:
             raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None
-
-    def _text_of(self, bitcode: bytes) -> str:
-        module = self._llvm.parse_bitcode(bitcode, self._context)
-        try:
-            return str(module)
-        finally:
-            module.close()
-
-    def _link_text(self, text: str) -> None:
-        module = self._llvm.parse_assembly(text, self._context)
-        try:
-            self._module.link_in(module)
-        finally:
-            if not module.closed:
-                module.close()
-
-    def _adopt(self, text: str) -> str:
-        """Replace the triple and data layout in the text by this module's, and return the text."""
-        text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
-        return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
 
     def internalize(self, keep: Collection[str]) -> None:
         """Make all definitions private to the module, so that they are inlined, and removed when unused."""

@@ -225,15 +225,17 @@ class UnitContext:
         with self.clock("bitcode"):
             for name, data, check_features in self.modules:
                 module.link(name, data, check_features=check_features)
-            inlined = module.undefined() & devlib.inlinable_symbols()
+            undefined = module.undefined()
+            inlined = undefined & devlib.inlinable_symbols()
             inlined -= {symbol for file in self.checked for symbol in file.defined}
             if inlined:
                 machine = self.machine
                 module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
+                undefined = module.undefined()
             own, provided = module.defined(), devlib.provided_symbols()
             variant = unit.variant
             user = f"executable '{variant.executable}'"
-            missing = module.undefined() - unit.elsewhere
+            missing = undefined - unit.elsewhere
             objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
             objects.check_needs(self.checked, own, provided)
             module.internalize({*unit.visible, *(symbol for file in self.checked for symbol in file.undefined)})
