@@ -40,7 +40,7 @@ class MlirTracer:
     Attributes:
         dialect: name of the dialect in error messages.
         terminators: operations that end a block and forward its values.
-        table: maps the name of an operation to `convert(tracer, operation, operands)`, which returns the results.
+        table: maps the name of an operation to `convert(tracer, operation, *operands)`, which returns the results.
         values: the tensors of values that were traced.
         enclosing: converts what this dialect does not have; None when the module has no other dialect.
     """
@@ -167,7 +167,7 @@ class MlirTracer:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
             with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands)), outer=(RecursionError,)):
-                converted = convert(self, op, operands)
+                converted = convert(self, op, *operands)
             results = [converted] if isinstance(converted, Tensor) else list(converted)
             if len(results) != len(op.results):
                 raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")

@@ -22,12 +22,13 @@ from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
 from pydispatch.operations.reals import Scalar
+from pydispatch.operations.reductions import Combine
 from pydispatch.operations.scalars import Scalars
 from pydispatch.operations.shapes import element
 
 Results = trace.Results
-Convert = Callable[["StablehloTracer", Operation, list[Tensor]], Results]
-"""Function convert(tracer, operation, operands) -> results."""
+Convert = Callable[..., Results]
+"""Function convert(tracer, operation, *operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
 
 ONE_DEVICE = "it exchanges data with other devices or the host, and a program runs on one device: lower it unsharded"
@@ -98,6 +99,11 @@ class StablehloTracer(trace.MlirTracer):
         """
         block = self.block_of(region)
         return lambda s, arguments: self._scalars(s, block, arguments)
+
+    def combination(self, region: Region) -> Combine:
+        """Return the function combine(scalars, running values, elements) -> new running values of a region."""
+        function = self.scalar_function(region)
+        return lambda s, running, elements: function(s, [*running, *elements])
 
     def _scalars(self, scalars: Scalars, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
         """Emit the operations of a block on single elements, and return the values that its terminator forwards."""
@@ -173,6 +179,24 @@ class StablehloTracer(trace.MlirTracer):
         if value is None and default is not None:
             return tuple(default)
         return integers(value)
+
+    def listed(
+        self, op: Operation, name: str, count: int, least: int | None = None, default: int | None = None
+    ) -> tuple[int, ...]:
+        """Return a property that is a list of `count` integers, none of them below `least`; if it is missing, all are
+        `default`.
+        """
+        defaults = None if default is None else [default] * count
+        return self.entries(self.integers(op, name, defaults), count, name, least)
+
+    def padding(self, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the padding before and after each axis, from the property that alternates them; a single number
+        applies to all.
+        """
+        values = integers(op.properties.get("padding"))
+        values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
+        self.entries(values, 2 * rank, "padding")
+        return values[::2], values[1::2]
 
     def integer(self, op: Operation, name: str, default: int = 0) -> int:
         """Return a property that is an integer or a bool; `default` if it is missing."""

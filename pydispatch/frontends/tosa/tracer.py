@@ -18,8 +18,8 @@ from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
 Results = trace.Results
-Convert = Callable[["TosaTracer", Operation, list[Tensor]], Results]
-"""Function convert(tracer, operation, operands) -> results."""
+Convert = Callable[..., Results]
+"""Function convert(tracer, operation, *operands) -> results."""
 LARGEST = (1 << 31) - 1
 """Largest size that TOSA permits."""
 

@@ -17,7 +17,7 @@ BETTER = {"max": "gt", "min": "lt"}
 
 
 def argument_of(
-    tracer: StablehloTracer, op: Operation, tensors: list[Tensor], starts: list[Tensor], axes: Sequence[int]
+    tracer: StablehloTracer, op: Operation, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int]
 ) -> list[Tensor] | None:
     """Return the results of a reduction that JAX writes for `argmax` or `argmin`, of which only the index is used; None
     for another reduction.

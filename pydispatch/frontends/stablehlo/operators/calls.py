@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.dialects import cf
@@ -18,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
+from pydispatch.frontends.stablehlo.operators.control import same_operands
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
@@ -32,22 +34,12 @@ from pydispatch.operations.convolutions import Window
 from pydispatch.operations.shapes import element, reshape
 
 
-def _call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    return tracer.call(callee_of(op), operands)
-
-
-def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return the operands unchanged."""
-    return operands
-
-
-def _shape_assertion(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: Tensor) -> Results:
     """Convert JAX's assertion on sizes.
 
     A constant condition is checked at compile time, other conditions at run time. Equal sizes are already known from
     the arguments' types.
     """
-    holds = operands[0]
     message = op.properties.get("error_message") or op.attributes.get("error_message")
     text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
     if holds.numbers is None:
@@ -57,7 +49,7 @@ def _shape_assertion(tracer: StablehloTracer, op: Operation, operands: list[Tens
     return ()
 
 
-def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a `reduce_window` with dynamic sizes, whose combining function is called by name."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
@@ -73,9 +65,7 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, operands: lis
     kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in window_operands[:4])
     padding = sizes_in(tracer, reshape(tracer.b, window_operands[4], [2 * rank]), "padding")
     window = Window(_static(tracer, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(tracer, dilations))
-    combine = tracer.scalar_function(callee.body)
-    return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base),
-                   lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
+    return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base), tracer.combination(callee.body))
 
 
 def _static(tracer: StablehloTracer, sizes: list[Size]) -> tuple[int, ...]:
@@ -100,7 +90,7 @@ def _numbers(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Ten
 
 
 def _kernel(
-    tracer: StablehloTracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None
+    tracer: StablehloTracer, op: Operation, target: str, operands: Sequence[Tensor], config: Attribute | None
 ) -> Results:
     """Emit a call of the user's kernel with the name of the target."""
     results: list[Any] = []
@@ -111,45 +101,42 @@ def _kernel(
     return custom.custom_call(tracer.b, target, operands, results, _numbers(tracer, config))
 
 
-def _like(tracer: StablehloTracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
+def _like(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], axis: int) -> Size:
     """Return the dynamic size of a result along an axis, which is assumed to be that of the first operand."""
     if not operands or axis >= operands[0].rank:
         raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]
 
 
-def _of_mhlo(name: str) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
-    """Return the conversion of a CHLO operation that a portable artifact encodes as a custom call."""
-
-    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-        return ew.apply(
-            tracer.b, lambda s, *arguments: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *arguments), *operands
-        )
-
-    return convert
+def _of_mhlo(name: str, tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
+    """Convert a CHLO operation that a portable artifact encodes as a custom call."""
+    function = elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"]
+    return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
-def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _top_k(tracer: StablehloTracer, op: Operation, x: Tensor, *_: Tensor) -> Results:
     """Convert `mhlo.topk`, whose count and direction are attributes of the call."""
     mhlo_attributes = op.attributes.get("mhlo.attributes")
     data: Any = mhlo_attributes.data if isinstance(mhlo_attributes, DictionaryAttr) else {}
     if "k" not in data:
         raise tracer.b.fail("the call of 'mhlo.topk' has no attribute 'k'")
     largest = "largest" not in data or bool(data["largest"].value.data)
-    return reductions.top_k(tracer, op, operands[0], data["k"].value.data, largest)
+    return reductions.top_k(tracer, op, x, data["k"].value.data, largest)
 
 
-TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]] = {
-    "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
-    "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
-    "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
-    "mhlo.topk": _top_k, **{f"mhlo.{name}": _of_mhlo(name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
+_PLACEMENTS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
+               "LayoutConstraint", "MoveToHost", "MoveToDevice")  # fmt: skip
+"""Targets that state where a tensor is stored. They return their operands."""
+TARGETS: dict[str, Convert] = {
+    **dict.fromkeys(_PLACEMENTS, same_operands), "shape_assertion": _shape_assertion,
+    "stablehlo.dynamic_reduce_window": _dynamic_reduce_window, "mhlo.topk": _top_k,
+    **{f"mhlo.{name}": partial(_of_mhlo, name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
     **linear.TARGETS, **checks.TARGETS,
 }  # fmt: skip
 """Conversions of custom calls that need no kernel of the user's, by target."""
 
 
-def _custom_call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _custom_call(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a custom call. A kernel that the user supplies for the target has precedence over a built-in
     conversion.
     """
@@ -158,19 +145,19 @@ def _custom_call(tracer: StablehloTracer, op: Operation, operands: list[Tensor])
     if name in tracer.options.kernels or name not in TARGETS:
         config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
         return _kernel(tracer, op, name, operands, config)
-    return TARGETS[name](tracer, op, operands)
+    return TARGETS[name](tracer, op, *operands)
 
 
-def _composite(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _composite(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a composite: by the user's kernel of its name if there is one, else by inlining its decomposition."""
     assert isinstance(op, CompositeOp)
     if op.name_.data in tracer.options.kernels:
         return _kernel(tracer, op, op.name_.data, operands, op.composite_attributes)
-    return _call(tracer, op, operands)
+    return tracer.call(callee_of(op), operands)
 
 
 ROWS: dict[str, Convert] = {
-    "func.call": _call,
+    "func.call": lambda t, op, *operands: t.call(callee_of(op), operands),
     "stablehlo.composite": _composite,
     "stablehlo.custom_call": _custom_call,
 }

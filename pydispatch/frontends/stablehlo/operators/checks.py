@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, f32, i64
@@ -30,37 +31,26 @@ def _compare(
     tracer.b.add(kind(operands=operands, properties=properties))
 
 
-def _equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    _compare(tracer, check.ExpectEqOp, *_sides(tracer, op, operands), {})
+def _expect(
+    kind: type[check.CheckOp], tolerances: Sequence[str], tracer: StablehloTracer, op: Operation, *operands: Tensor
+) -> Results:
+    """Convert a check of its last operands, or of the last one and the constant in `value`. `tolerances` are the
+    properties that it copies.
+    """
+    checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
+    properties = {name: value for name, value in op.properties.items() if name in tolerances}
+    _compare(tracer, kind, checked, expected, properties)
     return ()
 
 
-def _almost_equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    tolerances = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
-    _compare(tracer, check.ExpectAlmostEqOp, *_sides(tracer, op, operands), tolerances)
-    return ()
-
-
-def _close(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    _compare(tracer, check.ExpectCloseOp, *_sides(tracer, op, operands), dict(op.properties))
-    return ()
-
-
-def _sides(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the checked tensor and the expected one: the second operand, or the constant in `value`."""
-    if "value" in op.properties:
-        return operands[-1], tracer.constant(op)
-    return operands[-2], operands[-1]
-
-
-def _probe(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Record the operand under the probe's name, for checks in the same function, and return it."""
     name: Any = op.properties["probe_id"]
-    tracer.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
-    return operands
+    tracer.probes.setdefault(name.data, []).append((op.parent_op(), x))
+    return x
 
 
-def _serialized_equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) -> Results:
     """Emit a check of the value that a probe recorded."""
     name: Any = op.properties["probe_id"]
     recorded, iteration = tracer.probes.get(name.data, []), tracer.integer(op, "iteration")
@@ -72,11 +62,11 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, operands: list[Ten
     if parent is not op.parent_op():
         raise tracer.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
                        "probe what the loop passes on, or check in its body")  # fmt: skip
-    _compare(tracer, check.ExpectEqOp, value, operands[0], {})
+    _compare(tracer, check.ExpectEqOp, value, expected, {})
     return ()
 
 
-def _run_parallel(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _run_parallel(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Raise CompileError for a run of several processes."""
     raise tracer.b.fail(
         "'interpreter.run_parallel' runs functions in several processes, and a program runs in one",
@@ -84,10 +74,12 @@ def _run_parallel(tracer: StablehloTracer, op: Operation, operands: list[Tensor]
     )
 
 
+_equal = partial(_expect, check.ExpectEqOp, ())
+_almost_equal = partial(_expect, check.ExpectAlmostEqOp, ("atol", "rtol"))
 ROWS: dict[str, Convert] = {
     "check.expect_almost_eq": _almost_equal,
     "check.expect_almost_eq_const": _almost_equal,
-    "check.expect_close": _close,
+    "check.expect_close": partial(_expect, check.ExpectCloseOp, ("max_ulp_difference", "min_ulp_difference")),
     "check.expect_eq": _equal,
     "check.expect_eq_const": _equal,
     "check.expect_serialized_eq": _serialized_equal,
@@ -99,18 +91,14 @@ ROWS: dict[str, Convert] = {
 # -- custom calls
 
 
-def _called(kind: type[check.CheckOp]) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
-    """Return the conversion of a custom call that is named like a check."""
-
-    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-        if len(operands) != 2:
-            raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
-        is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
-        lhs, rhs = operands
-        _compare(tracer, check.ExpectEqOp if is_exact else kind, lhs, rhs, {} if is_exact else _tolerances(kind, op))
-        return ()
-
-    return convert
+def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+    """Convert a custom call that is named like a check."""
+    if len(operands) != 2:
+        raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
+    is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
+    kind, tolerances = (check.ExpectEqOp, {}) if is_exact else (kind, _tolerances(kind, op))
+    _compare(tracer, kind, *operands, tolerances)
+    return ()
 
 
 def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
@@ -127,19 +115,19 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
     return {}
 
 
-def _truth(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _truth(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert `check.eq`: emit the check, which fails the call, and return true."""
     is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
-    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(tracer, op, operands)
+    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp, tracer, op, *operands)
     return [full(tracer.b, True, (), tracer.dtype(op))]
 
 
-TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]] = {
+TARGETS: dict[str, Convert] = {
     "check.eq": _truth,
-    "check.expect_almost_eq": _called(check.ExpectAlmostEqOp),
-    "check.expect_almost_eq_const": _called(check.ExpectAlmostEqOp),
-    "check.expect_close": _called(check.ExpectCloseOp),
-    "check.expect_eq": _called(check.ExpectEqOp),
-    "check.expect_eq_const": _called(check.ExpectEqOp),
+    "check.expect_almost_eq": partial(_called, check.ExpectAlmostEqOp),
+    "check.expect_almost_eq_const": partial(_called, check.ExpectAlmostEqOp),
+    "check.expect_close": partial(_called, check.ExpectCloseOp),
+    "check.expect_eq": partial(_called, check.ExpectEqOp),
+    "check.expect_eq_const": partial(_called, check.ExpectEqOp),
 }
 """Conversions of custom calls that are checks, by target."""

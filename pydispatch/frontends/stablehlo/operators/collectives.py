@@ -6,6 +6,7 @@ groups with other participants are errors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
@@ -44,7 +45,7 @@ def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
     return bool(members) or listed is None or 0 in listed.type.get_shape()
 
 
-def _unchanged(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _unchanged(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
     """Return the operands, in the element types of the results."""
     if len(operands) != len(op.results):
         raise tracer.b.fail(f"'{op.name}' of {len(operands)} tensor(s) has {len(op.results)} result(s)")
@@ -58,33 +59,33 @@ def _unchanged(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -
     return results
 
 
-def _of_group(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _of_group(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
     """Convert a collective in which each participant is in a group."""
     if not _is_in_group(tracer, op):
         raise tracer.b.fail(f"'{op.name}' has replica_groups without participant 0, which runs the program")
-    return _unchanged(tracer, op, operands)
+    return _unchanged(tracer, op, *operands)
 
 
-def _all_to_all(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _all_to_all(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
     if (count := tracer.integer(op, "split_count")) != 1:
         raise tracer.b.fail(f"'{op.name}' splits into {count} parts, expected 1 for a group of one participant")
-    return _of_group(tracer, op, operands)
+    return _of_group(tracer, op, *operands)
 
 
-def _or_zeros(tracer: StablehloTracer, op: Operation, operands: list[Tensor], is_sent: bool) -> list[Tensor]:
+def _or_zeros(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], is_sent: bool) -> list[Tensor]:
     """Return the operands if they are sent to participant 0, else zeros."""
     received = operands if is_sent else [full(tracer.b, 0, x.shape, x.dtype) for x in operands]
-    return _unchanged(tracer, op, received)
+    return _unchanged(tracer, op, *received)
 
 
-def _from_root(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _from_root(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
     """Convert a collective of a group with a root, which is participant 0 also where an operand selects it."""
     if "has_dynamic_root" in op.properties:
         operands = operands[:-1]
     return _or_zeros(tracer, op, operands, _is_in_group(tracer, op))
 
 
-def _permute(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor]:
+def _permute(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
     return _or_zeros(tracer, op, operands, bool(_participants(tracer, op, "source_target_pairs")))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,22 +18,20 @@ from pydispatch.operations import control
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
 
 
-def _if(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    (condition,) = operands
+def _if(tracer: StablehloTracer, op: Operation, condition: Tensor) -> Results:
     if condition.rank:
         raise tracer.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
     then, otherwise = (partial(tracer.region, region, []) for region in op.regions)
     return control.if_(tracer.b, condition, then, otherwise)
 
 
-def _case(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    (index,) = operands
+def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
     if index.rank or not op.regions:
         raise tracer.b.fail("'stablehlo.case' takes one number and has at least one branch")
     return control.switch(tracer.b, index, [partial(tracer.region, region, []) for region in op.regions])
 
 
-def _while(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one."""
     cond, body = op.regions
     if (counted := _counted(tracer, op, operands)) is not None:
@@ -48,7 +46,7 @@ def _while(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Re
 # -- counted loops
 
 
-def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
+def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]) -> list[Tensor] | None:
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
     The counted loop makes the counter a symbolic size, so that slices at it have known bounds.
@@ -107,7 +105,9 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
     return left.index, right
 
 
-def _bound(tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
+def _bound(
+    tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region, operands: Sequence[Tensor]
+) -> Size | None:
     """Return the bound of a loop as a size if it is a constant, a loop-invariant value or a value from outside; else
     None.
     """
@@ -182,15 +182,15 @@ def _source(value: SSAValue, frame: Frame) -> SSAValue:
 # -- operations that forward their operands
 
 
-def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def same_operands(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Return the operands unchanged."""
     return operands
 
 
 ROWS: dict[str, Convert] = {
-    "sdy.sharding_constraint": _same,
+    "sdy.sharding_constraint": same_operands,
     "stablehlo.case": _case,
     "stablehlo.if": _if,
-    "stablehlo.optimization_barrier": _same,
+    "stablehlo.optimization_barrier": same_operands,
     "stablehlo.while": _while,
 }

@@ -44,24 +44,13 @@ def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Siz
     return [n if m is None else m for n, m in zip(sizes, declared, strict=True)]
 
 
-def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, shape = operands
-    return broadcast(tracer, x, _result_shape(tracer, op, shape), broadcast_axes(tracer, op, x))
-
-
-def _iota(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    shape = _result_shape(tracer, op, operands[0])
+def _iota(tracer: StablehloTracer, op: Operation, sizes: Tensor) -> Tensor:
+    shape = _result_shape(tracer, op, sizes)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _reshape(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, shape = operands
-    return shapes.reshape(tracer.b, x, _result_shape(tracer, op, shape))
-
-
-def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *paddings: Tensor) -> Tensor:
     """Pad by sizes in tensors."""
-    x, value, *paddings = operands
     low, high, interior = (
         sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
@@ -74,9 +63,8 @@ def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
     return shapes.pad(tracer.b, x, low, high, value, inner)
 
 
-def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -> Tensor:
     """Slice by starts, limits and strides in tensors; a stride that is computed must be positive at run time."""
-    x, *bounds = operands
     hints = ("start", "limit", "stride")
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)):
@@ -92,28 +80,26 @@ def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Te
     return x
 
 
-def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, indices, sizes = operands
+def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Tensor) -> Tensor:
     slice_sizes = sizes_in(tracer, sizes, "slice")
     if len(slice_sizes) != x.rank:
         raise tracer.b.fail(f"{len(slice_sizes)} slice sizes are given for {x}")
     return indexing.gather(tracer, op, x, indices, slice_sizes)
 
 
-def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, w, padding = operands
-    spatial = x.rank - 2
-    flat = shapes.reshape(tracer.b, padding, [2 * spatial])
-    values = sizes_in(tracer, flat, "padding")
+def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, padding: Tensor) -> Tensor:
+    values = sizes_in(tracer, shapes.reshape(tracer.b, padding, [2 * (x.rank - 2)]), "padding")
     return products.convolution(tracer, op, x, w, values[::2], values[1::2])
 
 
 ROWS: dict[str, Convert] = {
-    "stablehlo.dynamic_broadcast_in_dim": _broadcast,
+    "stablehlo.dynamic_broadcast_in_dim": lambda t, op, x, shape: broadcast(
+        t, x, _result_shape(t, op, shape), broadcast_axes(t, op, x)
+    ),
     "stablehlo.dynamic_conv": _convolution,
     "stablehlo.dynamic_gather": _gather,
     "stablehlo.dynamic_iota": _iota,
     "stablehlo.dynamic_pad": _pad,
-    "stablehlo.dynamic_reshape": _reshape,
+    "stablehlo.dynamic_reshape": lambda t, op, x, shape: shapes.reshape(t.b, x, _result_shape(t, op, shape)),
     "stablehlo.real_dynamic_slice": _slice,
 }

@@ -142,7 +142,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 # -- on tensors
 
 
-def _check_shapes(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> None:
+def _check_shapes(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> None:
     """Raise CompileError unless all operands have the same rank; `select` and `clamp` also accept scalars."""
     scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
     shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
@@ -151,113 +151,95 @@ def _check_shapes(tracer: StablehloTracer, op: Operation, operands: list[Tensor]
             raise tracer.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
 
 
-def _tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _tensors(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     """Apply the function on elements of an operation to tensors."""
-    _check_shapes(tracer, op, operands)
+    _check_shapes(tracer, op, *operands)
     function = SCALAR_FUNCTIONS[op.name]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
-def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
-    """Return the conversion of an operation that is evaluated at compile time on small constants."""
-
-    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-        _check_shapes(tracer, op, operands)
-        return fold(tracer.b, name, *operands)
-
-    return convert
+def _foldable(
+    fold: Callable[..., Tensor], name: str, tracer: StablehloTracer, op: Operation, *operands: Tensor
+) -> Tensor:
+    """Convert an operation that is evaluated at compile time on small constants."""
+    _check_shapes(tracer, op, *operands)
+    return fold(tracer.b, name, *operands)
 
 
-def _guarded(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Convert a binary operation of GUARDED. Divisions by known positive numbers, and of floats, need no guards."""
-    _check_shapes(tracer, op, operands)
-    name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
-    x, y = operands
-    if name and y.known is not None and (y.is_symbolic or (y.known != 0).all()) and x.dtype.is_integer:
-        if y.is_symbolic or (y.known > 0).all():
-            return ew.binary(tracer.b, name, x, y)
-    elif name and x.dtype.is_float:
+def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
+    """Convert a binary operation of GUARDED. Divisions of floats, and by known positive numbers, need no guards."""
+    _check_shapes(tracer, op, x, y)
+    is_positive = y.known is not None and (y.is_symbolic or (y.known > 0).all())
+    if x.dtype.is_float or (x.dtype.is_integer and is_positive):
         return ew.binary(tracer.b, name, x, y)
-    return _tensors(tracer, op, operands)
+    return _tensors(tracer, op, x, y)
 
 
-def _compare_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
     """Compare elements; floats in total order by the general rule."""
-    _check_shapes(tracer, op, operands)
+    _check_shapes(tracer, op, x, y)
     order, rank = comparison(op)
-    if rank is not None and operands[0].dtype.is_float:
-        return _tensors(tracer, op, operands)
-    return ew.compare(tracer.b, order, *operands)
+    return _tensors(tracer, op, x, y) if rank is not None and x.dtype.is_float else ew.compare(tracer.b, order, x, y)
 
 
-def _clamp_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    _check_shapes(tracer, op, operands)
-    low, x, high = operands
-    if all(tensor.known is not None for tensor in operands):
+def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
+    _check_shapes(tracer, op, low, x, high)
+    if all(tensor.known is not None for tensor in (low, x, high)):
         return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
-    return _tensors(tracer, op, operands)
+    return _tensors(tracer, op, low, x, high)
 
 
-def _select_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """Select elements; a known scalar condition chooses a whole tensor."""
-    _check_shapes(tracer, op, operands)
-    condition, a, b = operands
+    _check_shapes(tracer, op, condition, a, b)
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
         return a if condition.numbers.reshape(-1)[0] else b
     return ew.select(tracer.b, condition, a, b)
 
 
-def _convert_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convert_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Convert the elements of a tensor to the result's type."""
-    if operands[0].dtype.is_complex:
-        return _tensors(tracer, op, operands)
-    return ew.convert(tracer.b, operands[0], tracer.dtype(op))
+    return _tensors(tracer, op, x) if x.dtype.is_complex else ew.convert(tracer.b, x, tracer.dtype(op))
 
 
-def _bitcast_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _bitcast_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Reinterpret the bits of a tensor; if the widths differ, the last axis is split off or merged."""
-    (x,), to = operands, tracer.dtype(op)
+    to = tracer.dtype(op)
     if x.dtype == to:
         return x
-    if x.dtype.is_complex and to.is_complex:
-        return (
-            integers.split_complex(tracer.b, x, to)
-            if x.dtype.bits > to.bits
-            else integers.join_complex(tracer.b, x, to)
-        )
-    if x.dtype.is_complex or to.is_complex:
+    if x.dtype.is_complex != to.is_complex:
         raise tracer.b.fail(f"the bits of {x.dtype} as {to} are not defined")
-    if x.dtype.bits == to.bits:
+    if x.dtype.is_complex:
+        split, join = integers.split_complex, integers.join_complex
+    elif x.dtype.bits == to.bits:
         return ew.bitcast(tracer.b, x, to)
-    return integers.split_bits(tracer.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(tracer.b, x, to)
+    else:
+        split, join = integers.split_bits, integers.join_bits
+    return (split if x.dtype.bits > to.bits else join)(tracer.b, x, to)
 
 
-def _map(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _map(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     """Apply a region to the elements of tensors."""
     function = tracer.scalar_function(op.regions[0])
     return ew.apply(tracer.b, lambda s, *arguments: function(s, arguments)[0], *operands)
 
 
-def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     """Convert CHLO's operations with NumPy's broadcasting."""
     name = op.name.removeprefix("chlo.broadcast_")
     if name == "compare":
         return ew.compare(tracer.b, comparison(op)[0], *operands)
     function = SCALAR_FUNCTIONS.get(f"stablehlo.{name}") or SCALAR_FUNCTIONS[f"chlo.{name}"]
-    operands = (
-        [_placed(tracer, op, x, operands) for x in operands] if "broadcast_dimensions" in op.properties else operands
-    )
-    return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
+    rank = max(x.rank for x in operands)
+    placed = (_placed(tracer, op, x, rank) for x in operands)
+    return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *placed)
 
 
-def _placed(tracer: StablehloTracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
-    """Reshape an operand to the rank of the others, with its axes at the positions in `broadcast_dimensions`."""
-    rank = max(other.rank for other in operands)
-    if x.rank == rank:
+def _placed(tracer: StablehloTracer, op: Operation, x: Tensor, rank: int) -> Tensor:
+    """Reshape an operand to a rank, with its axes at the positions in `broadcast_dimensions`, if there are any."""
+    if x.rank == rank or "broadcast_dimensions" not in op.properties:
         return x
-    axes = tracer.axes(
-        tracer.entries(tracer.integers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank
-    )
+    axes = tracer.axes(tracer.listed(op, "broadcast_dimensions", x.rank), op.name, rank)
     at = dict(zip(axes, x.shape, strict=True))
     return reshape(tracer.b, x, [at.get(d, 1) for d in range(rank)])
 
@@ -270,15 +252,15 @@ BROADCAST = (
 
 ROWS: dict[str, Convert] = {
     **dict.fromkeys(SCALAR_FUNCTIONS, _tensors),
-    **{f"stablehlo.{op}": _foldable(ew.unary, name) for op, name in UNARY.items()},
-    **{f"stablehlo.{op}": _foldable(ew.binary, name) for op, name in BINARY.items()},
+    **{f"stablehlo.{op}": partial(_foldable, ew.unary, name) for op, name in UNARY.items()},
+    **{f"stablehlo.{op}": partial(_foldable, ew.binary, name) for op, name in BINARY.items()},
     **{f"chlo.broadcast_{op}": _broadcast for op in BROADCAST},
     "stablehlo.bitcast_convert": _bitcast_tensor,
     "stablehlo.clamp": _clamp_tensors,
     "stablehlo.compare": _compare_tensors,
     "stablehlo.convert": _convert_tensor,
-    "stablehlo.divide": _guarded,
+    "stablehlo.divide": partial(_guarded, "div"),
     "stablehlo.map": _map,
-    "stablehlo.remainder": _guarded,
+    "stablehlo.remainder": partial(_guarded, "rem"),
     "stablehlo.select": _select_tensors,
 }

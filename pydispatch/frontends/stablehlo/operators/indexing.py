@@ -25,16 +25,14 @@ def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> 
             raise tracer.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
 
 
-def _dynamic_slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, *starts = operands
-    sizes = tracer.entries(tracer.integers(op, "slice_sizes"), x.rank, "slice_sizes")
+def _dynamic_slice(tracer: StablehloTracer, op: Operation, x: Tensor, *starts: Tensor) -> Tensor:
+    sizes = tracer.listed(op, "slice_sizes", x.rank)
     _check_starts(tracer, x, starts)
     _check_inside(tracer, sizes, x)
     return indexing.dynamic_slice(tracer.b, x, starts, sizes)
 
 
-def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, update, *starts = operands
+def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, x: Tensor, update: Tensor, *starts: Tensor) -> Tensor:
     _check_starts(tracer, x, starts)
     if update.rank != x.rank or update.dtype != x.dtype:
         raise tracer.b.fail(f"{update} is no slice of {x}")
@@ -82,12 +80,11 @@ def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, in
         raise tracer.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
 
 
-def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, indices = operands
-    return gather(tracer, op, x, indices, tracer.entries(tracer.integers(op, "slice_sizes"), x.rank, "slice_sizes"))
+def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
+    return gather(tracer, op, x, indices, tracer.listed(op, "slice_sizes", x.rank))
 
 
-def _scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Combine updates into tensors at computed positions by a region."""
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
@@ -102,16 +99,12 @@ def _scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> 
             raise tracer.b.fail(f"{update} is no update of {x} at {indices}")
     if not inputs or any(x.rank != inputs[0].rank for x in inputs):
         raise tracer.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
-    combine = tracer.scalar_function(op.regions[0])
-    return scatters.scatter(
-        tracer.b, inputs, indices, updates, axes, lambda s, old, new: combine(s, [*old, *new]),
-        unique=bool(tracer.integer(op, "unique_indices")),
-    )  # fmt: skip
+    combine, unique = tracer.combination(op.regions[0]), bool(tracer.integer(op, "unique_indices"))
+    return scatters.scatter(tracer.b, inputs, indices, updates, axes, combine, unique)
 
 
-def _torch_index_select(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
     """Return the slices of x at the indices along an axis. The first `batch_dims` axes of both operands correspond."""
-    x, indices = operands
     axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)
     if not indices.dtype.is_integer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import DictionaryAttr
@@ -17,9 +18,8 @@ from pydispatch.operations.formulas import formula
 from pydispatch.operations.reductions import reduce
 
 
-def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Convert a transform over up to three trailing axes: FFT, IFFT, RFFT or IRFFT."""
-    (x,) = operands
     kind: Any = op.properties["fft_type"]
     lengths = tracer.integers(op, "fft_length")
     if not 1 <= len(lengths) <= min(3, x.rank):
@@ -38,12 +38,7 @@ def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
     return x if last is None else fourier.irfft(tracer.b, x, lengths[-1], last)
 
 
-def _cholesky(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    return linear.cholesky(tracer.b, operands[0], lower=bool(tracer.integer(op, "lower")))
-
-
-def _triangular_solve(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    a, y = operands
+def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
     transposed: Any = op.properties["transpose_a"]
     left, lower, unit = (bool(tracer.integer(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
     if transposed.data == "TRANSPOSE_INVALID":
@@ -66,17 +61,16 @@ def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
     return chr(value.value.data)
 
 
-def potrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the Cholesky factor, and for each matrix whether it is not positive definite."""
-    factor = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    factor = linear.cholesky(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
     undefined = ew.unary(tracer.b, "is_nan", factor)
     failed = reduce(tracer.b, "or", undefined, [factor.rank - 2, factor.rank - 1])
     return factor, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
-def trsm(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
     """Return the solution of a triangular system."""
-    a, y = operands
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
         transposed=_letter(tracer, op, "trans_x") != "N", conjugated=_letter(tracer, op, "trans_x") == "C",
@@ -84,36 +78,33 @@ def trsm(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
     )  # fmt: skip
 
 
-def getrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return the LU factorization with pivots."""
-    return factors.lu(tracer.b, operands[0])
+def _factored(
+    factorization: Callable[..., Results], tracer: StablehloTracer, op: Operation, *operands: Tensor
+) -> Results:
+    """Return the results of a factorization that has no attributes."""
+    return factorization(tracer.b, *operands)
 
 
-def geqrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return the QR factorization as Householder reflections."""
-    return factors.qr(tracer.b, operands[0])
+getrf, geqrf, orgqr = (
+    partial(_factored, factors.lu), partial(_factored, factors.qr), partial(_factored, factors.of_reflections),
+)  # fmt: skip
 
 
-def orgqr(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return the orthogonal matrix that is a product of Householder reflections."""
-    return factors.of_reflections(tracer.b, *operands)
-
-
-def eigh(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def eigh(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and for each matrix that it was
     decomposed.
     """
-    values, vectors = eigen.eigh(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    values, vectors = eigen.eigh(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
     return vectors, values, _succeeded(tracer, op, vectors)
 
 
-def geev(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the eigenvalues of general matrices, the left and the right eigenvectors, and for each matrix that it was
     decomposed.
 
     Vectors that the call does not ask for are zeros.
     """
-    b, x = tracer.b, operands[0]
+    b = tracer.b
     wants_left, wants_right = (_letter(tracer, op, f"compute_{side}") == "V" for side in ("left", "right"))
     left = right = None
     if wants_left or wants_right:
@@ -125,11 +116,11 @@ def geev(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Resu
     return *_eigenvalues(tracer, x, values), *vectors, _succeeded(tracer, op, x)
 
 
-def gees(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the Schur form, the unitary factor, the eigenvalues, and for each matrix a zero and that it was
     decomposed.
     """
-    b, x = tracer.b, operands[0]
+    b = tracer.b
     if _letter(tracer, op, "sort") != "N":
         raise b.fail("the Schur form with sorted eigenvalues is not supported", "leave its eigenvalues in any order")
     t, q = eigen.schur(b, x)
@@ -149,9 +140,8 @@ def _succeeded(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     return shapes.full(tracer.b, 0, x.shape[:-2], tracer.dtype(op, len(op.results) - 1))
 
 
-def gehrd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the packed Hessenberg form, the factors of its reflections, and for each matrix that it was decomposed."""
-    (x,) = operands
     config: Any = op.attributes["mhlo.backend_config"]
     low, high = (config.data[name].value.data for name in ("low", "high"))
     if (low, high) != (1, x.shape[-1]):
@@ -159,12 +149,12 @@ def gehrd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
     return *factors.hessenberg(tracer.b, x), _succeeded(tracer, op, x)
 
 
-def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the operand, its singular values and vectors, and for each matrix that it was decomposed.
 
     In mode N, the vectors are zeros of the shapes that the call states.
     """
-    b, x, mode = tracer.b, operands[0], _letter(tracer, op, "mode")
+    b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
     if mode == "N":
         sizes = [[n for n in shape_of(op.results[r].type)[-2:] if n is not None] for r in (2, 3)]
@@ -172,7 +162,7 @@ def gesdd(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
     return x, values, u, vt, _succeeded(tracer, op, x)
 
 
-def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def refused(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
@@ -181,7 +171,9 @@ def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> R
     )
 
 
-_LAPACK = {"potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf, "geev": geev, "gees": gees, "gehrd": gehrd}
+_LAPACK: dict[str, Convert] = {
+    "potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf, "geev": geev, "gees": gees, "gehrd": gehrd,
+}  # fmt: skip
 _REFUSED = ("gesdd", "gesvd", "sytrd", "hetrd", "geqp3", "gtsv")
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
@@ -194,7 +186,7 @@ TARGETS: dict[str, Callable[..., Results]] = {
 """Conversions by the targets of custom calls."""
 
 ROWS: dict[str, Convert] = {
-    "stablehlo.cholesky": _cholesky,
+    "stablehlo.cholesky": lambda t, op, x: linear.cholesky(t.b, x, lower=bool(t.integer(op, "lower"))),
     "stablehlo.fft": _fft,
     "stablehlo.triangular_solve": _triangular_solve,
 }

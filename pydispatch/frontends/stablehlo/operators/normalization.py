@@ -43,23 +43,21 @@ class _FeatureAxis:
         return formula(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
-def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, *features = operands
+def _inference(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Tensor:
     return _FeatureAxis(tracer, op, x).normalized(*features)
 
 
-def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _training(tracer: StablehloTracer, op: Operation, x: Tensor, scale: Tensor, offset: Tensor) -> Results:
     """Return the normalized operand, and the mean and variance of the batch."""
-    x, scale, offset = operands
     batch = _FeatureAxis(tracer, op, x)
     mean = batch.mean(x)
     variance = reductions.variance(tracer.b, x, batch.others)
     return batch.normalized(scale, offset, mean, variance), mean, variance
 
 
-def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Results:
     """Return the gradients of the operand, the scale and the offset."""
-    x, scale, mean, variance, above = operands
+    scale, mean, variance, above = features
     batch = _FeatureAxis(tracer, op, x)
     b = tracer.b
 
@@ -74,8 +72,8 @@ def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
         by_scale, by_offset, n = sums
         return gain / d / n * (g * n - by_offset - u * by_scale)
 
-    features = map(batch.spread, (scale, deviation, of_scale, of_offset))
-    return formula(b, gradient_of_element, above, unit, *features, count), of_scale, of_offset
+    spread = map(batch.spread, (scale, deviation, of_scale, of_offset))
+    return formula(b, gradient_of_element, above, unit, *spread, count), of_scale, of_offset
 
 
 ROWS: dict[str, Convert] = {

@@ -10,20 +10,18 @@ from xdsl.ir import Operation
 from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
+from pydispatch.ir.dialects.stablehlo.attributes import Conv
 from pydispatch.operations import convolutions, products, shapes
 from pydispatch.operations.indexing import reverse
 
 
-def _dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, y = operands
+def _dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
     if not 0 < x.rank < 3 or not 0 < y.rank < 3:
         raise tracer.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
     return products.dot_general(tracer.b, x, y, [], [(x.rank - 1, 0)], tracer.dtype(op))
 
 
-def _dot_general(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, y = operands
+def _dot_general(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
     batching, contracting = dimension_pairs(
         tracer, tracer.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y
     )
@@ -47,14 +45,9 @@ def dimension_pairs(
     return pairs
 
 
-def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor) -> Tensor:
     """Convert a convolution with constant padding."""
-    x, w = operands
-    spatial = x.rank - 2
-    padding = integers(op.properties.get("padding"))
-    padding = padding * (2 * spatial) if len(padding) == 1 else padding or (0,) * (2 * spatial)
-    tracer.entries(padding, 2 * spatial, "padding")
-    return convolution(tracer, op, x, w, padding[::2], padding[1::2])
+    return convolution(tracer, op, x, w, *tracer.padding(op, x.rank - 2))
 
 
 def convolution(
@@ -67,12 +60,10 @@ def convolution(
     spatial = x.rank - 2
     if w.rank != x.rank or any(len(part.spatial) != spatial for part in conv.data):
         raise tracer.b.fail(f"the dimension numbers do not describe a convolution of {x} by {w}")
-    ones = [1] * spatial
     strides, dilations, input_dilations = (
-        tracer.entries(tracer.integers(op, name, ones), spatial, name, 1)
-        for name in ("window_strides", "rhs_dilation", "lhs_dilation")
+        tracer.listed(op, name, spatial, 1, default=1) for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
-    flipped = tracer.entries(tracer.integers(op, "window_reversal", [0] * spatial), spatial, "window_reversal")
+    flipped = tracer.listed(op, "window_reversal", spatial, default=0)
     x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
     w = shapes.transpose(tracer.b, w, (kernel.second, kernel.first, *kernel.spatial))
     if any(flipped):

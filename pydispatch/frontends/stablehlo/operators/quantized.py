@@ -68,8 +68,7 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
     return ew.apply(tracer.b, integer_of, x, scale, zero)
 
 
-def _quantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
+def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     before = quantization_of(op.operands[0].type)
     if before is not None:
         x = dequantized(tracer, x, before)
@@ -79,7 +78,7 @@ def _quantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
     return quantized(tracer, x, after, dtype_of(op.results[0].type))
 
 
-def _dequantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dequantize(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     before = quantization_of(op.operands[0].type)
     if before is None:
         raise tracer.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
@@ -102,13 +101,13 @@ quantized types."""
 def on_numbers(convert: Convert) -> Convert:
     """Wrap a conversion so that quantized operands are dequantized before it, and its results quantized."""
 
-    def converted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    def converted(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
-            return convert(tracer, op, operands)
+            return convert(tracer, op, *operands)
         dequantized = [_dequantized(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
         with tracer.numbers_of(op):
-            computed = convert(tracer, op, dequantized)
+            computed = convert(tracer, op, *dequantized)
         results = [computed] if isinstance(computed, Tensor) else list(computed)
         return [_stored(tracer, x, r.type) for x, r in zip(results, op.results, strict=True)]
 

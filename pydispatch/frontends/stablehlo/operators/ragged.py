@@ -17,14 +17,13 @@ from pydispatch.operations import grouped, products, shapes
 from pydispatch.operations.reductions import reduce
 
 
-def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, sizes: Tensor) -> Tensor:
     """Return a product in which one dimension of x, the ragged one, is divided into groups of given sizes.
 
     If the ragged dimension is a row of x, each group of rows has its own right operand: [b, m, k] by [g, b, k, n] is
     [b, m, n]. If it is contracted, each group has its own result: [b, m, k] by [b, k, n] is [g, b, m, n]. If it is a
     batch dimension, the groups have no effect. Elements that belong to no group count as zeros.
     """
-    x, y, sizes = operands
     name = "ragged_dot_dimension_numbers"
     numbers = tracer.record(op, name)
     batching, contracting = dimension_pairs(tracer, numbers, name, x, y)

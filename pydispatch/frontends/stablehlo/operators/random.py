@@ -18,20 +18,19 @@ from pydispatch.operations.shapes import stack
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 
 
-def _bits(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _bits(tracer: StablehloTracer, op: Operation, state: Tensor) -> Results:
     """Convert a generator of random bits that has an explicit state."""
     algorithm: Any = op.properties["rng_algorithm"]
     shape = [n for n in shape_of(op.results[1].type) if n is not None]
     if len(shape) != len(shape_of(op.results[1].type)):
         raise tracer.b.fail("random bits have a static shape")
-    return random.bits(tracer.b, _ALGORITHMS[algorithm.data], operands[0], shape, tracer.dtype(op, 1))
+    return random.bits(tracer.b, _ALGORITHMS[algorithm.data], state, shape, tracer.dtype(op, 1))
 
 
-def _rng(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, sizes: Tensor) -> Tensor:
     """Return random numbers in a range or of a normal distribution. The operation has no state, so that of the program
     is used.
     """
-    low, high, sizes = operands
     stated = shape_of(op.results[0].type)
     shape = stated if None not in stated else sizes.sizes() or stated
     static = [n for n in shape if isinstance(n, int)]

@@ -15,7 +15,7 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Reduce tensors along axes by a region."""
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
@@ -26,13 +26,10 @@ def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> R
         return tensors if half else ()
     if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:
         return results
-    combine = tracer.scalar_function(op.regions[0])
-    return reductions.reduce_with(
-        tracer.b, tensors, starts, axes, lambda s, running, elements: combine(s, [*running, *elements])
-    )
+    return reductions.reduce_with(tracer.b, tensors, starts, axes, tracer.combination(op.regions[0]))
 
 
-def _sort(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _sort(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Sort tensors together by the comparison in a region."""
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
         raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
@@ -46,10 +43,6 @@ def _sort(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
     return ordering.sort(tracer.b, operands, axis, compare)
 
 
-def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
-    return top_k(tracer, op, operands[0], tracer.integer(op, "k"))
-
-
 def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
     """Return the `count` largest or smallest elements of each row in order, and their indices."""
     n = x.shape[-1] if x.rank else 0
@@ -60,4 +53,8 @@ def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest
     )
 
 
-ROWS: dict[str, Convert] = {"chlo.top_k": _top_k, "stablehlo.reduce": _reduce, "stablehlo.sort": _sort}
+ROWS: dict[str, Convert] = {
+    "chlo.top_k": lambda t, op, x: top_k(t, op, x, t.integer(op, "k")),
+    "stablehlo.reduce": _reduce,
+    "stablehlo.sort": _sort,
+}

@@ -16,7 +16,7 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-def _scan(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
     inputs, inits = operands[:count], operands[count:]

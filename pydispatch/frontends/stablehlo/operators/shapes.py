@@ -26,28 +26,17 @@ def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None
     return shape
 
 
-def _constant(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
-    return tracer.constant(op)
-
-
-def _constant_like(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    value = op.properties["value"]
-    return shapes.full(tracer.b, value.value.data, operands[0].shape, operands[0].dtype)  # type: ignore[attr-defined]
-
-
-def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
-    return shapes.broadcast_to(tracer.b, x, (*tracer.integers(op, "broadcast_sizes"), *x.shape))
+def _constant_like(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    return shapes.full(tracer.b, op.properties["value"].value.data, x.shape, x.dtype)  # type: ignore[attr-defined]
 
 
 def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[int, ...]:
     """Return, for each axis of the operand, the axis of the result that it becomes."""
-    axes = tracer.entries(tracer.integers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
+    axes = tracer.listed(op, "broadcast_dimensions", x.rank)
     return tracer.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
 
-def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
+def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
     for d, axis in enumerate(axes):
@@ -63,20 +52,14 @@ def broadcast(tracer: StablehloTracer, x: Tensor, shape: Sequence[Size], axes: S
     return shapes.broadcast_to(tracer.b, x, shape, axes)
 
 
-def _concatenate(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _concatenate(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     if not operands or not operands[0].rank:
         raise tracer.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
     return shapes.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
 
 
-def _dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
-    return tracer.b.constant(x.shape[tracer.axis(op, "dimension", x.rank)], I32)
-
-
-def _set_dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _set_dimension_size(tracer: StablehloTracer, op: Operation, x: Tensor, size: Tensor) -> Tensor:
     """Return x cropped to a new size along an axis; elements beyond that size are not part of the tensor."""
-    x, size = operands
     axis = tracer.axis(op, "dimension", x.rank)
     return shapes.slice_axis(tracer.b, x, axis, 0, size_in(tracer, size, "size"))
 
@@ -89,68 +72,48 @@ def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
     return known[0] if known is not None else tracer.b.size_of(tracer.b.scalar(x), hint)
 
 
-def _iota(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _iota(tracer: StablehloTracer, op: Operation) -> Tensor:
     shape = declared(tracer, op)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, value = operands
-    low, high, interior = (
-        tracer.entries(tracer.integers(op, name), x.rank, name)
-        for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
-    tracer.entries(interior, x.rank, "interior_padding", 0)
+def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor) -> Tensor:
+    low, high = (tracer.listed(op, f"edge_padding_{side}", x.rank) for side in ("low", "high"))
+    interior = tracer.listed(op, "interior_padding", x.rank, 0)
     return shapes.pad(tracer.b, x, low, high, value, interior)
 
 
-def _reshape(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
+def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     sizes = shape_of(op.results[0].type)
     if sizes.count(None) > 1:
         raise tracer.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
     return shapes.reshape(tracer.b, x, [-1 if n is None else n for n in sizes])
 
 
-def _reverse(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
-    return reversed_(tracer.b, x, tracer.axes(tracer.integers(op, "dimensions"), "dimensions", x.rank))
+def _slice(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    starts, limits = (tracer.listed(op, name, x.rank) for name in ("start_indices", "limit_indices"))
+    return shapes.slice_(tracer.b, x, starts, limits, tracer.listed(op, "strides", x.rank, 1))
 
 
-def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
-    starts, limits = (
-        tracer.entries(tracer.integers(op, name), x.rank, name) for name in ("start_indices", "limit_indices")
-    )
-    return shapes.slice_(
-        tracer.b, x, starts, limits, tracer.entries(tracer.integers(op, "strides"), x.rank, "strides", 1)
-    )
-
-
-def _transpose(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,) = operands
-    return shapes.transpose(tracer.b, x, tracer.entries(tracer.integers(op, "permutation"), x.rank, "permutation"))
-
-
-def _number_of_device(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _number_of_device(tracer: StablehloTracer, op: Operation) -> Tensor:
     """Return 0 as the number of the device, because a program runs on one device."""
     return tracer.b.constant(0, tracer.dtype(op))
 
 
 ROWS: dict[str, Convert] = {
     "chlo.constant_like": _constant_like,
-    "stablehlo.broadcast": _broadcast,
+    "stablehlo.broadcast": lambda t, op, x: shapes.broadcast_to(t.b, x, (*t.integers(op, "broadcast_sizes"), *x.shape)),
     "stablehlo.broadcast_in_dim": _broadcast_in_dim,
     "stablehlo.concatenate": _concatenate,
-    "stablehlo.constant": _constant,
-    "stablehlo.get_dimension_size": _dimension_size,
+    "stablehlo.constant": lambda t, op: t.constant(op),
+    "stablehlo.get_dimension_size": lambda t, op, x: t.b.constant(x.shape[t.axis(op, "dimension", x.rank)], I32),
     "stablehlo.iota": _iota,
     "stablehlo.pad": _pad,
     "stablehlo.partition_id": _number_of_device,
     "stablehlo.replica_id": _number_of_device,
     "stablehlo.reshape": _reshape,
-    "stablehlo.reverse": _reverse,
+    "stablehlo.reverse": lambda t, op, x: reversed_(t.b, x, t.axes(t.integers(op, "dimensions"), "dimensions", x.rank)),
     "stablehlo.set_dimension_size": _set_dimension_size,
     "stablehlo.slice": _slice,
-    "stablehlo.transpose": _transpose,
+    "stablehlo.transpose": lambda t, op, x: shapes.transpose(t.b, x, t.listed(op, "permutation", x.rank)),
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
@@ -15,11 +14,7 @@ from pydispatch.operations import indexing, shapes
 from pydispatch.operations.custom import custom_call
 
 
-def _concat(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    return shapes.concat(tracer.b, inputs, tracer.axis(op, inputs[0]))
-
-
-def _pad(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
@@ -28,7 +23,7 @@ def _pad(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
 
 
-def _reshape(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     sizes = tracer.listed(op, inputs, 1, "new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
@@ -36,11 +31,7 @@ def _reshape(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results
     return shapes.reshape(tracer.b, inputs[0], sizes)
 
 
-def _reverse(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    return indexing.reverse(tracer.b, inputs[0], [tracer.axis(op, inputs[0])])
-
-
-def _slice(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     starts, sizes = (tracer.listed(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
@@ -48,24 +39,19 @@ def _slice(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.slice_(tracer.b, inputs[0], starts, limits)
 
 
-def _tile(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     repeats = tracer.listed(op, inputs, 1, "multiples", inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
     return shapes.tile(tracer.b, inputs[0], repeats)
 
 
-def _transpose(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     order = tracer.listed(op, inputs, 1, "perms", inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 
-def _call(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    assert isinstance(op, func.CallOp)
-    return tracer.call(op.callee.root_reference.data, inputs)
-
-
-def _custom(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _custom(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Emit a call of the user's kernel `domain::operator`, or `operator` without a domain, and return its results."""
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []
@@ -80,8 +66,13 @@ def _custom(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
 
 
 ROWS: dict[str, Convert] = {
-    "tosa.const": lambda t, op, x: t.constant(op), "arith.constant": lambda t, op, x: t.constant(op),
-    "tensor.cast": lambda t, op, x: x[0], "tosa.concat": _concat, "tosa.pad": _pad, "tosa.reshape": _reshape,
-    "tosa.reverse": _reverse, "tosa.slice": _slice, "tosa.tile": _tile, "tosa.transpose": _transpose,
-    "func.call": _call, "tosa.custom": _custom,
+    "tosa.const": lambda t, op: t.constant(op),
+    "arith.constant": lambda t, op: t.constant(op),
+    "tensor.cast": lambda t, op, x: x,
+    "tosa.concat": lambda t, op, *inputs: shapes.concat(t.b, inputs, t.axis(op, inputs[0])),
+    "tosa.pad": _pad, "tosa.reshape": _reshape,
+    "tosa.reverse": lambda t, op, x: indexing.reverse(t.b, x, [t.axis(op, x)]),
+    "tosa.slice": _slice, "tosa.tile": _tile, "tosa.transpose": _transpose,
+    "func.call": lambda t, op, *inputs: t.call(op.callee.root_reference.data, inputs),
+    "tosa.custom": _custom,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
 from pydispatch.operations import control
 
 
-def _cond_if(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _cond_if(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     assert isinstance(op, IfOp)
     condition, *operands = inputs
     return control.if_(
@@ -21,7 +21,7 @@ def _cond_if(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results
     )
 
 
-def _while_loop(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _while_loop(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     assert isinstance(op, WhileOp)
     return control.while_(
         tracer.b,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.ir import Operation
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -25,7 +26,7 @@ def accumulator(tracer: TosaTracer, op: Operation) -> DType:
     return tracer.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
 
-def _operands(tracer: TosaTracer, op: Operation, inputs: list[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
+def _operands(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
     """Return the image and the kernel with their zero points subtracted. Raise CompileError for wrong ranks
     or types.
     """
@@ -65,15 +66,11 @@ def _window(tracer: TosaTracer, op: Operation, spatial: int) -> Window:
     return Window(strides, low, high, dilations)
 
 
-def _conv(spatial: int) -> Convert:
-    """Return the conversion of a convolution over `spatial` axes."""
-
-    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-        image, kernel = _operands(tracer, op, inputs, spatial)
-        result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
-        return _with_bias(tracer, op, result, inputs[2])
-
-    return convert
+def _conv(spatial: int, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return a convolution over `spatial` axes."""
+    image, kernel = _operands(tracer, op, inputs, spatial)
+    result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
+    return _with_bias(tracer, op, result, inputs[2])
 
 
 def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
@@ -97,7 +94,7 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
     return contract(tracer.b, image, kernel, x_map, w_map, out_map, shape, parallel, dtype)
 
 
-def _depthwise(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return a depthwise convolution by kernel [height, width, c, m].
 
     The loops are n, y, x, c, m, height, width; c and m are merged in the result.
@@ -118,7 +115,7 @@ def _depthwise(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Resul
     return _with_bias(tracer, op, shapes.reshape(tracer.b, result, [*shape[:3], shape[3] * shape[4]]), inputs[2])
 
 
-def _transpose_conv(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return a transposed convolution: a convolution of the image, with zeros between its elements, by the reversed
     kernel.
     """
@@ -137,7 +134,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> 
     return _with_bias(tracer, op, result, inputs[2])
 
 
-def _matmul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     for tensor in inputs[:2]:
         tracer.rank(tensor, 3)
     zeros = [tracer.zero_point(op, inputs, 2, "a_zp", I32), tracer.zero_point(op, inputs, 3, "b_zp", I32)]
@@ -145,12 +142,12 @@ def _matmul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return dot_general(tracer.b, a, b, [(0, 0)], [(2, 1)], tracer.dtype(op))
 
 
-def _fully_connected(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _fully_connected(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     a, b = _operands(tracer, op, inputs, 0)
     return _with_bias(tracer, op, dot_general(tracer.b, a, b, [], [(1, 1)], tracer.dtype(op)), inputs[2])
 
 
 ROWS: dict[str, Convert] = {
-    "tosa.conv2d": _conv(2), "tosa.conv3d": _conv(3), "tosa.depthwise_conv2d": _depthwise,
+    "tosa.conv2d": partial(_conv, 2), "tosa.conv3d": partial(_conv, 3), "tosa.depthwise_conv2d": _depthwise,
     "tosa.transpose_conv2d": _transpose_conv, "tosa.matmul": _matmul, "tosa.fully_connected": _fully_connected,
 }  # fmt: skip

@@ -31,34 +31,24 @@ _SHIFTS = {"logical_left_shift": "shift_left", "logical_right_shift": "shift_rig
 _COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
 
 
-def _unary(function: str) -> Convert:
-    """Return the conversion of a named unary function."""
-    return lambda t, op, x: ew.unary(t.b, function, x[0])
+def _unary(function: str, tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    return ew.unary(tracer.b, function, x)
 
 
-def _binary(function: str) -> Convert:
-    """Return the conversion of a named binary function."""
-    return lambda t, op, x: ew.binary(t.b, function, x[0], x[1])
+def _binary(function: str, tracer: TosaTracer, op: Operation, x: Tensor, y: Tensor) -> Results:
+    return ew.binary(tracer.b, function, x, y)
 
 
-def _compare(order: str) -> Convert:
-    """Return the conversion of a comparison."""
-
-    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-        tracer.same_type(*inputs)
-        return ew.compare(tracer.b, order, inputs[0], inputs[1])
-
-    return convert
+def _compare(order: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Compare operands of one type."""
+    tracer.same_type(*inputs)
+    return ew.compare(tracer.b, order, inputs[0], inputs[1])
 
 
-def _shift(function: str) -> Convert:
-    """Return the conversion of a bit shift."""
-
-    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-        tracer.same_type(*inputs)
-        return formula(tracer.b, partial(integers.shift, function), *inputs)
-
-    return convert
+def _shift(function: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Shift the bits of the first operand."""
+    tracer.same_type(*inputs)
+    return formula(tracer.b, partial(integers.shift, function), *inputs)
 
 
 def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
@@ -73,23 +63,19 @@ def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:
     return tracer.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
-def _extreme(name: str) -> Convert:
-    """Return the conversion of an elementwise maximum or minimum."""
-
-    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-        tracer.same_type(*inputs)
-        ignore = ignores_nan(tracer, op)
-        return formula(tracer.b, lambda u, v: extreme(name, ignore, u, v), *inputs)
-
-    return convert
+def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return the elementwise maximum or minimum, as the attribute `nan_mode` states."""
+    tracer.same_type(*inputs)
+    ignore = ignores_nan(tracer, op)
+    return formula(tracer.b, lambda u, v: extreme(name, ignore, u, v), *inputs)
 
 
-def _divide(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _divide(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     tracer.same_type(*inputs)
     return ew.apply(tracer.b, integers.divide, *inputs)
 
 
-def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Shift right; with `round`, the last bit that is shifted out is added."""
     tracer.same_type(*inputs)
     rounded = bool(tracer.integer(op, "round", 0))
@@ -103,7 +89,7 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tens
     return formula(tracer.b, shifted, *inputs)
 
 
-def _mul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Multiply; integers are shifted right after, rounded half up."""
     tracer.same_type(inputs[0], inputs[1])
     dtype = tracer.dtype(op)
@@ -122,7 +108,7 @@ def _mul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return formula(tracer.b, product, inputs[0], inputs[1], shapes.reshape(tracer.b, shift, []))
 
 
-def _negate(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Negate around the zero points."""
     dtype = inputs[0].dtype
     if dtype.is_float:
@@ -139,11 +125,7 @@ def _negate(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return formula(tracer.b, negated, inputs[0], *zeros)
 
 
-def _reciprocal(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    return formula(tracer.b, lambda u: u.const(1) / u, inputs[0])
-
-
-def _select(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _select(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     tracer.same_type(inputs[1], inputs[2])
     if not inputs[0].dtype.is_bool:
         raise tracer.b.fail(f"what decides is {inputs[0]}, expected truth values")
@@ -155,8 +137,8 @@ def _limit(value: Attribute | None, default: float) -> float:
     return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
 
 
-def _clamp(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    dtype = inputs[0].dtype
+def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    dtype = x.dtype
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
     high = _limit(op.properties.get("max_val", op.properties.get(f"max_{former}")), largest(dtype))
@@ -169,14 +151,14 @@ def _clamp(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     def clamped(u: Element) -> Element:
         return extreme("min", ignore, extreme("max", ignore, u, u.const(low)), u.const(high))
 
-    return formula(tracer.b, clamped, inputs[0])
+    return formula(tracer.b, clamped, x)
 
 
-def _cast(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _cast(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     dtype = tracer.dtype(op)
-    if not inputs[0].dtype.is_float or not dtype.is_integer:
-        return ew.convert(tracer.b, inputs[0], dtype)
-    return formula(tracer.b, lambda u: _rounded(u, dtype), inputs[0])
+    if not x.dtype.is_float or not dtype.is_integer:
+        return ew.convert(tracer.b, x, dtype)
+    return formula(tracer.b, lambda u: _rounded(u, dtype), x)
 
 
 def _rounded(u: Element, dtype: DType) -> Element:
@@ -192,9 +174,8 @@ def _rounded(u: Element, dtype: DType) -> Element:
     return (rounded < below).where(result.const(low), result)
 
 
-def _table(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> Results:
     """Return the entries of a table at 8-bit values, or interpolated between entries for 16-bit values."""
-    values, table = inputs
     wanted = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (wanted,) or not values.dtype.is_integer:
         raise tracer.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
@@ -225,12 +206,13 @@ def _looked_up(builder: Builder, table: Tensor, positions: Tensor) -> Tensor:
 
 
 ROWS: dict[str, Convert] = {
-    **{f"tosa.{name}": _unary(function) for name, function in _UNARY.items()},
-    **{f"tosa.{name}": _binary(function) for name, function in _BINARY.items()},
-    **{f"tosa.{name}": _shift(function) for name, function in _SHIFTS.items()},
-    **{f"tosa.{name}": _compare(order) for name, order in _COMPARISONS.items()},
-    "tosa.maximum": _extreme("max"), "tosa.minimum": _extreme("min"), "tosa.div": _divide, "tosa.intdiv": _divide,
-    "tosa.arithmetic_right_shift": _arithmetic_right_shift, "tosa.mul": _mul, "tosa.negate": _negate,
-    "tosa.reciprocal": _reciprocal, "tosa.select": _select, "tosa.clamp": _clamp, "tosa.cast": _cast,
-    "tosa.table": _table, "tosa.identity": lambda t, op, x: x[0],
+    **{f"tosa.{name}": partial(_unary, function) for name, function in _UNARY.items()},
+    **{f"tosa.{name}": partial(_binary, function) for name, function in _BINARY.items()},
+    **{f"tosa.{name}": partial(_shift, function) for name, function in _SHIFTS.items()},
+    **{f"tosa.{name}": partial(_compare, order) for name, order in _COMPARISONS.items()},
+    "tosa.maximum": partial(_extreme, "max"), "tosa.minimum": partial(_extreme, "min"), "tosa.div": _divide,
+    "tosa.intdiv": _divide, "tosa.arithmetic_right_shift": _arithmetic_right_shift, "tosa.mul": _mul,
+    "tosa.negate": _negate, "tosa.reciprocal": lambda t, op, x: formula(t.b, lambda u: u.const(1) / u, x),
+    "tosa.select": _select, "tosa.clamp": _clamp, "tosa.cast": _cast, "tosa.table": _table,
+    "tosa.identity": lambda t, op, x: x,
 }  # fmt: skip

@@ -17,7 +17,7 @@ def _check(tracer: TosaTracer, x: Tensor) -> None:
         raise tracer.b.fail(f"Fourier transforms are of f32, got {x}")
 
 
-def _fft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _fft2d(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the real and imaginary parts of a 2-D FFT. The inverse transform is not divided by the number
     of elements.
     """
@@ -29,10 +29,10 @@ def _fft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     )
 
 
-def _rfft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _rfft2d(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the real and imaginary parts of the 2-D FFT of real numbers."""
-    _check(tracer, inputs[0])
-    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, inputs[0], 2), 1, -1))
+    _check(tracer, x)
+    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, x, 2), 1, -1))
 
 
 ROWS: dict[str, Convert] = {"tosa.fft2d": _fft2d, "tosa.rfft2d": _rfft2d}

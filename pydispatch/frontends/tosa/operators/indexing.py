@@ -24,16 +24,14 @@ def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
         raise tracer.b.fail(f"indices are integers, got {indices}")
 
 
-def _gather(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _gather(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor) -> Results:
     """Return the rows [n, w, c] of tables [n, k, c] at indices [n, w]. An index out of bounds is clamped."""
-    table, indices = inputs
     _checked(tracer, table, indices)
     return gathers.gather(tracer.b, table, indices, _ROWS, (1, 1, table.shape[2]))
 
 
-def _scatter(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, rows: Tensor) -> Results:
     """Return tables with the rows at indices [n, w] replaced by [n, w, c]. An index out of bounds has no effect."""
-    table, indices, rows = inputs
     _checked(tracer, table, indices)
     tracer.rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)

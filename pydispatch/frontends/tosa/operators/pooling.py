@@ -25,7 +25,7 @@ Combine = Callable[[Element, Element], Element]
 """Function combine(running value, element) -> new running value."""
 
 
-def _attributes(tracer: TosaTracer, op: Operation, inputs: list[Tensor], first: int) -> tuple[list[Size], Window]:
+def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], first: int) -> tuple[list[Size], Window]:
     """Return the kernel and the window geometry, from the operands from `first` on, or from attributes."""
     tracer.rank(inputs[0], 4, "the image")
     kernel, strides, pad = (
@@ -51,7 +51,7 @@ def _pooled(
     return reduce_windows(tracer.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
 
 
-def _max_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     kernel, window = _attributes(tracer, op, inputs, 1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
@@ -76,7 +76,7 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
     return ew.binary(b, "max", count, size_tensor(1))  # None only where every element is padding.
 
 
-def _avg_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the mean of each window without padding; for integers the division is exact fixed-point arithmetic."""
     kernel, window = _attributes(tracer, op, inputs, 3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)

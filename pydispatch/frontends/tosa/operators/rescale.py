@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation
 
 from pydispatch.frontends.tosa.operators.fixed_point import scaled
@@ -18,7 +20,7 @@ def _unsigned(dtype: DType) -> DType:
     return DTYPES[f"u{dtype.bits}"] if dtype.kind is Kind.INT else dtype
 
 
-def _number(tracer: TosaTracer, op: Operation, inputs: list[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
+def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
     """Return a zero point as an i64 scalar; with `unsigned` the bits of the operand are read as unsigned."""
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
@@ -26,7 +28,7 @@ def _number(tracer: TosaTracer, op: Operation, inputs: list[Tensor], at: int, na
 
 
 def _factors(
-    tracer: TosaTracer, op: Operation, inputs: list[Tensor], index: int, name: str, per_channel: bool
+    tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], index: int, name: str, per_channel: bool
 ) -> Tensor:
     """Return the multipliers or shifts: along the last axis with `per_channel`, else as a scalar."""
     factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
@@ -37,7 +39,7 @@ def _factors(
     return factors if per_channel and inputs[0].rank else shapes.reshape(tracer.b, factors, [])
 
 
-def _rescale(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return integers of another scale: (value - input zero point) * multiplier / 2**shift + output zero point,
     saturated.
     """

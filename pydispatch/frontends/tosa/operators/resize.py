@@ -83,7 +83,7 @@ def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
     return formula(builder, nearer, axis.lower, axis.upper, axis.rest)
 
 
-def _resize(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     tracer.rank(inputs[0], 4, "the image")
     attributes = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from xdsl.ir import Operation
@@ -23,29 +24,21 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
     return tracer.b.constant(elements, I64)
 
 
-def _on_sizes(function: Callable[[Any, Any], Any]) -> Convert:
-    """Return the conversion of a function of two lists of sizes."""
-
-    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-        a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
-        if len(a) != len(b):
-            raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
-        if function in (operator.floordiv, operator.mod, ceil_div) and 0 in b:
-            raise tracer.b.fail(f"the sizes {a} are divided by {b}")
-        return _list(tracer, [function(m, n) for m, n in zip(a, b, strict=True)])
-
-    return convert
+def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Apply a function to the elements of two lists of sizes."""
+    a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
+    if len(a) != len(b):
+        raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
+    if function in (operator.floordiv, operator.mod, ceil_div) and 0 in b:
+        raise tracer.b.fail(f"the sizes {a} are divided by {b}")
+    return _list(tracer, [function(m, n) for m, n in zip(a, b, strict=True)])
 
 
-def _dim(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
-    return _list(tracer, [inputs[0].shape[tracer.axis(op, inputs[0])]])
-
-
-def _concat(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _concat(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     return _list(tracer, [n for at in range(len(inputs)) for n in tracer.listed(op, inputs, at, "operand")])
 
 
-def _slice(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     (start,), (size,) = (tracer.listed(op, inputs, at, name, 1) for at, name in ((1, "start"), (2, "size")))
     sizes = tracer.listed(op, inputs, 0, "operand")
     if isinstance(start, Expr) or isinstance(size, Expr) or not 0 <= start <= start + size <= len(sizes):
@@ -58,7 +51,8 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "div_ceil": ceil_div, "mod": operator.mod, "max": maximum, "min": minimum,
 }  # fmt: skip
 ROWS: dict[str, Convert] = {
-    **{f"tosa.{name}_shape": _on_sizes(function) for name, function in _FUNCTIONS.items()},
-    "tosa.const_shape": lambda t, op, x: t.constant(op), "tosa.dim": _dim, "tosa.concat_shape": _concat,
-    "tosa.slice_shape": _slice,
+    **{f"tosa.{name}_shape": partial(_on_sizes, function) for name, function in _FUNCTIONS.items()},
+    "tosa.const_shape": lambda t, op: t.constant(op),
+    "tosa.dim": lambda t, op, x: _list(t, [x.shape[t.axis(op, x)]]),
+    "tosa.concat_shape": _concat, "tosa.slice_shape": _slice,
 }  # fmt: skip

@@ -47,7 +47,7 @@ def _type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
     return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
-def _read(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _read(tracer: TosaTracer, op: Operation) -> Results:
     name = _symbol(tracer, op)
     type = _type(tracer, name)
     load = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
@@ -55,16 +55,16 @@ def _read(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return tracer.b.wrap(dtype_of(op.results[0].type), shape, load.result)
 
 
-def _write(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _write(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     name = _symbol(tracer, op)
-    value = tracer.b.value(inputs[0])
+    value = tracer.b.value(x)
     if value.type != _type(tracer, name):
-        raise tracer.b.fail(f"{inputs[0]} is written to @{name.root_reference.data}, which holds {_type(tracer, name)}")
+        raise tracer.b.fail(f"{x} is written to @{name.root_reference.data}, which holds {_type(tracer, name)}")
     tracer.b.add(GlobalStoreOp(operands=[value], properties={"global": name}))
     return []
 
 
 ROWS: dict[str, Convert] = {
-    "tosa.variable": lambda t, op, x: [], "tosa.variable_read": _read, "tosa.variable.read": _read,
+    "tosa.variable": lambda t, op: [], "tosa.variable_read": _read, "tosa.variable.read": _read,
     "tosa.variable_write": _write, "tosa.variable.write": _write,
 }  # fmt: skip
