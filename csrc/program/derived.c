@@ -2,32 +2,108 @@
 #include "program/derived.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "platform/pages.h"
 #include "program/plan/plan.h"
 #include "pydispatch/artifact.h"
 
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
 
+// Maximum bytes of a block for several constants: a larger one would count towards a device's limit long before it is
+// used, a smaller one would leave more bytes at its end that no constant fits into.
+#define BLOCK_BYTES ((size_t)32 << 20)
+
+// The beginning of a block; constants follow.
+typedef struct constant_block_s {
+  _Alignas(PYD_POOL_ALIGNMENT) struct constant_block_s* next;
+} constant_block_t;
+
+static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
+
+// Returns the bytes of the constants that are not derived yet, BLOCK_BYTES at most.
+static size_t underived_bytes(const pyd_program_t* program) {
+  size_t sum = 0;
+  for (uint32_t i = 0; i < program->constant_count; ++i) {
+    if (!pyd_constant_is_derived(program, i) || pyd_constant_bytes(program, i)) continue;
+    if (program->constants[i].length >= BLOCK_BYTES - sum) return BLOCK_BYTES;
+    sum += round_up((size_t)program->constants[i].length, PYD_POOL_ALIGNMENT);
+  }
+  return sum;
+}
+
+// Adds a block that has |size| free bytes, a multiple of the alignment, and more for other constants if it can be had.
+static pyd_status_t add_block(const pyd_program_t* program, size_t size) {
+  constant_memory_t* memory = &program->derived->memory;
+  const size_t others = underived_bytes(program), least = sizeof(constant_block_t) + size;
+  size_t bytes = size > others ? least : sizeof(constant_block_t) + others;
+  if (bytes >= PYD_PAGES_UNIT) bytes = round_up(bytes, PYD_PAGES_UNIT);
+  void* start = NULL;
+  pyd_status_t status = pyd_pool_acquire(program->derived->pool, bytes, &start);
+  if (!pyd_ok(status) && bytes > least) {
+    pyd_status_free(status);
+    bytes = least;
+    status = pyd_pool_acquire(program->derived->pool, bytes, &start);
+  }
+  if (!pyd_ok(status)) return status;
+  constant_block_t* block = start;
+  block->next = memory->blocks;
+  *memory = (constant_memory_t){
+      .blocks = block, .free_memory = (uint8_t*)(block + 1), .free_bytes = bytes - sizeof(constant_block_t)};
+  return PYD_STATUS_OK;
+}
+
+// Returns memory for a constant of |size| bytes.
+static pyd_status_t acquire(const pyd_program_t* program, size_t size, uint8_t** out_memory) {
+  pyd_derived_t* derived = program->derived;
+  constant_memory_t previous = derived->memory, *memory = &derived->memory;
+  if (size > SIZE_MAX / 2)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
+  size = round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // the address of no bytes is one, too
+  pyd_status_t status = size > memory->free_bytes ? add_block(program, size) : PYD_STATUS_OK;
+  if (!pyd_ok(status)) return status;
+  *out_memory = memory->free_memory;
+  memory->free_memory += size;
+  memory->free_bytes -= size;
+  if (pyd_pool_is_poisoned(derived->pool)) memset(*out_memory, PYD_POISON_BYTE, size);
+  if (previous.free_bytes > memory->free_bytes) {  // the block was large enough for this constant only
+    memory->free_memory = previous.free_memory;
+    memory->free_bytes = previous.free_bytes;
+  }
+  return PYD_STATUS_OK;
+}
+
+// Releases all memory that was acquired after |memory| was the state of that of |derived|.
+static void release_after(pyd_derived_t* derived, constant_memory_t memory) {
+  while (derived->memory.blocks != memory.blocks) {
+    constant_block_t* block = derived->memory.blocks;
+    derived->memory.blocks = block->next;
+    pyd_pool_release(derived->pool, block);
+  }
+  derived->memory = memory;
+}
+
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                                 pyd_derived_t** out_derived) {
   *out_derived = NULL;
-  pyd_derived_t* derived = malloc(sizeof(*derived) + program->constant_count * sizeof(*derived->blocks));
+  pyd_derived_t* derived = malloc(sizeof(*derived) + program->constant_count * sizeof(*derived->data));
   if (!derived) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a table of %u constants", program->constant_count);
   }
   derived->derive = derive_constant;
   derived->sched = sched;
   derived->pool = pool;
+  derived->memory = (constant_memory_t){0};
   derived->constant_count = program->constant_count;
   pyd_gate_init(&derived->gate, sched);
-  for (uint32_t i = 0; i < program->constant_count; ++i) atomic_init(&derived->blocks[i], NULL);
+  for (uint32_t i = 0; i < program->constant_count; ++i) atomic_init(&derived->data[i], NULL);
   *out_derived = derived;
   return PYD_STATUS_OK;
 }
 
 void pyd_derived_free(pyd_derived_t* derived) {
   if (!derived) return;
-  for (uint32_t i = 0; i < derived->constant_count; ++i) pyd_pool_release(derived->pool, derived->blocks[i]);
+  release_after(derived, (constant_memory_t){0});
   pyd_gate_destroy(&derived->gate);
   free(derived);
 }
@@ -52,18 +128,16 @@ static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;  // the last one to be published
 }
 
-// Runs |plan| into blocks of its own, which |blocks| takes over one by one.
-static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks,
+// Runs |plan|, and returns its results in |out_data|.
+static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** out_data,
                         const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   uint32_t count = plan->fn->info.result_count;
   pyd_call_t* call = NULL;
   pyd_status_t status = pyd_call_create(plan, derived->sched, derived->pool, &call);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
-    void* block = NULL;
-    status = pyd_pool_acquire(derived->pool, pyd_plan_result_bytes(plan, i), &block);
-    blocks[i] = block;
-    if (pyd_ok(status)) pyd_call_bind_result(call, i, block);
+    status = acquire(program, pyd_plan_result_bytes(plan, i), &out_data[i]);
+    if (pyd_ok(status)) pyd_call_bind_result(call, i, out_data[i]);
   }
   if (pyd_ok(status)) status = pyd_call_run_until(call, interrupt);
   pyd_call_free(call);
@@ -85,9 +159,10 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   pyd_string_t name = program->functions[d->function].info.name;
   uint32_t count = program->functions[d->function].info.result_count;
   pyd_plan_t* plan = NULL;
-  uint8_t** blocks = calloc(count, sizeof(*blocks));
+  uint8_t** data = calloc(count, sizeof(*data));
+  const constant_memory_t memory = derived->memory;
   pyd_status_t status = PYD_STATUS_OK;
-  if (!blocks) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
+  if (!data) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u results", count);
   if (pyd_ok(status)) status = pyd_plan_create(program, d->function, NULL, NULL, &plan);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint64_t bytes = pyd_plan_result_bytes(plan, i), length = program->constants[d->first_constant + i].length;
@@ -95,17 +170,13 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
     status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i,
                              (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
   }
-  if (pyd_ok(status)) status = run(program, plan, blocks, interrupt);
+  if (pyd_ok(status)) status = run(program, plan, data, interrupt);
   drop_sources(program, &program->functions[d->function]);
-  for (uint32_t i = 0; i < count && blocks; ++i) {
-    if (pyd_ok(status)) {
-      atomic_store_explicit(&derived->blocks[d->first_constant + i], blocks[i], memory_order_release);
-    } else {
-      pyd_pool_release(derived->pool, blocks[i]);
-    }
-  }
+  for (uint32_t i = 0; i < count && pyd_ok(status); ++i)
+    atomic_store_explicit(&derived->data[d->first_constant + i], data[i], memory_order_release);
+  if (!pyd_ok(status)) release_after(derived, memory);
   pyd_plan_free(plan);
-  free(blocks);
+  free(data);
   return pyd_status_annotate(status, "derived constant %u, by function '%.*s': %s", d->first_constant, STRING(name),
                              pyd_status_text(status));
 }

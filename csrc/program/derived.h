@@ -8,15 +8,24 @@
 #include "program/gate.h"
 #include "program/internal.h"
 
+// Memory of derived constants, which are consecutive in a few large blocks: smaller ones would not consist of huge
+// pages, and memory of small pages is read at three quarters of the rate.
+typedef struct constant_memory_s {
+  struct constant_block_s* blocks;  // all blocks, newest first
+  uint8_t* free_memory;             // in the block that has the most of it
+  size_t free_bytes;
+} constant_memory_t;
+
 struct pyd_derived_s {
   // Computes constant |index| of |program|, and before it the constants that it is derived from, unless another thread
   // has.
   pyd_status_t (*derive)(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
   pyd_sched_t* sched;
   pyd_pool_t* pool;
-  pyd_gate_t gate;  // one thread derives at a time
+  pyd_gate_t gate;           // one thread derives at a time
+  constant_memory_t memory;  // guarded by |gate|
   uint32_t constant_count;
-  _Atomic(uint8_t*) blocks[];  // bytes by constant; NULL until it is derived, always NULL for other constants
+  _Atomic(uint8_t*) data[];  // bytes by constant; NULL until it is derived, always NULL for other constants
 };
 
 // Returns whether constant |index| is computed by a derivation.
@@ -27,7 +36,7 @@ static inline bool pyd_constant_is_derived(const pyd_program_t* program, uint32_
 // Returns the bytes of a constant; NULL while it is not linked or not derived.
 static inline const uint8_t* pyd_constant_bytes(const pyd_program_t* program, uint32_t index) {
   if (!pyd_constant_is_derived(program, index)) return program->constant_links[index].data;
-  return atomic_load_explicit(&program->derived->blocks[index], memory_order_acquire);
+  return atomic_load_explicit(&program->derived->data[index], memory_order_acquire);
 }
 
 #endif  // PYD_PROGRAM_DERIVED_H_

@@ -121,6 +121,7 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
         cpu: prefetch_distance(level(cpu), 14, 128) for cpu in ("cascadelake", "graniterapids", "znver4", "znver5")
     }
     assert ahead == {"cascadelake": 4096, "graniterapids": 4096, "znver4": 0, "znver5": 0}
+    assert [prefetch_distance(level(cpu), 1, 64) for cpu in ("cascadelake", "znver4")] == [4096, 0]
     assert not any(
         prefetch_distance(level(cpu, "aarch64"), 12, 32) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1")
     )

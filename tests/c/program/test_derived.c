@@ -234,6 +234,55 @@ static void test_interrupt(void) {
   pyd_sched_destroy(sched);
 }
 
+// Small constants share one block, in huge pages where they fill some; a device without memory for that much derives
+// what calls read.
+static void test_memory(void) {
+  enum { LARGE = 3 << 20 };
+  static _Alignas(64) uint8_t given[LARGE], result[LARGE];
+  pyd_pool_t* shared = pool;
+  for (uint32_t i = 0; i < 2; ++i) {
+    static builder_t b;
+    pyd_plan_t* plans[2];
+    pyd_derived_t* derived = NULL;
+    add_export(&b, add_executable(&b, "exe"), 0, "add_one", 0, 2);
+    add_constant(&b, "c.bin", 0, LARGE);
+    for (uint32_t k = 1; k < 3; ++k) add_constant(&b, "", 0, LARGE);
+    uint32_t d0 = add_more(&b, "d0", 0, LARGE), d1 = add_more(&b, "d1", 0, LARGE);
+    add_more(&b, "f", 1, LARGE), add_more(&b, "g", 2, LARGE);
+    add_derived(&b, d0, 1), add_derived(&b, d1, 2);
+    pyd_program_t* program = decode(&b);
+    CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){given, LARGE}));
+    CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 16));
+    CHECK_OK(pyd_pool_create(0, &pool));
+    if (i) pyd_pool_set_limit(pool, (6 << 20) + (64 << 10));
+    CHECK_OK(pyd_derived_create(program, NULL, pool, &derived));
+    CHECK_OK(pyd_program_set_derived(program, derived));
+    for (uint32_t k = 0; k < 2; ++k) {
+      pyd_call_t* call = NULL;
+      CHECK_OK(pyd_plan_create(program, 2 + k, NULL, NULL, &plans[k]));
+      CHECK_OK(pyd_call_create(plans[k], NULL, pool, &call));
+      pyd_call_bind_result(call, 0, result);
+      if (i && k) {
+        CHECK_REFUSED(pyd_call_run(call), OUT_OF_MEMORY, "derived constant 2, by function 'd1': no memory");
+      } else {
+        CHECK_OK(pyd_call_run(call));
+        CHECK(result[0] == 2 && result[LARGE - 1] == 2);
+      }
+      pyd_call_free(call);
+    }
+    const uint8_t *first = NULL, *second = NULL;
+    CHECK_OK(pyd_program_constant_data(program, 1, &first));
+    if (!i) CHECK_OK(pyd_program_constant_data(program, 2, &second));
+    CHECK((uintptr_t)first % 64 == 0 && (i || second == first + LARGE));
+    for (uint32_t k = 0; k < 2; ++k) pyd_plan_free(plans[k]);
+    pyd_program_free(program);
+    pyd_derived_free(derived);
+    CHECK(live_bytes() == 0);
+    pyd_pool_destroy(pool);
+  }
+  pool = shared;
+}
+
 typedef struct {
   pyd_program_t* program;
   pyd_sched_t* sched;
@@ -308,6 +357,7 @@ int main(void) {
   test_faults();
   test_first_run();
   test_interrupt();
+  test_memory();
   test_threads();
   test_hostile();
   pyd_pool_destroy(pool);
