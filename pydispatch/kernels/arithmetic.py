@@ -303,6 +303,13 @@ def inverted(writer: Writer, value: Number) -> Number:
     return writer.value(f"arith.xori {value.name}, {ones.name} : {value.type}", value.type)
 
 
+def combiner(symbol: str, type: str) -> str:
+    """Return the operation of `arith` that is a sum, maximum or minimum of a type, without the dialect."""
+    lowering = (_FLOAT if is_float(type) else _UNSIGNED if type in UNSIGNED else _INTEGER)[symbol]
+    assert isinstance(lowering, str)
+    return lowering.removeprefix("arith.")
+
+
 def neutral(symbol: str, type: str) -> str:
     """Return the identity element of a sum, maximum or minimum, as MLIR text."""
     if symbol == "+":

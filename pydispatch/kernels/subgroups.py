@@ -1,19 +1,20 @@
-"""Values that the invocations of a subgroup exchange, through workgroup memory.
+"""Values that the invocations of a subgroup exchange.
 
 A subgroup is `SUBGROUP_SIZE` invocations that follow each other, axis 0 first. Such an operation is two stretches of a
-kernel: every invocation stores its value, and after all have met each reads what it needs.
+kernel: every invocation stores its value in workgroup memory, and after all have met `pyd.subgroup_*` reads what it
+needs. Where a target has instructions for that, the values stay in registers.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
-from pydispatch.kernels.arithmetic import binary, cast
+from pydispatch.kernels.arithmetic import binary, cast, combiner
 from pydispatch.kernels.calls import count_of
 from pydispatch.kernels.collectives import SUBGROUP_REDUCTIONS
 from pydispatch.kernels.coverage import Coverage
@@ -36,7 +37,8 @@ class Subgroups(Coverage):
         has_changing_lane: whether the call is a shuffle whose lane depends on memory. It is stored, too, since other
         invocations may write that memory after they have met.
         """
-        self._publish_value(node, value)
+        is_ballot = self._exchange_of(node) is functions.subgroup_ballot
+        self._publish_value(node, cast(self.writer, value, "i1") if is_ballot else value)
         if has_changing_lane:
             lane = self._lane(node)
             self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)
@@ -58,13 +60,17 @@ class Subgroups(Coverage):
         memory = self._published.get(node)
         if memory is None:
             return super()._call(node)
-        called = self.evaluate(node.func)
-        function: Any = called.value if isinstance(called, Known) else None
+        function = self._exchange_of(node)
         if function is functions.subgroup_shuffle:
             return self._shuffled(node, memory)
         if function is functions.subgroup_ballot:
-            return self._ballot(memory)
+            return self._exchanged("ballot", memory, self._linear_id(), "", "u32")
         return self._reduced(node, memory, SUBGROUP_REDUCTIONS[function])
+
+    def _exchange_of(self, node: ast.Call) -> Any:
+        """Return the function that a call names; None for anything that is no object of Python."""
+        called = self.evaluate(node.func)
+        return called.value if isinstance(called, Known) else None
 
     def _linear_id(self) -> Scalar:
         """Return the number of this invocation in its workgroup."""
@@ -77,8 +83,7 @@ class Subgroups(Coverage):
 
     def _begin(self, linear: Scalar) -> Scalar:
         """Return the number of the first invocation of this subgroup."""
-        lane = binary(self.writer, "%", linear, Literal(SUBGROUP_SIZE))
-        return cast(self.writer, binary(self.writer, "-", linear, lane), "index")
+        return cast(self.writer, binary(self.writer, "&", linear, Literal(-SUBGROUP_SIZE)), "index")
 
     def _loaded(self, memory: MemoryRef, index: Scalar) -> Scalar:
         self.writer.has_effects = True
@@ -105,55 +110,22 @@ class Subgroups(Coverage):
             )
         ]
         exists = self.writer.value(f"arith.andi {inside[0].name}, {inside[1].name} : i1", "i1")
-        index = self.writer.value(f"arith.select {exists.name}, {other.name}, {linear.name} : index", "index")
-        return self._loaded(memory, index)
+        source = self.writer.value(f"arith.select {exists.name}, {other.name}, {linear.name} : index", "index")
+        return self._exchanged("shuffle", memory, linear, f", {source.name}", memory.dtype)
 
     def _reduced(self, node: ast.Call, memory: MemoryRef, symbol: str) -> Scalar:
-        """Emit the sum, maximum or minimum over the subgroup, in the order of its invocations."""
+        """Emit the sum, maximum or minimum over the subgroup."""
         if memory.dtype == "i1":
             raise self.error(node.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
-        first = self._loaded(memory, self._begin(self._linear_id()))
+        operation = f"reduce {combiner(symbol, memory.dtype)}"
+        return self._exchanged(operation, memory, self._linear_id(), "", memory.dtype)
 
-        def combined(total: Scalar, value: Scalar, _: Scalar) -> Scalar:
-            return cast(self.writer, binary(self.writer, symbol, total, value), memory.dtype)
-
-        return self._over_subgroup(memory, 1, first, combined)
-
-    def _ballot(self, memory: MemoryRef) -> Scalar:
-        """Emit the word whose bit k says whether the condition holds in invocation k of the subgroup."""
-
-        def combined(word: Scalar, value: Scalar, lane: Scalar) -> Scalar:
-            holds = cast(self.writer, cast(self.writer, value, "i1"), "u32")
-            bit = binary(self.writer, "<<", holds, cast(self.writer, lane, "u32"))
-            return cast(self.writer, binary(self.writer, "|", word, bit), "u32")
-
-        return self._over_subgroup(memory, 0, self.writer.constant(0, "u32"), combined)
-
-    def _over_subgroup(
-        self, memory: MemoryRef, begin: int, first: Scalar, combined: Callable[[Scalar, Scalar, Scalar], Scalar]
-    ) -> Scalar:
-        """Emit a loop over the values of this subgroup from invocation `begin` on, and return the combined value.
-
-        combined: emits an iteration, from the value so far, the value of an invocation, and its number.
-        """
-        outer, total = self.writer, math.prod(self.workgroup)
-        start = self._begin(self._linear_id())
-        left = binary(outer, "-", outer.constant(total, "index"), start)
-        size = binary(outer, "min", left, Literal(SUBGROUP_SIZE))
-        end = cast(outer, Literal(SUBGROUP_SIZE) if total % SUBGROUP_SIZE == 0 else size, "index")
-        low, counter, so_far = outer.constant(begin, "index"), Scalar(outer.fresh(), "index"), outer.fresh()
-        self.writer = outer.nested()
-        index = cast(self.writer, binary(self.writer, "+", start, counter), "index")
-        value = combined(Scalar(so_far, first.type), self._loaded(memory, index), counter)
-        self.writer.line(f"scf.yield {value.name} : {value.type}")
-        inner, self.writer = self.writer, outer
-        head, (result,) = outer.results([first.type])
-        outer.region(
-            f"{head}scf.for {counter.name} = {low.name} to {end.name} step %one "
-            f"iter_args({so_far} = {first.name}) -> ({first.type})",
-            inner,
+    def _exchanged(self, operation: str, memory: MemoryRef, own: Scalar, operands: str, dtype: str) -> Scalar:
+        """Emit a `pyd.subgroup_*` operation on published values. operands: further ones, each after a comma."""
+        self.writer.has_effects = True
+        return self.writer.value(
+            f"pyd.subgroup_{operation} {memory.name}[{own.name}]{operands} : {memory.type} -> {dtype}", dtype
         )
-        return result
 
     def check_exchange(self, node: ast.stmt) -> ast.Call:
         """Return the call of an operation on a subgroup that a statement assigns. Raise CompileError for others."""
@@ -164,8 +136,6 @@ class Subgroups(Coverage):
                 "the result of an operation on a subgroup is assigned",
                 "write total = pydispatch.subgroup_sum(value)",
             )
-        is_shuffle = isinstance(called := self.evaluate(call.func), Known) and (
-            called.value is functions.subgroup_shuffle
-        )
+        is_shuffle = self._exchange_of(call) is functions.subgroup_shuffle
         count_of(self, call, [Known(argument) for argument in call.args], 2 if is_shuffle else 1)
         return call

@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
+from pydispatch.compiler.kernels.subgroups import lower_subgroups
 from pydispatch.compiler.kernels.tiles.lower import lower_tiles
 from pydispatch.compiler.outline.contracts import contract_of
 from pydispatch.compiler.outline.flops import count_flops
@@ -276,6 +277,7 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
                 if isinstance(inner, ModuleOp):
                     lower_common(inner)
                     lower_tiles(inner, level)
+                    lower_subgroups(inner, level)
             kept.append(copy)
     if not kept:
         raise CompileError(
@@ -304,6 +306,7 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
     for module in modules:
         lower_common(module)
         lower_tiles(module, target)
+        lower_subgroups(module, target)
     return [*body, *modules]
 
 

@@ -123,6 +123,10 @@ class Backend:
     has_invocations: bool = False
     """Whether workgroups are made of invocations, over which the elements of a kernel are distributed."""
 
+    subgroup_size: int = 0
+    """Invocations whose registers shuffles connect, in every workgroup in the order of their numbers; 0 without
+    shuffles."""
+
     stops: bool = False
     """Whether a kernel whose assertion does not hold ends and says so."""
 

@@ -110,18 +110,26 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
     for begin in range(0, len(arguments), size):
         values = [values[0] for values in arguments[begin : begin + size]]
         match name.partition("group_")[2]:
-            case "sum":
-                results += [np.sum(values, dtype=np.asarray(values[0]).dtype)] * len(values)
-            case "max":
-                results += [np.max(values)] * len(values)
-            case "min":
-                results += [np.min(values)] * len(values)
+            case "sum" | "max" | "min" as word:
+                results += [_in_pairs(_COMBINERS[word], values)] * len(values)
             case "ballot":
                 results += [np.uint32(sum(bool(value) << lane for lane, value in enumerate(values)))] * len(values)
             case _:
                 lanes = [lanes[1] for lanes in arguments[begin : begin + size]]
                 results += [values[lane] if 0 <= lane < len(values) else values[own] for own, lane in enumerate(lanes)]
     return results
+
+
+_COMBINERS: dict[str, Callable[[Any, Any], Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """Combine values: neighbours, then neighbouring pairs, and so on."""
+    values = [np.asarray(value)[()] for value in values]
+    while len(values) > 1:
+        pairs = [combine(*pair) for pair in zip(values[::2], values[1::2], strict=False)]
+        values = [*pairs, values[-1]] if len(values) % 2 else pairs
+    return values[0]
 
 
 def _refuse_nested(invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> NoReturn:

@@ -41,3 +41,10 @@ func.func @tiles(%view: memref<?x?xf16>, %i: index, %a: memref<4x8xf16>, %b: mem
   pyd.matmul %a, %b, %c {kept} : memref<4x8xf16>, memref<8x16xf16>, memref<4x16xf32>
   return
 }
+
+func.func @subgroups(%floats: memref<64xf32, 3>, %conditions: memref<64xi1, 3>, %own: index) -> (f32, f32, i32) {
+  %0 = pyd.subgroup_shuffle %floats[%own], %own : memref<64xf32, 3> -> f32
+  %1 = pyd.subgroup_reduce maximumf %floats[%own] : memref<64xf32, 3> -> f32
+  %2 = pyd.subgroup_ballot %conditions[%own] : memref<64xi1, 3> -> i32
+  return %0, %1, %2 : f32, f32, i32
+}

@@ -102,6 +102,7 @@ class Cuda(Backend):
     workgroup_bytes = 16 << 10
     row_bytes = 8 << 10
     has_invocations = True
+    subgroup_size = 32
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
         name = machine.removeprefix("cuda:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -17,6 +18,8 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.compiler.kernel_ir.simt import parallel
 from pydispatch.compiler.kernel_ir.simt.inline import inline_helpers
+from pydispatch.compiler.kernel_ir.simt.own_rows import make_private
+from pydispatch.compiler.kernel_ir.simt.subgroups import use_shuffles
 from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL, Machine, Size, Workgroup
 from pydispatch.ir.functions import CALLS
 
@@ -75,9 +78,13 @@ def distribute_kernels(
         if export.name not in written:
             continue
         function, ops = written[export.name]
-        if expand(function, ops):
+        if use_shuffles(function, ops):
             ops = ops_by_name(function)
         size = _size(export, function, ops, together)
+        if make_private(function, ops, prod(size)):
+            ops = ops_by_name(function)
+        if expand(function, ops):
+            ops = ops_by_name(function)
         workgroup = Workgroup(function, ops, size, machine, RULES)
         workgroup.run()
         for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):

@@ -1,32 +1,47 @@
-"""`gpu.shuffle`: reads a register of another invocation of the warp; xDSL's gpu dialect lacks it."""
+"""`gpu.shuffle` and `gpu.ballot`: what invocations of a warp read of each other; xDSL's gpu dialect lacks them."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from pydispatch.compiler.kernel_ir.build import Build
+from pydispatch.compiler.kernel_ir.build import TRUTH, WORD, Build
 
-DOWN, INDEX = 0, 1
+DOWN, INDEX, XOR = 0, 1, 2
 
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """Read of a register of another invocation of the warp: `offset` lanes further (down), or of lane `offset` (index).
+    """Read of a register of another invocation of the warp.
 
-    The `lanes` lowest lanes of the warp take part. A read beyond them returns the invocation's own value.
+    It is `offset` lanes further (down), lane `offset` (index), or the lane whose number differs in the bits of `offset`
+    (xor). An operand `lane`, an i32, takes the place of `offset`. The `lanes` lowest lanes of the warp take part. A
+    read beyond them returns the invocation's own value.
     """
 
     name = "gpu.shuffle"
     value = operand_def()
+    lane = opt_operand_def(WORD)
     mode = prop_def(IntegerAttr)
     offset = prop_def(IntegerAttr)
     lanes = prop_def(IntegerAttr)
     result = result_def()
 
 
-def shuffle(build: Build, value: SSAValue, mode: int, offset: int, lanes: int) -> SSAValue:
+@irdl_op_definition
+class BallotOp(IRDLOperation):
+    """Conditions of the 32 invocations of a warp as the bits of an i32."""
+
+    name = "gpu.ballot"
+    condition = operand_def(TRUTH)
+    result = result_def(IntegerType(32))
+
+
+def shuffle(
+    build: Build, value: SSAValue, mode: int, offset: int, lanes: int, lane: SSAValue | None = None
+) -> SSAValue:
     numbers = {"mode": mode, "offset": offset, "lanes": lanes}
     properties = {name: IntegerAttr(setting, 64) for name, setting in numbers.items()}
-    return build.let(ShuffleOp(operands=[value], properties=properties, result_types=[value.type]))
+    operands = [value] if lane is None else [value, lane]
+    return build.let(ShuffleOp.create(operands=operands, properties=properties, result_types=[value.type]))

@@ -20,6 +20,7 @@ from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index
 from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.simt.shuffle import BallotOp, ShuffleOp
 from pydispatch.compiler.kernel_ir.storage import MET, STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -29,6 +30,9 @@ Size = tuple[int, int, int]
 
 PARALLEL = ("scf.parallel", "scf.forall")
 """Loops whose iterations are independent."""
+
+WARP = (ShuffleOp, BallotOp)
+"""Operations of the gpu dialect that earlier passes insert; programs cannot contain them."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ class Workgroup:
         in a parallel loop, and for other operations of the gpu dialect."""
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
-                raise unsupported(ops[0])
+                for op in ops:
+                    if not isinstance(op, WARP):
+                        raise unsupported(op)
         for op in self.barriers:
             if self._in_parallel(op):
                 note = "its iterations are independent: put it between two loops"

@@ -1,4 +1,4 @@
-"""Lowering of invocation ids and shuffles to LLVM IR for NVIDIA GPUs."""
+"""Lowering of invocation ids, shuffles and ballots to LLVM IR for NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from xdsl.ir import Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
-from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN
+from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, XOR
 from pydispatch.compiler.kernel_ir.types import bit_width
+
+_MODES = {DOWN: "down", INDEX: "idx", XOR: "bfly"}
 
 
 def _thread(emitter: FunctionEmitter, op: Operation) -> None:
@@ -48,11 +50,12 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -> list[str]:
     """Emit a shuffle of each 32-bit word, with the mode, the offset and the participating lanes of `op`."""
-    mode = "down" if integer(op, "mode") == DOWN else "idx"
+    mode = _MODES[integer(op, "mode")]
     participants = (1 << integer(op, "lanes")) - 1
     signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
     last_lane_of_segment = "31"
-    arguments = (("i32", str(integer(op, "offset"))), ("i32", last_lane_of_segment))
+    lane = emitter.get(op.operands[1]) if len(op.operands) > 1 else str(integer(op, "offset"))
+    arguments = (("i32", lane), ("i32", last_lane_of_segment))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"
     return [emitter.intrinsic(name, "i32", ("i32", str(signed_mask)), ("i32", word), *arguments) for word in words]
 
@@ -65,4 +68,10 @@ def _word(emitter: FunctionEmitter, value: str, bits: int, start: int) -> str:
     return emitter.body.let(f"trunc i{bits} {shifted} to i32")
 
 
-ROWS: dict[str, Lowering] = {"gpu.thread_id": _thread, "gpu.shuffle": _shuffle}
+def _ballot(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower a ballot of all lanes of the warp."""
+    arguments = (("i32", "-1"), ("i1", emitter.get(op.operands[0])))
+    emitter.define(op.results[0], emitter.intrinsic("llvm.nvvm.vote.ballot.sync", "i32", *arguments))
+
+
+ROWS: dict[str, Lowering] = {"gpu.thread_id": _thread, "gpu.shuffle": _shuffle, "gpu.ballot": _ballot}

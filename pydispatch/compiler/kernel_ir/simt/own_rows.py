@@ -1,0 +1,132 @@
+"""Rows of workgroup memory with an element for each invocation, which it alone accesses.
+
+Kernels in Python keep variables across barriers in such rows. As private memory of the invocations they are registers,
+and need no barriers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, MemRefType, NoneAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Build, Entry, create, known, replace
+from pydispatch.compiler.kernel_ir.readers import op_name, segments
+from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.simt.reduce import can_distribute
+from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL
+from pydispatch.compiler.kernel_ir.storage import is_workgroup
+
+PRIVATE = IntegerAttr(5, 64)
+"""Memory space of a single invocation."""
+
+
+def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
+    """Replace rows that are accessed by their own invocations alone; return whether there are any.
+
+    count: invocations of a workgroup.
+    """
+    rows = [row for row in ops.get("memref.alloc", ()) if is_own_row(row.results[0], count)]
+    entry = Entry(function)
+    for row in rows:
+        type_ = row.results[0].type
+        assert isinstance(type_, MemRefType)
+        private = MemRefType(type_.element_type, [1], NoneAttr(), PRIVATE)
+        element = create(memref.AllocaOp, row.location, (), (private,), dict(row.properties))
+        entry.insert(element)
+        zero = Build.before(entry, row).value(0)
+        for use in list(row.results[0].uses):
+            use.operation.operands = [*use.operation.operands[: use.index + 1], zero]
+        replace(row, element.results)
+    return bool(rows)
+
+
+def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = ()) -> bool:
+    """Return whether a value is a row of workgroup memory with an element for each invocation, which it alone accesses.
+
+    Args:
+        row: A memref.
+        count: Invocations of a workgroup.
+        readers: Operations besides loads and stores that may use the row; their first operands are the row and the
+            number of the invocation. All invocations together have to execute these.
+    """
+    if not isinstance(row, OpResult) or not isinstance(row.op, memref.AllocOp) or outermost_parallel(row.op) != row.op:
+        return False
+    type_ = row.type
+    if not isinstance(type_, MemRefType) or not is_workgroup(type_) or prod(type_.get_shape()) != count:
+        return False
+    return all(_is_own(use.operation, use.index, type_.get_shape(), readers) for use in row.uses)
+
+
+def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequence[type[Operation]]) -> bool:
+    """Return whether an operation accesses the element of its own invocation in a row of this shape.
+
+    position: of the row among its operands.
+    """
+    loop = outermost_parallel(op)
+    is_reader = isinstance(op, tuple(readers))
+    is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)
+    if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and op.parent_op() is loop)):
+        return False
+    if loop.results and not can_distribute(loop):
+        return False  # every invocation runs all iterations
+    lower, upper, step, _ = segments(loop, 4)
+    if any(known(low) != 0 for low in lower) or any(known(by) != 1 for by in step):
+        return False
+    indices = op.operands[position + 1 : position + 1 + len(shape)]
+    arguments, sizes = list(loop.body.block.args), [known(end) for end in upper]
+    if len(arguments) == len(shape) == 1 and not is_reader:
+        return indices[0] is arguments[0]  # the iterations may be fewer than the invocations
+    if not all(isinstance(size, int) for size in sizes) or prod(sizes) != prod(shape):  # type: ignore[arg-type]
+        return False
+    if len(shape) > 1:
+        return sizes == list(shape) and all(map(operator.is_, indices, arguments))
+    return _is_row_major(indices[0], arguments, sizes)  # type: ignore[arg-type]
+
+
+def outermost_parallel(op: Operation) -> Operation:
+    """Return the outermost parallel loop around an operation; the operation itself if there is none."""
+    outermost, parent = op, op.parent_op()
+    while parent is not None:
+        if op_name(parent) in PARALLEL:
+            outermost = parent
+        parent = parent.parent_op()
+    return outermost
+
+
+def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Sequence[int]) -> bool:
+    """Return whether an index is the row-major number of an iteration. sizes: iterations of each dimension."""
+    terms, stride = _terms(index), 1
+    if terms is None or terms.pop(None, 0):
+        return False
+    for size, argument in zip(reversed(sizes), reversed(arguments), strict=True):
+        if terms.pop(argument, 0) != stride and size > 1:
+            return False
+        stride *= size
+    return not terms
+
+
+def _terms(value: SSAValue) -> dict[BlockArgument | None, int] | None:
+    """Return the factor of each block argument in an index that is their sum; the constant is under None."""
+    constant = known(value)
+    if isinstance(constant, int):
+        return {None: constant}
+    if isinstance(value, BlockArgument):
+        return {value: 1}
+    assert isinstance(value, OpResult)
+    if not isinstance(value.op, arith.AddiOp | arith.MuliOp):
+        return None
+    left, right = (_terms(operand) for operand in value.op.operands)
+    if left is None or right is None:
+        return None
+    if isinstance(value.op, arith.AddiOp):
+        return {key: left.get(key, 0) + right.get(key, 0) for key in {**left, **right}}
+    factor, others = (left, right) if left.keys() <= {None} else (right, left)
+    if not factor.keys() <= {None}:
+        return None
+    return {key: number * factor.get(None, 0) for key, number in others.items()}

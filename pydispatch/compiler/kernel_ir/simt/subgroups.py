@@ -1,0 +1,51 @@
+"""Operations on subgroups (`pyd.subgroup_*`) → shuffles of registers, for a target whose warps are the subgroups.
+
+`kernels/subgroups.py` has left only operations that every invocation executes, on rows with an element of its own.
+`own_rows.py` makes these elements registers.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.build import WORD, Build, Entry, replace
+from pydispatch.compiler.kernel_ir.scan import Ops
+from pydispatch.compiler.kernel_ir.simt.shuffle import INDEX, XOR, BallotOp, shuffle
+from pydispatch.ir.dialects.pyd.subgroups import (
+    COMBINERS,
+    OPERATIONS,
+    SUBGROUP_SIZE,
+    SubgroupReduceOp,
+    SubgroupShuffleOp,
+)
+
+
+def use_shuffles(function: FuncOp, ops: Ops) -> bool:
+    """Rewrite the operations on subgroups of a function, and return whether there were any."""
+    found = [op for kind in OPERATIONS for op in ops.get(kind.name, ())]
+    entry = Entry(function)
+    for op in found:
+        build = Build.before(entry, op)
+        row, own = op.operands[:2]
+        assert isinstance(row.type, MemRefType)
+        value = build.make(memref.LoadOp, (row, own), row.type.element_type)
+        replace(op, [_exchanged(build, op, value)])
+    return bool(found)
+
+
+def _exchanged(build: Build, op: Operation, value: SSAValue) -> SSAValue:
+    """Emit the operation on the own values of the invocations, and return its result."""
+    if isinstance(op, SubgroupShuffleOp):
+        lane = build.make(arith.IndexCastOp, (op.source,), WORD)  # its low bits are the lane
+        return shuffle(build, value, INDEX, 0, SUBGROUP_SIZE, lane)
+    if not isinstance(op, SubgroupReduceOp):
+        return build.let(BallotOp.create(operands=[value], result_types=[WORD]))
+    distance = 1
+    while distance < SUBGROUP_SIZE:
+        other = shuffle(build, value, XOR, distance, SUBGROUP_SIZE)
+        value = build.let(COMBINERS[op.combiner.data](value, other))
+        distance *= 2
+    return value

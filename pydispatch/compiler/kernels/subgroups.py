@@ -1,0 +1,154 @@
+"""Operations on subgroups (`pyd.subgroup_*`) as accesses to workgroup memory, where a target has no instructions.
+
+Operations for which it has some stay: `kernel_ir/simt/subgroups.py` makes shuffles of them. Both give the same bits,
+since both combine the values of a subgroup in the same order.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, ModuleOp, NoneAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.readers import attribute
+from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row, outermost_parallel
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.target.backend import require_backend
+from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
+from pydispatch.ir.dialects.pyd.subgroups import (
+    COMBINERS,
+    OPERATIONS,
+    SUBGROUP_SIZE,
+    SubgroupReduceOp,
+    SubgroupShuffleOp,
+)
+
+BLOCK = 8
+"""Values that are combined to one partial result. A larger number makes fewer iterations of the loop over blocks, and
+fewer partial results for each invocation to combine."""
+
+PARTIALS = SUBGROUP_SIZE // BLOCK
+
+
+def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
+    """Rewrite the operations on subgroups of every function for which the target has no instructions, in place."""
+    for function in module.body.block.ops:
+        if not isinstance(function, FuncOp):
+            continue
+        ops = [op for op in walk(function) if isinstance(op, tuple(OPERATIONS))]
+        if not ops:
+            continue
+        has_instructions = require_backend(target).subgroup_size == SUBGROUP_SIZE
+        for op in ops:
+            if not has_instructions or not _fits_registers(op.operands[0], function):
+                _lower(function, op)
+
+
+def _lower(function: FuncOp, op: Operation) -> None:
+    """Replace an operation by accesses to its row of values."""
+    build = Builder(Block(), op)
+    if isinstance(op, SubgroupShuffleOp):
+        value = build.add(memref.LoadOp.get(op.values, [op.source]))
+    else:
+        value = _Reduction(function, op).emit(build)
+    _insert(build, op)
+    op.results[0].replace_all_uses_with(value)
+    erase_op(op)
+
+
+def _insert(build: Builder, op: Operation) -> None:
+    """Move the operations of a builder before an operation."""
+    around = op.parent
+    assert around is not None
+    for lowered in list(build.block.ops):
+        lowered.detach()
+        around.insert_op_before(lowered, op)
+
+
+class _Reduction:
+    """Emitter of a reduction or a ballot: a loop over blocks of `BLOCK` values, then `PARTIALS` for each invocation."""
+
+    def __init__(self, function: FuncOp, op: Operation) -> None:
+        self.function, self.op = function, op
+        self.row, self.own = op.operands
+        type_ = self.row.type
+        assert isinstance(type_, MemRefType)
+        (self.count,) = type_.get_shape()
+        self.blocks = -(-self.count // BLOCK)
+        self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None  # None: a ballot
+
+    def emit(self, build: Builder) -> SSAValue:
+        """Emit the loop over blocks before all parallel loops around the operation, and the rest with `build`."""
+        partials = self._allocate(self.op.results[0].type)
+        around = outermost_parallel(self.op)
+        outer = build if around is self.op else Builder(Block(), around)
+        outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
+        if outer is not build:
+            _insert(outer, around)
+        first = build.times(build.quotient(self.own, SUBGROUP_SIZE), PARTIALS)
+        return self._tree(build, partials, first, self.blocks, PARTIALS, BLOCK)
+
+    def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
+        value = self._tree(build, self.row, build.times(block, BLOCK), self.count, BLOCK, 1)
+        build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
+
+    def _tree(self, build: Builder, row: SSAValue, first: Index, end: int, count: int, bits: int) -> SSAValue:
+        """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
+
+        Args:
+            build: Builder.
+            row: Row of `end` elements.
+            first: Index of the first element, a multiple of `count`.
+            end: Elements of the row. Those that do not exist are left out.
+            count: Power of two.
+            bits: Conditions in an element, for a ballot.
+        """
+        is_whole = end % count == 0
+        values: list[tuple[SSAValue, SSAValue | bool]] = []
+        for k in range(count):
+            index = build.plus(first, k)
+            exists = True if k == 0 or is_whole else build.less(index, end)
+            at = index if exists is True else build.least(index, end - 1)
+            element = build.add(memref.LoadOp.get(row, [build.value(at)]))
+            values.append((self._operand(build, element, k * bits), exists))
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]
+        return values[0][0]
+
+    def _operand(self, build: Builder, element: SSAValue, shift: int) -> SSAValue:
+        """Return an element; for a ballot, an i32 with its conditions from bit `shift` on."""
+        if self.combiner is not None:
+            return element
+        word = IntegerType(32)
+        if element.type != word:
+            element = build.pure(arith.ExtUIOp(element, word))
+        return build.pure(arith.ShLIOp(element, build.pure(arith.ConstantOp(IntegerAttr(shift, word)))))
+
+    def _combined(self, build: Builder, left: SSAValue, right: SSAValue, has_right: SSAValue | bool) -> SSAValue:
+        """Emit the combination of two values, or the left one alone."""
+        if has_right is False:
+            return left
+        both = build.pure((self.combiner or arith.OrIOp)(left, right))
+        return both if has_right is True else build.pure(arith.SelectOp(has_right, both, left))
+
+    def _allocate(self, element: Attribute) -> SSAValue:
+        """Allocate a row of workgroup memory for the partial results at the entry of the function."""
+        alloc = memref.AllocOp.get(element, 64, shape=[self.blocks])
+        alloc.results[0]._type = MemRefType(element, [self.blocks], NoneAttr(), IntegerAttr(WORKGROUP, 64))
+        alloc.location = self.op.location
+        entry = self.function.body.block
+        assert entry.first_op is not None
+        entry.insert_op_before(alloc, entry.first_op)
+        return alloc.results[0]
+
+
+def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
+    """Return whether each value of a row can be in a register of its invocation, in whole subgroups."""
+    stated = attribute(function, "pyd.invocations")
+    count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0
+    return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, OPERATIONS)
