@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pydispatch.compilation import compile, from_jax, from_torch, jax_source
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.include_folders import get_cython_include, get_include
+    from pydispatch.integrations.derived_programs import grad, value_and_grad
     from pydispatch.integrations.gradients import vjp
     from pydispatch.integrations.imported_functions import imported
     from pydispatch.integrations.python_kernels import kernel
@@ -183,6 +184,7 @@ __all__ = [
     "get_cython_include",
     "get_include",
     "global_id",
+    "grad",
     "grid_size",
     "group_id",
     "group_max",
@@ -234,6 +236,7 @@ __all__ = [
     "u16",
     "u32",
     "u64",
+    "value_and_grad",
     "vjp",
     "where",
     "zeros",
@@ -339,6 +342,7 @@ _LAZY = {
     "program": "pydispatch.integrations.python_programs",
     **dict.fromkeys(("cond", "loop"), "pydispatch.programs.control"),
     "state": "pydispatch.programs.state",
+    **dict.fromkeys(("grad", "value_and_grad"), "pydispatch.integrations.derived_programs"),
     "vjp": "pydispatch.integrations.gradients",
 }
 

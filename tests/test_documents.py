@@ -394,9 +394,25 @@ def test_functions_of_programs_are_listed() -> None:
     assert listed() in document, "python -m pydispatch.programs.names prints the list"
 
 
+def test_derivatives_are_listed() -> None:
+    from pydispatch.derivatives.names import listed
+
+    document = (ROOT / "docs/derivatives.md").read_text()
+    assert listed() in document, "python -m pydispatch.derivatives.names prints the list"
+
+
 @pytest.mark.parametrize(
     "name",
-    ["asynchronous", "batch-inference", "host-commands", "language", "llm", "match-and-replace", "tuning"],
+    [
+        "asynchronous",
+        "batch-inference",
+        "derivatives",
+        "host-commands",
+        "language",
+        "llm",
+        "match-and-replace",
+        "tuning",
+    ],
 )
 def test_pages_run_as_they_stand(name: str, folder: Path) -> None:
     """All blocks of a page but those of other packages, in order, in a fresh folder."""

@@ -91,6 +91,14 @@ SIDES = {
         "pydispatch.operations",
         "pydispatch.patterns",
     },
+    "pydispatch.derivatives": {
+        "pydispatch.errors",
+        "pydispatch.graph",
+        "pydispatch.ir",
+        "pydispatch.kernels",
+        "pydispatch.operations",
+        "pydispatch.programs",
+    },
     "pydispatch.frontends": {
         "pydispatch._core",
         "pydispatch.errors",
@@ -152,7 +160,7 @@ LAYERS = [
     "formats.ptx", "formats.spirv", "formats.wgsl",
     "formats.program", "formats.artifact", "formats.web",
     "link.elf.machines", "link.elf", "link.ptx", "link.spirv", "link.wgsl",
-    "graph", "operations", "frontends.source", "programs", "frontends",
+    "graph", "operations", "frontends.source", "programs", "derivatives", "frontends",
     "compiler.kernel_ir", "compiler.worker", "compiler.target", "compiler.toolchain", "compiler.devlib",
     "compiler.emit.llvm", "compiler.emit.shaders", "compiler.emit.spirv", "compiler.emit.wgsl",
     "compiler.backends", "compiler.kernels.ops",

@@ -26,7 +26,8 @@ SECTIONS = {
     "Programs and calls": "Program Function Prepared Future Batched Request trace",
     "Text for many requests": "generate.Engine generate.Handle generate.Completion generate.Statistics "
     "generate.QueueFullError generate.DeadlineError generate.EngineStoppedError",
-    "Frameworks": "to_jax to_torch vjp",
+    "Derivatives": "grad value_and_grad vjp",
+    "Frameworks": "to_jax to_torch",
     "Patterns that match and replace": "pattern matcher imported ptx shader",
     "Programs in Python": "program state cond loop erf rsqrt reduce argmax ceil cos exp exp2 floor log log2 maximum "
     "minimum sin sqrt tanh",

@@ -36,7 +36,6 @@ class Kernel(KernelSource):
         checks: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(function, workgroup, grid, statics, checks)
-        self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)

@@ -9,6 +9,7 @@ from typing import Any
 from pydispatch._core.public import PublicFunction
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import Kernel
+from pydispatch.integrations.derived_programs import Pullback
 from pydispatch.integrations.interface import public_function
 from pydispatch.integrations.python_programs import TracedProgram
 from pydispatch.patterns.types import TensorType
@@ -33,8 +34,10 @@ class Gradient:
     derivative: Gradient | None
 
 
-def vjp(function: Kernel | TracedProgram, rule: Rule, wrt: Sequence[str] | None = None) -> None:
-    """Set the derivative of a kernel or a program in Python; `to_torch` and `to_jax` register it with the function.
+def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequence[str] | str | None = None) -> Rule:
+    """Set the derivative of a kernel or a program in Python, and return it.
+
+    `to_torch` and `to_jax` register the derivative with the function; `grad` uses that of a kernel.
 
     Args:
         function: kernel or program whose derivative is set.
@@ -43,16 +46,24 @@ def vjp(function: Kernel | TracedProgram, rule: Rule, wrt: Sequence[str] | None 
             writes, and `dy` for its gradient. A kernel as a rule writes `dx`, the gradient of the argument `x`, which
             begins as zeros where the rule reads it or adds to it. A program as a rule returns the gradients of the
             arguments in `wrt`, in that order, with their types and shapes. The rule of a program is a program of all
-            arguments, followed by the gradient of each result.
+            arguments, followed by the gradient of each result. Without a rule it is derived from the program by reverse
+            mode (docs/derivatives.md).
         wrt: names of the arguments that have gradients; by default all arrays of floats except those that a kernel
             writes. A kernel as a rule names them by the views that it writes. Other arguments have no gradient.
 
+    Returns:
+        The rule; for a program without one, the program that computes its gradients.
+
     Raises:
         InvalidArgumentError: for objects of other types, and for names that are not arrays among the arguments.
-        CompileError: for a function that is not a valid kernel.
+        CompileError: for a function that is not a valid kernel or program.
     """
     if not isinstance(function, Rule):
         raise InvalidArgumentError(f"vjp: function: expected a kernel or a program in Python, got {function!r}")
+    if rule is None:
+        rule = _derived(function, wrt)
+        function.derivative = rule, rule.wrt
+        return rule
     if not isinstance(rule, Rule):
         raise InvalidArgumentError(
             f"vjp: rule: expected a kernel or a program in Python (@pydispatch.kernel, @pydispatch.program), got "
@@ -75,6 +86,17 @@ def vjp(function: Kernel | TracedProgram, rule: Rule, wrt: Sequence[str] | None 
             f"{names if wrt is None else wrt!r}"
         )
     function.derivative = rule, tuple(names)
+    return rule
+
+
+def _derived(function: Rule, wrt: Sequence[str] | str | None) -> Pullback:
+    """Return the derivative of a program by reverse mode. Raise InvalidArgumentError for a kernel."""
+    if isinstance(function, Kernel):
+        raise InvalidArgumentError(
+            f"vjp: rule: the kernel '{function.name}' needs a kernel or a program that computes its gradients; only "
+            f"those of programs are derived"
+        )
+    return Pullback(function, wrt)
 
 
 def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:

@@ -23,7 +23,6 @@ class TracedProgram(ProgramSource):
 
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
         super().__init__(function, statics)
-        self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
         # Device → (the program's function, snapshot of what it was traced with).
         self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
@@ -40,9 +39,11 @@ class TracedProgram(ProgramSource):
             CompileError: The function uses something that programs lack.
         """
         if any(isinstance(argument, Array) for argument in (*args, *named.values())):
-            if (trace := current()) is not None:
-                trace.count_inlined(self.name)
-            return self.function(*args, **{**self.statics, **named})
+            if (trace := current()) is None:
+                return self.traced(*args, **named)
+            trace.count_inlined(self.name)
+            with trace.here():
+                return self.traced(*args, **named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device
         loaded = self._loaded.get(device)

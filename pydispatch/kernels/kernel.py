@@ -31,6 +31,7 @@ class KernelSource(KernelLike):
         self.grid = grid if callable(grid) or grid is None else _checked_grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
         self.checks = checks
+        self.derivative: Any = None  # the rule that computes gradients, and what it has gradients of (`pydispatch.vjp`)
 
     @property
     def name(self) -> str:

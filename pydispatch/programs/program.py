@@ -35,6 +35,7 @@ class ProgramSource:
         self.statics = dict(statics or {})
         self.has_state = False
         """Whether the traced program has state that calls change."""
+        self.derivative: Any = None  # the rule that computes gradients, and what it has gradients of (`pydispatch.vjp`)
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
@@ -106,14 +107,14 @@ class ProgramSource:
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():
                 returned = self._run(trace, arrays)
-                results = {name: trace.tensor_of(tensor) for name, tensor in self._named(trace, returned).items()}
+                results = {name: trace.tensor_of(tensor) for name, tensor in self.named(trace, returned).items()}
                 trace.finish(self.name, results)
         return trace
 
     def _run(self, trace: Trace, arrays: Mapping[str, Array]) -> Any:
         """Call the function. Unbounded recursion becomes a CompileError at the innermost line of the function."""
         try:
-            return self.function(**arrays, **self.statics)
+            return self.traced(**arrays)
         except RecursionError as error:
             with trace.at(_raising(error, trace.filename)):
                 raise trace.fail(
@@ -121,7 +122,11 @@ class ProgramSource:
                     "repeat with pydispatch.loop, which is no call; split long expressions over several statements",
                 ) from None
 
-    def _named(self, trace: Trace, returned: Any) -> dict[str, Any]:
+    def traced(self, *args: Any, **named: Any) -> Any:
+        """Record the program with traced arrays as its arguments, in the program that is being written."""
+        return self.function(*args, **{**self.statics, **named})
+
+    def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
         """Return the results of the function by name."""
         if returned is None:
             raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DTYPES, DType, dtype_of_numpy
-from pydispatch.graph.sizes import Expr
+from pydispatch.graph.sizes import Expr, Shape, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import CodeLoc
 
@@ -81,12 +82,18 @@ class Trace(Builder):
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
         self._traced_constants: dict[int, Tensor] = {}  # identity of an array → its tensor
+        self.shapes: dict[SSAValue, Shape] = {}
+        """Shapes of the values of the program, with the sizes that calls decide."""
         self.state_names: dict[Any, str] = {}
         """Names of the states of this program, and of those that share them."""
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
         self._operations: Counter[CodeType] = Counter()  # number of array operations of each calling function
         self._operation_count = 0
+
+    def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
+        self.shapes |= dict.fromkeys(parts, tuple(shape))
+        return super().wrap(dtype, shape, *parts)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -1,0 +1,88 @@
+"""Cotangents of the values of a program: the gradients that reverse mode accumulates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import AnyFloat, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.errors import CompileError
+from pydispatch.graph.dtypes import of_element
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.operations import elementwise, shapes
+from pydispatch.programs.trace import Trace
+
+Rule = Callable[["Cotangents", Operation], None]
+"""Derivative of an operation: rule(cotangents, operation) adds the cotangents of its operands, from those of its
+results. The operations that it emits come after all operations of the program."""
+
+
+class Cotangents:
+    """Cotangents of SSA values, in the program that is being written.
+
+    Attributes:
+        trace: Builder of the program.
+        active: Values of floats that depend on an input; other values have no cotangents.
+    """
+
+    def __init__(self, trace: Trace, inputs: list[SSAValue]) -> None:
+        self.trace = trace
+        self.active = set(inputs)
+        self._by_value: dict[SSAValue, Tensor] = {}
+        self._tensors: dict[SSAValue, Tensor] = {}
+
+    def mark_active(self, op: Operation) -> None:
+        """Add the results of an operation to `active` if one of the values that it uses is active."""
+        if any(operand in self.active for inner in op.walk() for operand in inner.operands):
+            self.active |= {result for result in op.results if is_float(result)}
+
+    def of(self, value: SSAValue) -> Tensor | None:
+        """Return the sum of the cotangents that were added for a value; None without one."""
+        return self._by_value.get(value)
+
+    def add(self, value: SSAValue, cotangent: Tensor) -> None:
+        """Add to the cotangent of a value. A value that is not active has none."""
+        if value not in self.active:
+            return
+        known = self._by_value.get(value)
+        self._by_value[value] = cotangent if known is None else elementwise.binary(self.trace, "add", known, cotangent)
+
+    def tensor(self, value: SSAValue) -> Tensor:
+        """Return an SSA value of the program as a tensor, with the sizes that its trace knows."""
+        known = self._tensors.get(value)
+        if known is None:
+            assert isinstance(value.type, TensorType)
+            shape = self.trace.shapes.get(value)
+            if shape is None:
+                shape = tuple(
+                    self._extent(value, axis) if n == DYNAMIC else n for axis, n in enumerate(value.type.get_shape())
+                )
+            known = self._tensors[value] = Tensor(of_element(value.type.element_type), shape, (value,))
+        return known
+
+    def _extent(self, value: SSAValue, axis: int) -> Size:
+        """Return the size of a value along an axis as a new symbol."""
+        return self.trace.size_of(self.trace.add(tensor.DimOp(value, self.trace.index(axis))).result)
+
+    def zeros(self, value: SSAValue) -> Tensor:
+        """Return a tensor of zeros with the type and the shape of a value."""
+        like = self.tensor(value)
+        return shapes.full(self.trace, 0, like.shape, like.dtype)
+
+    def refuse(self, text: str) -> CompileError:
+        """Return the error for an expression that has no derivative, at its line. text: what it is computed with."""
+        return self.trace.fail(
+            f"this expression has no derivative: there is none of {text}",
+            "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "
+            "docs/derivatives.md lists what has a derivative",
+        )
+
+
+def is_float(value: SSAValue) -> bool:
+    """Return whether a value is a float, or a tensor of floats."""
+    type = value.type
+    return isinstance(type.element_type if isinstance(type, TensorType) else type, AnyFloat)

@@ -1,0 +1,89 @@
+"""Reverse mode over the operations that a function records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents
+from pydispatch.derivatives.rules.table import RULES
+from pydispatch.graph.values import Tensor
+from pydispatch.programs.trace import Trace
+
+_OPERATIONS = {
+    "scf.if": "pydispatch.cond", "scf.for": "a loop", "scf.while": "a loop", "iree_linalg_ext.sort": "sorting",
+    "iree_linalg_ext.topk_v2": "sorting", "iree_linalg_ext.scatter": "an assignment at positions that arrays say",
+    "pyd.recurrence": "a running result other than a sum", "iree_linalg_ext.fft": "a Fourier transform",
+}  # fmt: skip
+"""Words of messages for operations without a derivative."""
+
+
+def differentiated(
+    trace: Trace,
+    inputs: Sequence[Tensor],
+    function: Callable[[list[Tensor]], list[Tensor]],
+    seeds: Callable[[list[Tensor]], list[Tensor]],
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Record a function, and then the gradients of its results by its inputs.
+
+    Args:
+        trace: Builder of the program.
+        inputs: Tensors of floats.
+        function: Records the function of the inputs, and returns its results.
+        seeds: Returns the cotangent of each result, of its type and shape.
+
+    Returns:
+        The results, and for each input the sum over results of their cotangents times their derivatives.
+
+    Raises:
+        CompileError: An operation that depends on an input has no derivative; the error has its line.
+    """
+    # Markers give the inputs identities of their own: the same tensor may be two of them, or be used elsewhere.
+    markers = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in map(trace.value, inputs)]
+    marked = [trace.wrap(of.dtype, of.shape, marker.results[0]) for of, marker in zip(inputs, markers, strict=True)]
+    results = function(marked)
+    recorded = _operations_after(markers[-1])
+    cotangents = Cotangents(trace, [trace.value(of) for of in marked])
+    for op in recorded:
+        cotangents.mark_active(op)
+    for result, seed in zip(results, seeds(results), strict=True):
+        for part in result.parts:
+            cotangents.add(part, seed)
+    for op in reversed(recorded):
+        _pull_back(cotangents, op)
+    gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
+    sources = {marker.results[0]: marker.inputs[0] for marker in markers}
+    unmarked = [_unmarked(trace, of, sources) for of in (*results, *gradients)]
+    for marker in markers:
+        marker.results[0].replace_all_uses_with(marker.inputs[0])
+        marker.detach()
+        marker.erase()
+    return unmarked[: len(results)], unmarked[len(results) :]
+
+
+def _operations_after(op: Operation) -> list[Operation]:
+    """Return the operations of a block after one of them."""
+    following = []
+    while (after := op.next_op) is not None:
+        following.append(op := after)
+    return following
+
+
+def _pull_back(cotangents: Cotangents, op: Operation) -> None:
+    """Add the cotangents of the operands of an operation whose results have some."""
+    if not any(cotangents.of(result) for result in op.results):
+        return
+    with cotangents.trace.at(op):
+        rule = RULES.get(op.name)
+        if rule is None:
+            raise cotangents.refuse(_OPERATIONS.get(op.name, f"'{op.name}'"))
+        rule(cotangents, op)
+
+
+def _unmarked(trace: Trace, of: Tensor, sources: dict[SSAValue, SSAValue]) -> Tensor:
+    """Return a tensor whose values are those that markers stand for."""
+    if not any(part in sources for part in of.parts):
+        return of
+    return trace.wrap(of.dtype, of.shape, *(sources.get(part, part) for part in of.parts))

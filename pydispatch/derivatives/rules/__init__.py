@@ -1,0 +1,1 @@
+"""Derivatives of the operations of the graph, one file for each kind."""

@@ -1,0 +1,111 @@
+"""Derivatives of functions of numbers, in the bodies of operations on tensors.
+
+A rule is passed the operands, the result, and the cotangent of the result. It returns a cotangent for each operand;
+None where the derivative is 0 everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pydispatch.operations.elements import Element
+
+Partials = tuple[Element | None, ...]
+ElementRule = Callable[..., Partials]
+"""rule(operands..., result, cotangent of the result) -> cotangents of the operands."""
+
+
+def _of_one(derivative: Callable[[Element, Element], Element]) -> ElementRule:
+    """Return the rule of a function of one number. derivative(operand, result) is its derivative."""
+    return lambda x, y, d: (d * derivative(x, y),)
+
+
+def _quotient(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    by_dividend = d / b
+    return by_dividend, -(by_dividend * y)
+
+
+def _remainder(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    return d, -(d * (a / b).unary("trunc"))
+
+
+def _extreme(order: str) -> ElementRule:
+    """Return the rule of the larger or smaller of two numbers. Equal ones have half of the cotangent each."""
+
+    def rule(a: Element, b: Element, y: Element, d: Element) -> Partials:
+        half = a.is_equal(b).where(d * 0.5, 0.0)
+        return a.compare(order, b).where(d, half), b.compare(order, a).where(d, half)
+
+    return rule
+
+
+def _power(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    """Derive a ** b. The derivative by a is 0 where b is 0, that by b is 0 where a is not positive."""
+    by_base = b.is_equal(0).where(0.0, d * b * a.binary("pow", b - 1))
+    by_exponent = (a > 0).where(d * y * a.unary("log"), 0.0)
+    return by_base, by_exponent
+
+
+def _atan2(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    scale = d / (a * a + b * b)
+    return scale * b, -(scale * a)
+
+
+def _copysign(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    one = a.const(1.0)
+    return d * one.binary("copysign", a) * one.binary("copysign", b), None
+
+
+def _converted(x: Element, y: Element, d: Element) -> Partials:
+    return (d.to(x.dtype),)
+
+
+def _constant(x: Element, y: Element, d: Element) -> Partials:
+    return (None,)
+
+
+ELEMENT_RULES: dict[str, ElementRule] = {
+    "arith.addf": lambda a, b, y, d: (d, d),
+    "arith.subf": lambda a, b, y, d: (d, -d),
+    "arith.mulf": lambda a, b, y, d: (d * b, d * a),
+    "arith.divf": _quotient,
+    "arith.remf": _remainder,
+    "arith.negf": lambda x, y, d: (-d,),
+    "arith.maximumf": _extreme("gt"),
+    "arith.minimumf": _extreme("lt"),
+    "arith.select": lambda c, a, b, y, d: (None, c.where(d, 0.0), c.where(d.const(0.0), d)),
+    "arith.extf": _converted,
+    "arith.truncf": _converted,
+    "math.absf": _of_one(lambda x, y: x.unary("sign")),
+    "math.sqrt": _of_one(lambda x, y: 0.5 / y),
+    "math.rsqrt": _of_one(lambda x, y: -0.5 * y / x),
+    "math.cbrt": _of_one(lambda x, y: 1 / (3 * y * y)),
+    "math.exp": _of_one(lambda x, y: y),
+    "math.exp2": _of_one(lambda x, y: y * math.log(2)),
+    "math.expm1": _of_one(lambda x, y: y + 1),
+    "math.log": _of_one(lambda x, y: 1 / x),
+    "math.log2": _of_one(lambda x, y: 1 / (x * math.log(2))),
+    "math.log10": _of_one(lambda x, y: 1 / (x * math.log(10))),
+    "math.log1p": _of_one(lambda x, y: 1 / (x + 1)),
+    "math.sin": _of_one(lambda x, y: x.unary("cos")),
+    "math.cos": _of_one(lambda x, y: -x.unary("sin")),
+    "math.tan": _of_one(lambda x, y: y * y + 1),
+    "math.asin": _of_one(lambda x, y: (1 - x * x).unary("rsqrt")),
+    "math.acos": _of_one(lambda x, y: -(1 - x * x).unary("rsqrt")),
+    "math.atan": _of_one(lambda x, y: 1 / (x * x + 1)),
+    "math.sinh": _of_one(lambda x, y: x.unary("cosh")),
+    "math.cosh": _of_one(lambda x, y: x.unary("sinh")),
+    "math.tanh": _of_one(lambda x, y: 1 - y * y),
+    "math.asinh": _of_one(lambda x, y: (x * x + 1).unary("rsqrt")),
+    "math.acosh": _of_one(lambda x, y: (x * x - 1).unary("rsqrt")),
+    "math.atanh": _of_one(lambda x, y: 1 / (1 - x * x)),
+    "math.erf": _of_one(lambda x, y: (-(x * x)).unary("exp") * (2 / math.sqrt(math.pi))),
+    "math.erfc": _of_one(lambda x, y: (-(x * x)).unary("exp") * (-2 / math.sqrt(math.pi))),
+    "math.powf": _power,
+    "math.atan2": _atan2,
+    "math.copysign": _copysign,
+    "math.fma": lambda a, b, c, y, d: (d * b, d * a, d),
+    **dict.fromkeys(("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"), _constant),
+}  # fmt: skip
+"""Rules by the name of the operation. Functions that are constant between jumps have the derivative 0."""

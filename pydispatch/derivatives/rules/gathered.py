@@ -1,0 +1,92 @@
+"""Cotangents of tensors that the body of a loop nest reads at computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.derivatives.rules.loop_nests import Elements, LoopNest, Seed
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations import scatters, shapes
+from pydispatch.operations.elements import Element
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+
+
+def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp) -> None:
+    """Add the cotangent of a tensor that `read` reads: the cotangents of its elements, added up at their positions.
+
+    Axes that the loops run along from end to end, such as the columns of rows at computed positions, are slices.
+    """
+    trace = nest.cotangents.trace
+    updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))
+    if updates is None:
+        return
+    source = nest.cotangents.tensor(read.tensor)
+    along = _whole_axes(nest, read, source)
+    indexed = [axis for axis in range(source.rank) if axis not in along]
+    order = [*indexed, *along]
+    batch = [loop for loop in range(nest.rank) if loop not in along.values()]
+    count = product(updates.shape[loop] for loop in batch)
+    rows = shapes.transpose(trace, updates, [*batch, *along.values()])
+    sizes = [source.shape[axis] for axis in along]
+    # scatter_first needs at least one indexed axis: an axis of size 1 otherwise
+    lead = [source.shape[axis] for axis in indexed] or [1]
+    rows = shapes.reshape(trace, rows, [count, *(1 for _ in lead), *sizes])
+    columns = [shapes.reshape(trace, _positions(nest, read.indices[axis], batch), [count, 1]) for axis in indexed]
+    columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
+    zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)
+    total = scatters.scatter_first(
+        trace, zeros, shapes.concat(trace, columns, 1), rows, len(lead), lambda s, old, new: s.binary("add", old, new)
+    )
+    moved = shapes.reshape(trace, total, [source.shape[axis] for axis in order])
+    inverse = [order.index(axis) for axis in range(source.rank)]
+    nest.cotangents.add(read.tensor, shapes.transpose(trace, moved, inverse))
+
+
+def _positions(nest: LoopNest, index: SSAValue, batch: Sequence[int]) -> Tensor:
+    """Return the positions that `index` has in the iterations of the loops `batch`, on which alone it depends."""
+
+    def position(elements: Elements, _: Sequence[Element]) -> Element:
+        cast = arith.IndexCastOp(elements.value(index), i64)
+        elements.block.add_op(cast)
+        return Element(Scalars(elements.block), Scalar(I64, (cast.result,)))
+
+    map = AffineMap(nest.rank, 0, tuple(AffineDimExpr(loop) for loop in batch))
+    positions = nest.repeated([], map, I64, position, is_invariant=True)
+    assert positions is not None
+    return positions
+
+
+def _whole_axes(nest: LoopNest, read: tensor.ExtractOp, source: Tensor) -> dict[int, int]:
+    """Return the axes of the source that a loop of their size runs along, and that loop, which no other index uses."""
+    extents = nest.extents()
+    uses = [_loops_of(nest, index) for index in read.indices]
+    whole = {}
+    for axis, index in enumerate(read.indices):
+        others = set().union(*(loops for other, loops in enumerate(uses) if other != axis))
+        if isinstance(index.owner, linalg.IndexOp) and not uses[axis] & others:
+            (loop,) = uses[axis]
+            if extents[loop] == source.shape[axis]:
+                whole[axis] = loop
+    return whole
+
+
+def _loops_of(nest: LoopNest, value: SSAValue) -> set[int]:
+    """Return the loops that a value of the body depends on."""
+    if value in nest.arguments:
+        map = [*nest.input_maps, *nest.result_maps][nest.arguments.index(value)]
+        return {expr.position for expr in map.results if isinstance(expr, AffineDimExpr)}
+    owner = value.owner
+    if isinstance(owner, linalg.IndexOp):
+        return {owner.dim.value.data}
+    if isinstance(owner, Operation) and owner in nest.functions:
+        return set().union(*(_loops_of(nest, operand) for operand in owner.operands))
+    return set()

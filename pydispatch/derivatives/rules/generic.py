@@ -1,0 +1,62 @@
+"""Derivatives of `linalg.generic`: elementwise functions, broadcasts, transposes, reductions, sums of products, and
+reads at computed positions.
+
+An operand of a loop nest has a cotangent of its own shape: the cotangents of its element in all iterations, added up.
+It is a loop nest over the same iterations, whose body is that of the operation followed by the derivatives of its
+functions in reverse order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import tensor
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.derivatives.rules.gathered import add_to_source
+from pydispatch.derivatives.rules.loop_nests import LoopNest, Seed
+from pydispatch.derivatives.rules.seeds import seeds_of
+from pydispatch.operations import shapes
+
+
+def generic(cotangents: Cotangents, op: Operation) -> None:
+    """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads."""
+    nest = LoopNest(cotangents, op)
+    seeds = seeds_of(nest)
+    for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
+        if value in cotangents.active:
+            arguments = [
+                argument
+                for argument, *operand in zip(nest.arguments, nest.inputs, nest.input_maps, strict=False)
+                if operand == [value, map]
+            ]
+            _add_to_operand(cotangents, nest, seeds, value, map, arguments)
+    for read in nest.functions:
+        if isinstance(read, tensor.ExtractOp) and read.tensor in cotangents.active:
+            add_to_source(nest, seeds, read)
+
+
+def _add_to_operand(
+    cotangents: Cotangents,
+    nest: LoopNest,
+    seeds: Sequence[Seed],
+    value: SSAValue,
+    map: AffineMap,
+    arguments: Sequence[SSAValue],
+) -> None:
+    """Add the cotangent of an operand that the body receives as `arguments`."""
+    like = cotangents.tensor(value)
+    loops = []
+    for expr, size in zip(map.results, like.shape, strict=True):
+        if isinstance(expr, AffineDimExpr) and expr.position not in loops:
+            loops.append(expr.position)
+        elif not (isinstance(expr, AffineConstantExpr) and size == 1):
+            raise cotangents.refuse("a read of an array along its diagonal")
+    summed = nest.summed(seeds, arguments, AffineMap(map.num_dims, 0, tuple(AffineDimExpr(n) for n in loops)))
+    if summed is not None:
+        cotangents.add(value, shapes.reshape(cotangents.trace, summed, like.shape))
+
+
+GENERIC_RULES: dict[str, Rule] = {"linalg.generic": generic}

@@ -1,0 +1,109 @@
+"""Derivatives of kernels written in Python, which `pydispatch.vjp` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.dtypes import of_element
+from pydispatch.graph.values import Tensor
+from pydispatch.kernels.kernel import KernelSource
+from pydispatch.kernels.module import Lowered
+from pydispatch.operations import shapes
+from pydispatch.programs.array import Array
+from pydispatch.programs.launch import launch
+from pydispatch.programs.trace import Trace
+
+
+def _call(cotangents: Cotangents, op: Operation) -> None:
+    """Call the kernel or the program that computes the gradients of a kernel, and add these to the cotangents."""
+    assert isinstance(op, func.CallOp)
+    kernel, lowered = _called(cotangents, op)
+    if kernel.derivative is None:
+        raise cotangents.trace.fail(
+            f"kernel '{kernel.name}' has no derivative",
+            f"name its backward kernel: pydispatch.vjp({kernel.name}, {kernel.name}_backward)",
+        )
+    rule, names = kernel.derivative
+    operands = {parameter.name: value for parameter, value in zip(kernel.passed, op.operands, strict=False)}
+    for position in set(lowered.written) - set(lowered.overwritten):
+        name = kernel.passed[position].name
+        if operands[name] in cotangents.active:
+            raise cotangents.refuse(f"the array that kernel '{kernel.name}' takes as '{name}' and changes")
+    overwritten = [kernel.passed[position].name for position in lowered.overwritten]
+    taken = {name: value for name, value in operands.items() if name not in overwritten}
+    values = {**_of_results(cotangents, kernel, lowered, op), **_arrays(cotangents, taken)}
+    for name, gradient in zip(names, _gradients(cotangents, kernel, rule, names, values), strict=True):
+        like = cotangents.tensor(operands[name])
+        cotangents.add(operands[name], cotangents.trace.as_shape(gradient, like.shape))
+
+
+def _called(cotangents: Cotangents, op: func.CallOp) -> tuple[KernelSource, Lowered]:
+    """Return the kernel that is called. Raise CompileError for a function that is no kernel."""
+    name = op.callee.string_value()
+    for (kernel, _), (lowered, function) in cotangents.trace.kernel_functions.items():
+        if function.sym_name.data == name:
+            return kernel, lowered
+    raise cotangents.refuse(f"the function '{name}'")
+
+
+def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, op: func.CallOp) -> dict[str, Array]:
+    """Return the views that the kernel has written, by name, and their gradients."""
+    values = {}
+    for position, result in zip(lowered.written, op.results, strict=True):
+        name, gradient = kernel.passed[position].name, cotangents.of(result)
+        values[name] = Array(cotangents.trace, cotangents.tensor(result))
+        values[f"d{name}"] = Array(cotangents.trace, cotangents.zeros(result) if gradient is None else gradient)
+    return values
+
+
+def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, Array]:
+    """Return the arguments of a call as arrays, by name."""
+    trace = cotangents.trace
+    arrays = {}
+    for name, value in operands.items():
+        if isinstance(value.type, TensorType):
+            tensor = cotangents.tensor(value)
+        else:
+            tensor = trace.wrap(of_element(value.type), (), trace.splat(value, ()))
+        arrays[name] = Array(trace, tensor)
+    return arrays
+
+
+def _gradients(
+    cotangents: Cotangents, kernel: KernelSource, rule: Any, names: Sequence[str], values: dict[str, Array]
+) -> list[Tensor]:
+    """Call the rule of a kernel with values by name, and return the gradients of the arguments `names` as tensors."""
+    trace = cotangents.trace
+    if isinstance(rule, KernelSource):
+        begun = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
+        launch(rule, _by_name(trace, kernel, rule, [of.name for of in rule.passed], {**values, **begun}), None)
+        return [gradient.tensor for gradient in begun.values()]
+    parameters = [name for name, type in rule.parameters.items() if type is not None]
+    arguments = _by_name(trace, kernel, rule, parameters, values)
+    returned = rule.traced(**dict(zip(parameters, arguments, strict=True)))
+    return [trace.tensor_of(gradient) for gradient in rule.named(trace, returned).values()]
+
+
+def _zeros_like(trace: Trace, like: Tensor) -> Tensor:
+    return shapes.full(trace, 0, like.shape, like.dtype)
+
+
+def _by_name(
+    trace: Trace, kernel: KernelSource, rule: Any, names: Sequence[str], values: dict[str, Array]
+) -> list[Array]:
+    """Return the arguments of a rule, by the names of its parameters. Raise CompileError for an unknown one."""
+    unknown = next((name for name in names if name not in values), None)
+    if unknown is not None:
+        raise trace.fail(
+            f"the derivative '{rule.name}' of '{kernel.name}' takes '{unknown}'; it may take {', '.join(values)}"
+        )
+    return [values[name] for name in names]
+
+
+KERNEL_RULES: dict[str, Rule] = {"func.call": _call}

@@ -1,0 +1,296 @@
+"""Loop nests of derivatives: the body of a `linalg.generic` is repeated, and its derivatives follow in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.derivatives.cotangents import Cotangents, is_float
+from pydispatch.derivatives.rules.elements import ELEMENT_RULES
+from pydispatch.graph.dtypes import DType, of_element
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.elements import Element
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+
+Operand = tuple[Tensor, AffineMap]
+"""Tensor with its indexing map."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Cotangent of an element that the body computes, from which its derivatives begin.
+
+    Attributes:
+        element: The value of the body.
+        operands: Tensors that the cotangent needs.
+        cotangent: cotangent(element, elements of the operands...) returns it.
+    """
+
+    element: SSAValue
+    operands: tuple[Operand, ...]
+    cotangent: Callable[..., Element]
+
+
+class Elements:
+    """Elements of a body that is being written, by the values of the body that it repeats."""
+
+    def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
+        self.block, self._values = block, values
+
+    def of(self, value: SSAValue) -> Element:
+        """Return the repeated value as an element."""
+        return element(self.block, self.value(value))
+
+    def value(self, value: SSAValue) -> SSAValue:
+        """Return the repeated value; a value from outside of the body is itself."""
+        return self._values.get(value, value)
+
+
+def element(block: Block, value: SSAValue) -> Element:
+    """Return a value of a body as an element; a value of type index, which no derivative uses, counts as i64."""
+    return Element(Scalars(block), Scalar(of_element(value.type), (value,)))
+
+
+class LoopNest:
+    """A `linalg.generic`, and the loop nests over the same iterations that its derivatives are.
+
+    Attributes:
+        inputs: Operands that the body reads.
+        starts: Initial values of the results.
+        arguments: Elements of the operands, of `inputs` and then of `starts`.
+        functions: Operations of the body that compute elements: all but those that combine a result.
+        is_reduction: Whether iterations are combined into one element of a result.
+    """
+
+    other_reduction = "a reduction by another function than a sum, a product, a maximum and a minimum"
+
+    def __init__(self, cotangents: Cotangents, op: Operation) -> None:
+        assert isinstance(op, linalg.GenericOp)
+        self.cotangents, self.op = cotangents, op
+        self.inputs, self.starts = list(op.inputs), list(op.outputs)
+        maps = [map.data for map in op.indexing_maps]
+        self.input_maps, self.result_maps = maps[: len(self.inputs)], maps[len(self.inputs) :]
+        self.arguments: list[SSAValue] = list(op.body.block.args)
+        *body, end = op.body.block.ops
+        self.yielded = list(end.operands)
+        assert isinstance(op.iterator_types, ArrayAttr)
+        self.is_reduction = any("parallel" not in str(kind) for kind in op.iterator_types)
+        self.combiners = [value.owner for value in self.yielded] if self.is_reduction else []
+        self.functions = [function for function in body if function not in self.combiners]
+        results = self.arguments[len(self.inputs) :]
+        if any(operand in results for function in self.functions for operand in function.operands):
+            raise cotangents.refuse(self.other_reduction)
+
+    @property
+    def rank(self) -> int:
+        """Return the number of loops."""
+        return len(self.op.iterator_types)
+
+    def operand(self, index: int) -> Operand:
+        """Return an input with its indexing map."""
+        return self.cotangents.tensor(self.inputs[index]), self.input_maps[index]
+
+    def extents(self) -> list[Size]:
+        """Return the number of iterations of each loop."""
+        operands = [
+            (self.cotangents.tensor(value), map)
+            for value, map in zip([*self.inputs, *self.op.results], [*self.input_maps, *self.result_maps], strict=True)
+        ]
+        return extents(operands, self.rank)
+
+    def summed(self, seeds: Sequence[Seed], targets: Sequence[SSAValue], map: AffineMap) -> Tensor | None:
+        """Return the sum of the cotangents of values of the body, `targets`, over the loops that `map` lacks.
+
+        Args:
+            seeds: Where the derivatives begin.
+            targets: Values of the body, of one type.
+            map: Loops of the axes of the result.
+
+        Returns:
+            The sum, or None if no result depends on the targets.
+        """
+        dependent = self._dependent(targets)
+        seeds = [seed for seed in seeds if seed.element in dependent]
+        if not seeds:
+            return None
+        dtype = of_element(targets[0].type)
+        operands = [operand for seed in seeds for operand in seed.operands]
+
+        def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
+            """Emit the derivatives, and return the cotangent of the targets."""
+            remaining = list(extra)
+            by_value: dict[SSAValue, Element] = {}
+            for seed in seeds:
+                arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
+                _add(by_value, seed.element, seed.cotangent(elements.of(seed.element), *arguments))
+            for function in reversed(self.functions):
+                self._pull_back(function, elements, by_value, dependent)
+            total: dict[SSAValue, Element] = {}
+            for target in targets:
+                if target in by_value:
+                    _add(total, targets[0], by_value[target])
+            return total.get(targets[0])
+
+        return self.repeated(operands, map, dtype, cotangent)
+
+    def _dependent(self, targets: Sequence[SSAValue]) -> set[SSAValue]:
+        """Return the floats of the body that depend on the targets, with these."""
+        dependent = set(targets)
+        for function in self.functions:
+            if dependent.intersection(function.operands):
+                dependent |= {result for result in function.results if is_float(result)}
+        return dependent
+
+    def _pull_back(
+        self, function: Operation, elements: Elements, by_value: dict[SSAValue, Element], dependent: set[SSAValue]
+    ) -> None:
+        """Add the cotangents of the operands of a function of the body to those of its values."""
+        if not dependent.intersection(function.operands) or not function.results:
+            return
+        result = function.results[0]
+        cotangent = by_value.get(result)
+        if cotangent is None:
+            return
+        rule = ELEMENT_RULES.get(function.name)
+        if rule is None:
+            raise self.cotangents.refuse(f"'{function.name.partition('.')[2]}' of numbers")
+        operands = [elements.of(operand) for operand in function.operands]
+        partials = rule(*operands, elements.of(result), cotangent)
+        for operand, partial in zip(function.operands, partials, strict=True):
+            if operand in dependent and partial is not None:
+                _add(by_value, operand, partial)
+
+    def _residuals(self) -> dict[SSAValue, Operand]:
+        """Return the values of the body that are read from the results of the operation instead of computed again:
+        those of functions such as exp, which take longer than a read.
+        """
+        if self.is_reduction:
+            return {}
+        return {
+            value: (self.cotangents.tensor(result), map)
+            for value, result, map in zip(self.yielded, self.op.results, self.result_maps, strict=True)
+            if isinstance(value.owner, Operation) and value.owner.name.startswith("math.")
+        }
+
+    def repeated(
+        self,
+        operands: Sequence[Operand],
+        map: AffineMap,
+        dtype: DType,
+        compute: Callable[[Elements, Sequence[Element]], Element | None],
+        combine: str = "add",
+        start: float = 0,
+        is_invariant: bool = False,
+    ) -> Tensor | None:
+        """Emit a loop nest over the same iterations, and return its result.
+
+        Args:
+            operands: Further tensors that the body receives.
+            map: Loops of the axes of the result; iterations of the others are combined.
+            dtype: Element type of the result.
+            compute: compute(elements of the body, elements of the operands) emits the element of an iteration.
+            combine: Function that combines the elements of iterations, by its name in `Reals.binary`.
+            start: Element that `combine` begins with.
+            is_invariant: Whether the element is the same in all iterations of the loops that `map` lacks. The nest is
+                then one over the loops of `map` alone.
+
+        Returns:
+            The result; None if `compute` returned None.
+        """
+        trace = self.cotangents.trace
+        own = [self.operand(index) for index in range(len(self.inputs))]
+        residuals = self._residuals()
+        results = [
+            (self.cotangents.tensor(result), of_result)
+            for result, of_result in zip(self.op.results, self.result_maps, strict=True)
+        ]
+        every = [*own, *residuals.values(), *operands, *results]  # results state extents that no input has
+        block = Block(arg_types=[of.dtype.element for of, _ in every])
+        repeated = [*self.arguments[: len(own)], *residuals]
+        values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
+        for function in self.functions:
+            if not any(result in residuals for result in function.results):
+                block.add_op(function.clone(values))
+        extra = block.args[len(repeated) : len(repeated) + len(operands)]
+        computed = compute(Elements(block, values), [element(block, value) for value in extra])
+        if computed is None:
+            return None
+        result = computed.scalar
+        loops = [expr.position for expr in map.results if isinstance(expr, AffineDimExpr)]
+        sizes = self.extents()
+        shape = tuple(sizes[loop] for loop in loops)
+        nest = loops if is_invariant else list(range(self.rank))
+        kept = _pruned(block, result.value, every, set(range(self.rank)).difference(nest) | set(loops))
+        if kept and kept[0][1] == map and block.args and result.value is block.args[0] and len(loops) == self.rank:
+            return kept[0][0]  # a copy of an operand
+        renumbered = {loop: position for position, loop in enumerate(nest)}
+        for op in block.ops:
+            if isinstance(op, linalg.IndexOp):
+                op.properties["dim"] = linalg.IndexOp(renumbered[op.dim.value.data]).dim
+        running = block.insert_arg(dtype.element, len(block.args))
+        if len(loops) == len(nest):
+            out = trace.empty(dtype.element, shape)
+        else:
+            out = trace.splat(trace.scalar_constant(start, dtype), shape)
+            result = Scalars(block).binary(combine, Scalar(dtype, (running,)), result)
+        inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in kept]
+        parallel = [loop in loops for loop in nest]
+        outputs = [(out, _renumbered(map, renumbered))]
+        return trace.wrap(dtype, shape, *trace.generic_of(inputs, outputs, parallel, block, [result.value]))
+
+
+def extents(operands: Sequence[Operand], rank: int) -> list[Size]:
+    """Return the number of iterations of each of `rank` loops, from the sizes of operands."""
+    sizes: dict[int, Size] = {}
+    for of, map in operands:
+        for expr, size in zip(map.results, of.shape, strict=True):
+            if isinstance(expr, AffineDimExpr):
+                sizes.setdefault(expr.position, size)
+    return [sizes[loop] for loop in range(rank)]
+
+
+def _add(cotangents: dict[SSAValue, Element], value: SSAValue, cotangent: Element) -> None:
+    """Add to the cotangent of a value of a body."""
+    known = cotangents.get(value)
+    cotangents[value] = cotangent if known is None else known + cotangent
+
+
+def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
+    """Return an indexing map with other numbers of the loops that it names."""
+    results = (AffineDimExpr(loops[expr.position]) if isinstance(expr, AffineDimExpr) else expr for expr in map.results)
+    return AffineMap(len(loops), 0, tuple(results))
+
+
+def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered: set[int]) -> list[Operand]:
+    """Remove the operations and arguments of a body that its result does not need. Return the remaining operands.
+
+    Operands from which alone the extent of a loop is known remain. covered: loops whose extents are known otherwise.
+    """
+    for op in reversed(list(block.ops)):
+        if result not in op.results and not any(value.uses for value in op.results):
+            op.detach()
+            op.erase()
+    covered = set(covered)
+    used = [argument is result or bool(argument.uses) for argument in block.args]
+    for (_, own), is_used in zip(operands, used, strict=True):
+        covered |= _loops(own) if is_used else set()
+    kept = []
+    for argument, operand, is_used in zip(list(block.args), operands, used, strict=True):
+        if is_used or not _loops(operand[1]) <= covered:
+            covered |= _loops(operand[1])
+            kept.append(operand)
+        else:
+            block.erase_arg(argument)
+    return kept
+
+
+def _loops(map: AffineMap) -> set[int]:
+    """Return the loops that an indexing map names."""
+    return {expr.position for expr in map.results if isinstance(expr, AffineDimExpr)}

@@ -1,0 +1,128 @@
+"""Derivatives of operations that move elements: their cotangents move back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import tensor
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.sizes import Size
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.operations import reductions, shapes
+
+
+def _reshaped(cotangents: Cotangents, op: Operation) -> None:
+    """Add the cotangent of an operand with the same elements in another shape."""
+    source = op.operands[0]
+    of_result = _of_result(cotangents, op)
+    cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.tensor(source).shape))
+
+
+def _extract_slice(cotangents: Cotangents, op: tensor.ExtractSliceOp) -> None:
+    """Add zeros with the cotangent of the slice in them to the cotangent of the source."""
+    cotangents.add(op.source, _inserted(cotangents, op, _of_result(cotangents, op), cotangents.zeros(op.source)))
+
+
+def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
+    """Add the cotangents outside of the slice to those of the destination, and the others to those of the source."""
+    of_result, zeros = _of_result(cotangents, op), cotangents.zeros(op.source)
+    cotangents.add(op.dest, _inserted(cotangents, op, zeros, of_result))
+    trace, like = cotangents.trace, cotangents.tensor(op.source)
+    taken = tensor.ExtractSliceOp.build(
+        operands=[trace.value(of_result), op.offsets, op.sizes, op.strides], properties=_bounds(op),
+        result_types=[op.source.type],
+    )  # fmt: skip
+    cotangents.add(op.source, trace.wrap(like.dtype, like.shape, trace.add(taken).result))
+
+
+def _inserted(
+    cotangents: Cotangents, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, slice_: Tensor, into: Tensor
+) -> Tensor:
+    """Return a tensor with another one at the position of a slice of it."""
+    trace = cotangents.trace
+    value = trace.value(into)
+    inserted = tensor.InsertSliceOp.build(
+        operands=[trace.value(slice_), value, op.offsets, op.sizes, op.strides], properties=_bounds(op),
+        result_types=[value.type],
+    )  # fmt: skip
+    return trace.wrap(into.dtype, into.shape, trace.add(inserted).result)
+
+
+def _bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> dict[str, Any]:
+    """Return the static offsets, sizes and strides of a slice."""
+    return {name: op.properties[name] for name in ("static_offsets", "static_sizes", "static_strides")}
+
+
+def _concat(cotangents: Cotangents, op: tensor.ConcatOp) -> None:
+    """Add to the cotangent of each operand that of its slice of the result."""
+    axis = op.dim.value.data
+    sizes = [cotangents.tensor(source).shape[axis] for source in op.inputs]
+    cut = shapes.split(cotangents.trace, _of_result(cotangents, op), axis, sizes)
+    for source, cotangent in zip(op.inputs, cut, strict=True):
+        cotangents.add(source, cotangent)
+
+
+def _pad(cotangents: Cotangents, op: tensor.PadOp) -> None:
+    """Add to the cotangent of the source that of its elements in the result."""
+    if any(operand in cotangents.active for operand in op.region.block.ops.last.operands):  # type: ignore[union-attr]
+        raise cotangents.refuse("padding with a computed value")
+    like = cotangents.tensor(op.source)
+    low = _sizes(cotangents, op.static_low.get_values(), op.low)
+    ends: list[Any] = [start + size for start, size in zip(low, like.shape, strict=True)]
+    cotangents.add(op.source, shapes.slice_(cotangents.trace, _of_result(cotangents, op), low, ends))
+
+
+def _sizes(cotangents: Cotangents, static: Sequence[Any], dynamic: Sequence[SSAValue]) -> list[Size]:
+    """Return a list of static and dynamic sizes, as operations have them."""
+    values = iter(dynamic)
+    return [cotangents.trace.size_of(next(values), least=0) if n == DYNAMIC else n for n in static]
+
+
+def _splat(cotangents: Cotangents, op: tensor.SplatOp) -> None:
+    """Add the sum of the cotangents to that of the number that all elements equal."""
+    cotangents.add(op.input, reductions.reduce(cotangents.trace, "add", _of_result(cotangents, op)))
+
+
+def _from_elements(cotangents: Cotangents, op: tensor.FromElementsOp) -> None:
+    """Add to the cotangent of each number that of its element."""
+    trace = cotangents.trace
+    flat = shapes.reshape(trace, _of_result(cotangents, op), (-1,))
+    for index, operand in enumerate(op.operands):
+        own = shapes.slice_axis(trace, flat, 0, index, index + 1)
+        cotangents.add(operand, shapes.reshape(trace, own, ()))
+
+
+def _extract(cotangents: Cotangents, op: tensor.ExtractOp) -> None:
+    """Add zeros with the cotangent of the element in them to the cotangent of the tensor that it is read from."""
+    trace, zeros = cotangents.trace, cotangents.zeros(op.tensor)
+    value = trace.value(zeros)
+    own = trace.value(shapes.reshape(trace, _of_result(cotangents, op), [1] * zeros.rank))
+    inserted = tensor.InsertSliceOp.get(own, value, [1] * zeros.rank, offsets=list(op.indices), result_type=value.type)
+    cotangents.add(op.tensor, trace.wrap(zeros.dtype, zeros.shape, trace.add(inserted).result))
+
+
+def _of_result(cotangents: Cotangents, op: Operation) -> Tensor:
+    """Return the cotangent of the single result of an operation."""
+    of_result = cotangents.of(op.results[0])
+    assert of_result is not None
+    return of_result
+
+
+MOVES: dict[str, Any] = {
+    **dict.fromkeys(
+        ("flow.tensor.tie_shape", "flow.tensor.reshape", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape"),
+        _reshaped,
+    ),
+    "tensor.extract_slice": _extract_slice,
+    "tensor.insert_slice": _insert_slice,
+    "tensor.concat": _concat,
+    "tensor.pad": _pad,
+    "tensor.splat": _splat,
+    "tensor.from_elements": _from_elements,
+    "tensor.extract": _extract,
+}
+MOVE_RULES: dict[str, Rule] = MOVES

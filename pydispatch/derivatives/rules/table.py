@@ -1,0 +1,12 @@
+"""Table of the derivatives of operations."""
+
+from __future__ import annotations
+
+from pydispatch.derivatives.cotangents import Rule
+from pydispatch.derivatives.rules.generic import GENERIC_RULES
+from pydispatch.derivatives.rules.kernels import KERNEL_RULES
+from pydispatch.derivatives.rules.moves import MOVE_RULES
+from pydispatch.derivatives.rules.scans import SCAN_RULES
+
+RULES: dict[str, Rule] = {**GENERIC_RULES, **MOVE_RULES, **SCAN_RULES, **KERNEL_RULES}
+"""Rules by the name of the operation."""

@@ -1,0 +1,209 @@
+"""Programs that compute the gradients of other programs, by reverse mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import func
+
+from pydispatch.derivatives.reverse import differentiated
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.graph.dtypes import of_element
+from pydispatch.graph.values import Tensor
+from pydispatch.integrations.python_programs import TracedProgram
+from pydispatch.operations import shapes
+from pydispatch.patterns.types import Size, TensorType
+from pydispatch.programs.array import arrays_of
+from pydispatch.programs.trace import Trace, current
+
+Cotangents = Callable[[list[Tensor]], list[Tensor]]
+"""Function from the results of a program to their cotangents."""
+
+
+class DerivedProgram(TracedProgram):
+    """Program of the gradients of another program, compiled together with that program.
+
+    Attributes:
+        primal: The program whose gradients are computed.
+        wrt: Names of the arguments that have gradients, in the order of the gradients.
+    """
+
+    suffix = "grad"
+    has_value = False
+    """Whether the results begin with that of the primal."""
+
+    def __init__(self, primal: TracedProgram, wrt: Sequence[str] | str | None = None) -> None:
+        self.primal, self._chosen = primal, wrt
+        self.wrt = names_with_gradients(primal, wrt)
+        super().__init__(primal.function, primal.statics)
+        self.name = self.__name__ = f"{primal.name}_{self.suffix}"
+
+    def _parameters(self) -> dict[str, TensorType | None]:
+        return self.primal.parameters
+
+    def specialize(self, **statics: Any) -> DerivedProgram:
+        return type(self)(self.primal.specialize(**statics), self._chosen)
+
+    def python(self, *args: Any, **named: Any) -> Any:
+        raise InvalidArgumentError(
+            f"program '{self.name}' is derived and has no Python function; run that of '{self.primal.name}'"
+        )
+
+    def traced(self, *args: Any, **named: Any) -> Any:
+        trace = current()
+        assert trace is not None
+        values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
+        unknown = next((name for name in self.parameters if name not in values), None)
+        if unknown is not None or len(values) > len(self.parameters):
+            names = ", ".join(self.parameters)
+            raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
+        inputs = [trace.tensor_of(values[name]) for name in self.wrt]
+        for name, tensor in zip(self.wrt, inputs, strict=True):
+            if not tensor.dtype.is_float:
+                raise trace.fail(
+                    f"argument '{name}' of '{self.primal.name}' is {tensor}, which has no gradient",
+                    "only floats have gradients: convert the array, x.astype(numpy.float32)",
+                )
+
+        def function(tensors: list[Tensor]) -> list[Tensor]:
+            """Record the primal."""
+            marked = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
+            arguments = {name: marked.get(name, values[name]) for name in self.primal.parameters}
+            returned = self.primal.named(trace, self.primal.traced(**arguments))
+            return [trace.tensor_of(value) for value in returned.values()]
+
+        results, gradients = differentiated(trace, inputs, function, lambda of: self._cotangents(trace, of, values))
+        arrays = arrays_of(trace, [*(results if self.has_value else ()), *gradients])
+        is_single = len(arrays) == 1 and not isinstance(self._chosen, (list, tuple))
+        return arrays[0] if is_single else tuple(arrays)
+
+    def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
+        """Return 1, the cotangent of the number that the primal returns."""
+        if len(results) != 1 or results[0].rank or not results[0].dtype.is_float:
+            shown = ", ".join(map(str, results))
+            raise trace.fail(
+                f"program '{self.primal.name}' returns {shown}; a gradient is that of one float of rank 0",
+                "add the elements up, x.sum(), or pass the gradients of the results: pydispatch.vjp(program)",
+            )
+        return [shapes.full(trace, 1, (), results[0].dtype)]
+
+    def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
+        values = returned if isinstance(returned, tuple) else (returned,)
+        names = [*(["value"] if self.has_value else []), *(f"d{name}" for name in self.wrt)]
+        return dict(zip(names, values, strict=True))
+
+
+class DerivedWithValue(DerivedProgram):
+    """Program that returns the result of another program, and its gradients."""
+
+    suffix = "value_and_grad"
+    has_value = True
+
+
+class Pullback(DerivedProgram):
+    """Program of the arguments of another program and the gradients of its results, which returns the gradients of
+    arguments.
+    """
+
+    suffix = "vjp"
+
+    def _parameters(self) -> dict[str, TensorType | None]:
+        taken = dict(self.primal.parameters)
+        self._seeds = []
+        for result, type in _result_types(self.primal).items():
+            name = f"d{result}"
+            while name in taken:
+                name += "_"
+            taken[name] = type
+            self._seeds.append(name)
+        return taken
+
+    def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
+        """Return the arguments that are gradients of results."""
+        seeds = [trace.tensor_of(values[name]) for name in self._seeds]
+        for name, seed, result in zip(self._seeds, seeds, results, strict=True):
+            if seed.dtype != result.dtype or seed.rank != result.rank:
+                raise trace.fail(f"'{name}' of program '{self.name}' is {seed}, and the result is {result}")
+        return [trace.as_shape(seed, result.shape) for seed, result in zip(seeds, results, strict=True)]
+
+
+def _result_types(program: TracedProgram) -> dict[str, TensorType]:
+    """Return the types of the results of a program by name. Raises as `ProgramSource.module`."""
+    module = program.module()
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == program.name)
+    assert function.res_attrs is not None
+    types = {}
+    for type, attributes in zip(function.function_type.outputs, function.res_attrs, strict=True):
+        entries: Any = attributes
+        stated = entries.data.get("pyd.shape")
+        listed: list[Any] = [n.data for n in stated] if stated is not None else list(type.get_shape())  # type: ignore[attr-defined]
+        element: Any = type.element_type  # type: ignore[attr-defined]
+        types[entries.data["pyd.name"].data] = TensorType(_type_name(element), tuple(map(_size, listed)))
+    return types
+
+
+def _type_name(element: Any) -> str:
+    """Return the name of an element type in annotations."""
+    dtype = of_element(element)
+    return "i1" if dtype.is_bool else dtype.name
+
+
+def _size(stated: int | str) -> Size:
+    """Return a size of an annotation; None for one that is computed from others."""
+    text = str(stated)
+    return int(text) if text.isdigit() else text if text.isidentifier() else None
+
+
+def names_with_gradients(program: TracedProgram, wrt: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the arguments that have gradients: all arrays of floats by default.
+
+    Raise InvalidArgumentError for other objects than programs, and for names that are no such arrays.
+    """
+    if not isinstance(program, TracedProgram):
+        raise InvalidArgumentError(f"expected a program (@pydispatch.program), got {program!r}")
+    floats = [
+        name for name, type in program.parameters.items() if type is not None and type.shape is not None
+        and type.dtype.startswith(("f", "bf"))
+    ]  # fmt: skip
+    names = floats if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names or not set(names) <= set(floats) or len(set(names)) < len(names):
+        raise InvalidArgumentError(
+            f"wrt: expected names of arrays of floats among the arguments of '{program.name}' "
+            f"({', '.join(floats) or 'it has none'}), got {wrt if wrt is not None else names!r}; other arguments have "
+            f"no gradient"
+        )
+    return tuple(names)
+
+
+def grad(program: TracedProgram, /, wrt: Sequence[str] | str | None = None) -> DerivedProgram:
+    """Return the program of the gradients of a program that returns one float.
+
+    It takes the arguments of the program. The program and its derivative are compiled as one, for every target; inside
+    of another program a call becomes a part of that.
+
+    Args:
+        program: Program (`@pydispatch.program`) that returns one float of rank 0, such as a loss.
+        wrt: Name or names of the arrays of floats among its arguments whose gradients are returned; all of them by
+            default. A name gives an array, a list a tuple.
+
+    Raises:
+        InvalidArgumentError: `program` is no program, or `wrt` names other arguments.
+        CompileError: An operation has no derivative, or the program returns something else; raised by the first call.
+
+    Example:
+        ```python
+        gradient = pydispatch.grad(loss, wrt=["w1", "w2"])
+        dw1, dw2 = gradient(x, w1, w2)
+        ```
+    """
+    return DerivedProgram(program, wrt)
+
+
+def value_and_grad(program: TracedProgram, /, wrt: Sequence[str] | str | None = None) -> DerivedProgram:
+    """Return the program of the result and the gradients of a program that returns one float.
+
+    Its results are those of the program and of `grad`, one after the other: `value, dw1, dw2`. Arguments and errors are
+    those of `grad`.
+    """
+    return DerivedWithValue(program, wrt)

@@ -1,0 +1,237 @@
+"""Programs of gradients: arguments and results, kernels with derivatives, other programs, devices, and refusals."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+from pydispatch.integrations.gradients import loaded
+
+Vector = Annotated[np.ndarray, pd.f64["n"]]
+Matrix = Annotated[np.ndarray, pd.f64[3, "n"]]
+Integers = Annotated[np.ndarray, pd.i32["n"]]
+View = Annotated[pd.View, pd.f64["n"]]
+X, Y = np.array([0.5, -1.0, 2.0]), np.array([1.0, 3.0, -2.0])
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/training/mlp.py"
+
+
+@pd.kernel(workgroup=64)
+def cubed(x: View, y: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] * x[i] * x[i]
+
+
+@pd.kernel(workgroup=64)
+def cubed_backward(x: View, dy: View, dx: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        dx[i] = 3 * x[i] * x[i] * dy[i]
+
+
+@pd.kernel(workgroup=64)
+def halved(x: View, y: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i] / 2
+
+
+@pd.kernel(workgroup=64)
+def scaled(x: View, s: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        x[i] = x[i] * s[i]
+
+
+@pd.program
+def scaled_backward(s: Vector, dx: Vector) -> Any:
+    return dx * s
+
+
+@pd.program
+def halved_backward(y: Vector, dy: Vector) -> Any:
+    return dy * y / (2 * y)
+
+
+pd.vjp(cubed, cubed_backward)
+pd.vjp(halved, halved_backward)
+pd.vjp(scaled, scaled_backward)
+
+
+@pd.program
+def product(x: Vector, y: Vector) -> Any:
+    return (x * x * y).sum()
+
+
+@pd.program
+def several(x: Vector, y: Vector) -> Any:
+    return {"sums": x + 2 * y, "total": (x * y).sum()}
+
+
+@pd.program
+def through_kernels(x: Vector) -> Any:
+    out, half = np.zeros_like(x), np.zeros_like(x)
+    cubed(np.sin(x), out)
+    halved(out, half)
+    return (half * x).sum()
+
+
+def test_gradients_have_the_form_of_wrt() -> None:
+    dx, dy = pd.grad(product)(X, Y)
+    np.testing.assert_allclose(dx, 2 * X * Y)
+    np.testing.assert_allclose(dy, X * X)
+    np.testing.assert_allclose(pd.grad(product, wrt="y")(X, Y), X * X)
+    (only,) = pd.value_and_grad(product, wrt=["y"])(X, Y)[1:]
+    np.testing.assert_allclose(only, X * X)
+    assert pd.grad(product).name == "product_grad"
+    with pytest.raises(pd.InvalidArgumentError, match="'product_grad' is derived and has no Python function"):
+        pd.grad(product).python(X, Y)
+
+
+def test_gradients_of_several_results() -> None:
+    program = pd.vjp(several, wrt=["y", "x"])
+    assert list(program.parameters) == ["x", "y", "dsums", "dtotal"]
+    dy, dx = program(X, Y, np.ones(3), np.float64(10))
+    np.testing.assert_allclose(dx, 1 + 10 * Y)
+    np.testing.assert_allclose(dy, 2 + 10 * X)
+    with pytest.raises(pd.InvalidArgumentError, match="dsums"):
+        program(X, Y, np.ones(4), np.float64(10))
+    _, gradient = loaded(several)
+    assert gradient is not None
+    assert gradient.positions == (1, 0)
+
+
+def test_an_argument_passed_twice_has_two_gradients() -> None:
+    gradient = pd.grad(product)
+
+    @pd.program
+    def twice(x: Vector) -> Any:
+        dx, dy = gradient(x, x)
+        return dx, dy, gradient(y=x, x=2 * x)[0]
+
+    dx, dy, of_double = twice(X)
+    np.testing.assert_allclose(dx, 2 * X * X)
+    np.testing.assert_allclose(dy, X * X)
+    np.testing.assert_allclose(of_double, 4 * X * X)
+
+
+def test_second_derivatives() -> None:
+    @pd.program
+    def squared(x: Vector) -> Any:
+        return (pd.grad(product, wrt="x")(x, x) ** 2).sum()
+
+    np.testing.assert_allclose(pd.grad(squared)(X), 16 * X**3)
+
+
+def test_kernels_and_their_derivatives() -> None:
+    sine, cosine = np.sin(X), np.cos(X)
+    np.testing.assert_allclose(pd.grad(through_kernels)(X), sine**3 / 2 + 1.5 * sine**2 * cosine * X)
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
+def test_the_example_learns(device: str) -> None:
+    spec = importlib.util.spec_from_file_location("mlp", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    losses = example.train(device, 40)
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_static_parameters_and_values_from_outside() -> None:
+    scale = np.array([2.0])
+
+    @pd.program
+    def raised(x: Vector, power: pd.static) -> Any:
+        return (x**power * scale).sum()
+
+    gradient = pd.grad(raised).specialize(power=3)
+    np.testing.assert_allclose(gradient(X), 6 * X * X)
+    scale[0] = 1
+    np.testing.assert_allclose(gradient(X), 3 * X * X)
+
+
+def of(function: Callable[[Any], Any]) -> Any:
+    @pd.program
+    def refused(x: Vector) -> Any:
+        return function(x)
+
+    return refused
+
+
+def uses_kernel(kernel: Any) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        out = x * 1
+        kernel(*((out, x) if kernel is scaled else (x, out)))
+        return out.sum()
+
+    return function
+
+
+@pd.kernel(workgroup=64)
+def without_derivative(x: View, y: View) -> None:
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] = x[i]
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "sorting": (lambda x: np.sort(x).sum(), "there is none of sorting"),
+    "running products": (lambda x: np.cumprod(x).sum(), "there is none of a running result other than a sum"),
+    "a branch": (lambda x: pd.cond(x[0] > 0, lambda: x.sum(), lambda: x[0]), "there is none of pydispatch.cond"),
+    "a loop": (lambda x: pd.loop(3, lambda i, v: v * x[0], x).sum(), "there is none of a loop"),
+    "linear algebra": (lambda x: np.linalg.inv(np.outer(x, x)).sum(), "there is none of a loop"),
+    "a kernel": (uses_kernel(without_derivative), r"name its backward kernel: pydispatch.vjp\(without_derivative, "),
+    "a changed view": (uses_kernel(scaled), "the array that kernel 'scaled' takes as 'x' and changes"),
+    "an array": (lambda x: x * 2, "'refused' returns f64.n.; a gradient is that of one float of rank 0"),
+    "an integer": (lambda x: x.argmax(), "'refused' returns i64..; a gradient is that of one float of rank 0"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    function, message = REFUSED[name]
+    with pytest.raises(pd.CompileError, match=message) as error:
+        pd.grad(of(function)).mlir()
+    assert error.value.location is not None
+    assert error.value.location.file == __file__
+
+
+def test_a_constant_result_has_the_gradient_0() -> None:
+    np.testing.assert_array_equal(pd.grad(of(lambda x: (x > 0).astype(np.float64).sum()))(X), 0 * X)
+    np.testing.assert_array_equal(pd.grad(of(lambda x: np.float64(3)))(X), 0 * X)
+
+
+def test_wrong_arguments() -> None:
+    @pd.program
+    def mixed(x: Vector, i: Integers) -> Any:
+        return x[i].sum()
+
+    np.testing.assert_allclose(pd.grad(mixed)(X, np.array([0, 0, 2], np.int32)), [2, 0, 1])
+    with pytest.raises(pd.InvalidArgumentError, match=r"arguments of 'mixed' \(x\), got 'i'; other arguments have no"):
+        pd.grad(mixed, wrt="i")
+    with pytest.raises(pd.InvalidArgumentError, match="expected a program"):
+        pd.grad(cubed)
+    with pytest.raises(pd.InvalidArgumentError, match="the kernel 'cubed' needs a kernel or a program"):
+        pd.vjp(cubed)
+
+    @pd.program
+    def of_integers(x: Vector, i: Integers) -> Any:
+        return pd.grad(mixed)(i, i)
+
+    with pytest.raises(pd.CompileError, match=r"argument 'x' of 'mixed' is i32\[n\], which has no gradient"):
+        of_integers.mlir()
+
+    @pd.program
+    def too_few(x: Vector) -> Any:
+        return pd.grad(mixed)(x)
+
+    with pytest.raises(pd.CompileError, match="'mixed_grad' takes the arguments x, i, got 1"):
+        too_few.mlir()

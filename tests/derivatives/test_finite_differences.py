@@ -1,0 +1,125 @@
+"""Gradients of programs in f64 against finite differences of the same functions under NumPy.
+
+Functions of a bundle are compiled as one program, whose gradients are those of one result at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+Rows = Annotated[np.ndarray, pd.f64["n", 4, 6]]
+Matrix = Annotated[np.ndarray, pd.f64[6, "k"]]
+Function = Callable[[Any, Any], Any]
+
+STEP = 1e-6
+"""Length of the difference: the truncation of a central difference is about its square."""
+
+
+def with_slices(x: Any) -> Any:
+    y = x.copy()
+    y[:, 1] = 2 * x[:, 0]
+    y[:, 2:, 1] += x[:, :2, 3] * y[:, 1, :2]
+    return y
+
+
+def softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def attention(x: Any) -> Any:
+    return softmax(np.einsum("nij,nkj->nik", x, np.tanh(x)) / 2) @ x
+
+
+BUNDLES: dict[str, dict[str, Function]] = {
+    "powers": {
+        "exponentials": lambda x, m: np.expm1(x) + np.exp2(x) + np.logaddexp(x, x[::-1]),
+        "logarithms": lambda x, m: np.log(x * x + 1) + np.log2(2 + x * x) + np.log10(3 + x * x) + np.log1p(abs(x)),
+        "roots": lambda x, m: np.sqrt(abs(x)) + np.cbrt(x) + pd.rsqrt(x * x + 1) + np.hypot(x, x[0]),
+        "powers": lambda x, m: abs(x) ** 2.5 + x**3 + abs(x) ** x[0] + np.reciprocal(x * x + 1),
+        "error function": lambda x, m: pd.erf(x),
+    },
+    "angles": {
+        "circular": lambda x, m: np.sin(x) * np.cos(x) + np.tan(x / 4),
+        "inverse": lambda x, m: np.arcsin(x / 9) + np.arccos(x / 8) + np.arctan(x) + np.arctan2(x, x[0] + 3),
+        "hyperbolic": lambda x, m: np.sinh(x) / np.cosh(x) + np.tanh(x),
+        "inverse hyperbolic": lambda x, m: np.arcsinh(x) + np.arctanh(x / 9) + np.arccosh(2 + x * x),
+        "signs": lambda x, m: np.sign(x) * x * np.copysign(x, x[0]) + np.floor(x) * x,
+        "remainders": lambda x, m: np.remainder(x, 0.7) + np.fmod(x, 3 + x[:1] * x[1:2]),
+    },
+    "reductions": {
+        "sum": lambda x, m: (x * x).sum(axis=1),
+        "mean": lambda x, m: np.mean(x * x, axis=(0, 2), keepdims=True) + x.mean(),
+        "extremes": lambda x, m: x.max(axis=-1) * x.min(axis=(0, 2)) + np.ptp(x, axis=1)[:, :4],
+        "product": lambda x, m: x.prod(axis=1),
+        "variance": lambda x, m: x.var(axis=1) + np.std(x, axis=1, ddof=1),
+        "running sums": lambda x, m: np.cumsum(x * x, axis=1) * x,
+        "norm": lambda x, m: np.linalg.norm(x[0]),
+        "softmax": lambda x, m: softmax(x),
+    },
+    "products": {
+        "matmul": lambda x, m: x @ m + m.sum(axis=0),
+        "of itself": lambda x, m: m.T @ m,
+        "einsum": lambda x, m: np.einsum("nij,jk->nk", x, m),
+        "tensordot": lambda x, m: np.tensordot(x, m, 1),
+        "vectors": lambda x, m: x[0] @ m[:, 0] + np.vecdot(x, x[::-1])[0],
+        "outer": lambda x, m: np.outer(x[0, 0], x[0, 1]) + np.trace(m @ m.T),
+        "attention": lambda x, m: attention(x),
+    },
+    "moves": {
+        "broadcast": lambda x, m: x * x[0, 0] + x[:, :1] * np.broadcast_to(x[0], (3, *x.shape[1:])),
+        "reshape": lambda x, m: x.reshape(-1, 24) ** 2,
+        "transpose": lambda x, m: x.transpose(2, 0, 1) * x[0, 0, 0],
+        "slices": lambda x, m: x[:, 1:3, ::2] * x[:, ::2, 1:4] + x[:, :1, :3] * np.split(x, 2, axis=2)[1][:, :2],
+        "reversed": lambda x, m: x[:, ::-1] * x,
+        "joins": lambda x, m: np.concatenate([x, x * x], axis=1)[:, 2:6] * np.stack([x, 2 * x], axis=1)[:, 1],
+        "padding": lambda x, m: np.pad(x * x, ((0, 0), (1, 2), (0, 1))) + np.pad(x, ((0, 0), (3, 0), (1, 0)), "edge"),
+        "repeats": lambda x, m: np.repeat(x, 2, axis=1) * np.tile(x, (1, 2, 1)),
+        "rolls": lambda x, m: np.roll(x, 1, axis=1) * x,
+        "triangle": lambda x, m: np.tril(x) * np.triu(x, -1),
+        "assignments": lambda x, m: with_slices(x),
+    },
+    "choices": {
+        "where": lambda x, m: np.where(x > 0, x * x, -3 * x) + np.clip(x, -1, 1) + np.maximum(x, x[0]),
+        "take": lambda x, m: np.take(x, np.array([0, 2, 1, 2]), axis=1) ** 2,
+        "rows": lambda x, m: x[np.array([0, -1, 0])] * np.asarray(m.T, like=m)[:3, None],
+        "elements": lambda x, m: x[:, np.array([0, 1, 0]), np.array([1, 2, 1])],
+        "along an axis": lambda x, m: np.take_along_axis(x, x.argmax(axis=1, keepdims=True), axis=1),
+        "types": lambda x, m: x.astype(np.int32).astype(np.float64) * x + np.nansum(x),
+    },
+}  # fmt: skip
+
+
+def programs(functions: Mapping[str, Function]) -> Any:
+    @pd.program
+    def bundle(x: Rows, m: Matrix) -> Any:
+        return {f"r{number}": function(x, m) for number, function in enumerate(functions.values())}
+
+    return bundle
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_gradients(name: str) -> None:
+    random = np.random.default_rng(3)
+    bundle = programs(BUNDLES[name])
+    program = pd.vjp(bundle)
+    arguments = [random.standard_normal((3, 4, 6)), random.standard_normal((6, 3))]
+    along = [random.standard_normal(argument.shape) for argument in arguments]
+    results = bundle.python(*arguments)
+    above, below = (
+        bundle.python(*(a + sign * STEP * v for a, v in zip(arguments, along, strict=True))) for sign in (1, -1)
+    )
+    for title, key in zip(BUNDLES[name], results, strict=True):
+        seeds = {
+            k: random.standard_normal(np.shape(r)) if k == key else np.zeros(np.shape(r)) for k, r in results.items()
+        }
+        expected = np.sum(seeds[key] * (above[key] - below[key])) / (2 * STEP)
+        gradients = program(*arguments, *seeds.values())
+        found = sum(np.sum(gradient * v) for gradient, v in zip(gradients, along, strict=True))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7, err_msg=title)
