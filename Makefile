@@ -1,7 +1,7 @@
 # make demo   sets everything up in .venv, compiles, inspects and runs the example
 # make test   sets everything up and runs every test; it ends with what it leaves out and for what that is
 # make test-changed   the tests nearest to a change, in half a minute
-# make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, llm, ray, server, levels, cross, machines, pythons, ptx, gpu
+# make test-NAME  a suite of tests/suites: torch, docs, models, onnx, stablehlo, jax, harnesses, llm, ray, server, levels, cross, machines, pythons, ptx, gpu
 # make test-all   `make test` and every suite
 # make wheels   the sdist and wheels for Linux on x86_64 and aarch64, in dist/
 # make device-library   pydispatch/compiler/devlib/library.tar.xz, after a change to its sources

@@ -274,6 +274,11 @@ def divisor(of: Size) -> Size:
     return _term("max", of, 1) if isinstance(of, Expr) else max(of, 1)
 
 
+def one_unless_empty(of: Size) -> Size:
+    """Return min(of, 1), which is 0 in calls with empty tensors: bounds of symbols do not count these."""
+    return _term("min", of, 1) if isinstance(of, Expr) else min(of, 1)
+
+
 def ceil_div(lhs: Size, rhs: Size) -> Size:
     """Return lhs / rhs, rounded up."""
     return -((-lhs) // rhs)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
-from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.sizes import Size, one_unless_empty, product
 from pydispatch.graph.values import Tensor
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.operations import (
@@ -148,8 +148,9 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
-    below = shapes.slice_(builder, packed, (0, 1, 0), (a.shape[0], n, n - 1))
-    inner = shapes.pad(builder, factors.of_reflections(builder, below, scales), [0, 1, 1], [0, 0, 0], 0.0)
+    one = one_unless_empty(n)
+    below = shapes.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))
+    inner = shapes.pad(builder, factors.of_reflections(builder, below, scales), [0, one, one], [0, 0, 0], 0.0)
 
     def corner(value: Element, largest: Element) -> Element:
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
@@ -195,10 +196,12 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     if t.shape[1] == 0:
         return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
-    below, above = (matrices.diagonals(builder, shapes.slice_(builder, t, (0, i, 1 - i), (batch, n - 1 + i, n - i)))
-                    for i in (1, 0))  # fmt: skip
+    one = one_unless_empty(n)
+    below = matrices.diagonals(builder, shapes.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
+    above = matrices.diagonals(builder, shapes.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
-    first, second = (shapes.pad(builder, imag, [0, 0, i], [0, 0, 1 - i], 0.0) for i in (0, 1))
+    first = shapes.pad(builder, imag, [0, 0, 0], [0, 0, one], 0.0)
+    second = shapes.pad(builder, imag, [0, 0, one], [0, 0, 0], 0.0)
     return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
 
 

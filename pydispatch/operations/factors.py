@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64
-from pydispatch.graph.sizes import Size, maximum, minimum, product
+from pydispatch.graph.sizes import Size, minimum, one_unless_empty, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.control import for_
@@ -109,7 +109,7 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     is Q, in the format of `qr` for the matrix without its first row.
     """
     n = order_of(builder, "the Hessenberg form", x)
-    batch, count = product(x.shape[:-2]), maximum(n - 1, 0)
+    batch, count = product(x.shape[:-2]), n - one_unless_empty(n)
     a = reshape(builder, x, (batch, n, n))
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:

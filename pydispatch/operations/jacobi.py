@@ -38,6 +38,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     x is [..., n, n] of f32 or f64. Only its lower or upper triangle is read.
     """
     n = _checked_order(builder, "eigenvalues", x)
+    if n == 0:
+        return shapes.reshape(builder, x, x.shape[:-1]), x
     a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
     flipped = shapes.transpose(builder, a, [0, 2, 1])
 
@@ -115,6 +117,14 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
     _check_order(builder, "singular values", a, n)
+    if n == 0:
+        none = shapes.full(builder, 0.0, [batch, 0], a.dtype)
+        u = matrices.identity(builder, m, m if full else 0, a.dtype)
+        return (
+            shapes.broadcast_to(builder, u, [batch, *u.shape]),
+            none,
+            shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
+        )
     even = _padded_order(n)
     a, scale = scaled_to_one(builder, a, [1, 2])
     columns = shapes.pad(
@@ -195,9 +205,9 @@ def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
 
 
 def _check_order(builder: Builder, what: str, x: Tensor, n: int) -> None:
-    """Raise CompileError if the order of a matrix is not from 1 to LARGEST."""
-    if not 0 < n <= LARGEST:
-        raise builder.fail(f"{what} of {x}: the smaller size is from 1 to {LARGEST}")
+    """Raise CompileError if the order of a matrix is more than LARGEST."""
+    if n > LARGEST:
+        raise builder.fail(f"{what} of {x}: the smaller size is at most {LARGEST}")
 
 
 def _padded_order(n: int) -> int:

@@ -195,6 +195,8 @@ def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> 
 def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
     """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
     last ones.
+
+    A size of x that is not known to be 1 has to equal that of the result: a call in which they differ is refused.
     """
     shape = tuple(shape)
     if axes is None:
@@ -203,8 +205,10 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
         axes = range(len(shape) - x.rank, len(shape))
     for d, axis in enumerate(axes):
         n, to = x.shape[d], shape[axis]
-        if n != 1 and differ(n, to):
-            raise builder.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
+        if n != 1:
+            if differ(n, to):
+                raise builder.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
+            builder.require_equal(n, to, f"{x} does not broadcast to {list(shape)}: {{a}} and {{b}} at axis {axis}")
     if x.shape == shape and list(axes) == list(range(len(shape))):
         return x
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pydispatch as pd
 from pydispatch.operations import jacobi
 
 RNG = np.random.default_rng(3)
@@ -71,3 +72,22 @@ def test_a_matrix_with_nan_leaves_the_others_of_its_batch_alone(run, n: int) -> 
     assert np.isnan(values[0]).all() and np.isnan(lengths[0]).all()
     close(values[1:], np.linalg.eigvalsh(x[1:]))
     close(lengths[1:], np.linalg.svd(x[1:], compute_uv=False))
+
+
+def test_matrices_without_rows_or_columns(run) -> None:
+    def decompositions(b, tall, wide, square):
+        return [*jacobi.svd(b, tall), *jacobi.svd(b, tall, full=True), *jacobi.svd(b, wide), *jacobi.eigh(b, square)]
+
+    tall, wide, square = (np.zeros(shape, np.float32) for shape in ((2, 3, 0), (2, 0, 3), (2, 0, 0)))
+    found = run(decompositions, tall, wide, square)
+    expected = [
+        *np.linalg.svd(tall, full_matrices=False), *np.linalg.svd(tall),
+        *np.linalg.svd(wide, full_matrices=False), *np.linalg.eigh(square),
+    ]  # fmt: skip
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_large_matrices_are_refused(run) -> None:
+    with pytest.raises(pd.CompileError, match=r"eigenvalues of f32\[1025, 1025\]: the smaller size is at most 1024"):
+        run(lambda b, x: list(jacobi.eigh(b, x)), np.zeros((1025, 1025), np.float32))

@@ -43,6 +43,29 @@ def test_sort_of_many(shape, sizes):
     run(*bodies)
 
 
+def test_sizes_of_sorted_tensors_that_differ_in_a_call_are_refused() -> None:
+    types = "tensor<?x3xf32>, tensor<?x?xi32>"
+    program = pd.device("cpu").load(
+        pd.compile(f"""
+      func.func @main(%a: tensor<?x3xf32>, %b: tensor<?x?xi32>) -> ({types}) {{
+        %r:2 = iree_linalg_ext.sort dimension(0) outs(%a, %b : {types}) {{
+        ^bb0(%x: f32, %y: f32, %i: i32, %j: i32):
+          %c = arith.cmpf olt, %x, %y : f32
+          iree_linalg_ext.yield %c : i1
+        }} -> {types}
+        return %r#0, %r#1 : {types}
+      }}""")
+    )
+    x = np.array([[3, 1, 2], [1, 2, 3]], np.float32)
+    values, indices = program.main(x, np.array([[0, 0, 0], [1, 1, 1]], np.int32))
+    np.testing.assert_array_equal(values, np.sort(x, 0))
+    np.testing.assert_array_equal(indices, np.argsort(x, 0))
+    for shape, message in (((5, 3), "axis 0 of tensor 1 has 5 elements, that of tensor 0 has 2"),
+                           ((2, 4), "axis 1 of tensor 1 has 4 elements, that of tensor 0 has 3")):  # fmt: skip
+        with pytest.raises(pd.InvalidArgumentError, match=f"'iree_linalg_ext.sort': {message} .*:3:"):
+            program.main(x, np.zeros(shape, np.int32))
+
+
 def test_sort_with_nans_as_the_comparator_says():
     """An order in which NaN is the largest is one like any other."""
     body = Body()

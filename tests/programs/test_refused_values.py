@@ -83,6 +83,29 @@ def test_a_program_that_calls_itself() -> None:
         pd.compile(endless)
 
 
+def _assigned(x: Any, y: Any) -> Any:
+    z = np.ones_like(y)
+    z[:] = x
+    return z
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: np.broadcast_to(x, y.shape), lambda x, y: np.broadcast_to(x, (3, *y.shape)) * 2, _assigned,
+])  # fmt: skip
+def test_sizes_that_a_call_does_not_broadcast_are_refused(function: Callable[[Any, Any], Any]) -> None:
+    @pd.program
+    def program(x: Annotated[np.ndarray, pd.f32["n"]], y: Annotated[np.ndarray, pd.f32["m"]]) -> Any:
+        return function(x, y)
+
+    x, y = np.arange(3, dtype=np.float32), np.zeros(5, np.float32)
+    np.testing.assert_array_equal(program(x, x), function(x, x))
+    with pytest.raises(ValueError, match="broadcast"):
+        function(x, y)
+    line = f"{Path(__file__).name}:{function.__code__.co_firstlineno + 2 * (function is _assigned)}"
+    with pytest.raises(pd.InvalidArgumentError, match=rf"f32\[n\] does not broadcast to .*m\]: 3 and 5 at .*{line}:"):
+        program(x, y)
+
+
 def test_exceptions_of_the_function_are_its_own() -> None:
     @pd.program
     def raises(x: Matrix) -> Any:

@@ -486,6 +486,31 @@ def test_a_value_of_a_loop_is_not_kept_for_checks() -> None:
         pd.compile(text.replace('%one, probe_id = "p"', '%one, probe_id = "q"'))
 
 
+def test_calls_of_checks_compare_integers_and_booleans_exactly() -> None:
+    kinds = [(name, element) for name in ("eq", "expect_close", "expect_almost_eq") for element in ("i1", "i8", "ui32")]
+
+    def program(last: int) -> str:
+        tests = []
+        for name, element in kinds:
+            type_ = f"tensor<3x{element}>"
+            result, results = ("%t = ", "tensor<i1>") if name == "eq" else ("", "()")
+            tests.append(f"""func.func @{name}_{element}() {{
+              %c = stablehlo.constant dense<[1, 0, 1]> : {type_}
+              %x = util.optimization_barrier %c : {type_}
+              %y = stablehlo.constant dense<[1, 0, {last}]> : {type_}
+              {result}stablehlo.custom_call @check.{name}(%x, %y) : ({type_}, {type_}) -> {results}
+              return
+            }}""")
+        return "\n".join(tests)
+
+    device = pd.device("cpu")
+    passing, failing = (device.load(pd.compile(program(last))) for last in (1, 0))
+    for name, element in kinds:
+        passing[f"{name}_{element}"]()
+        with pytest.raises(pd.CheckError, match=r"check.expect_eq: element \[2\] is (1|True), expected (0|False)"):
+            failing[f"{name}_{element}"]()
+
+
 @pytest.mark.parametrize(("line", "message"), [
     ("check.expect_eq %x : tensor<3xf32>", "','"),
     ("check.expect_eq %x, %x, tolerance = 1.0 : tensor<3xf32>", "expected no option, each once, got 'tolerance'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, cf, tensor
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -17,6 +17,7 @@ from pydispatch.compiler.normalize.linalg_ext.rows import (
     Mixed,
     along_again,
     along_last,
+    as_value,
     collapsed_rows,
     expanded_rows,
     size_of,
@@ -30,6 +31,7 @@ from pydispatch.ir.dialects.iree_linalg_ext.ordering import ArgCompareOp, Sort, 
 from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
+from pydispatch.ir.op_info import SHOWS_VALUES
 
 
 def _by(body: Region) -> Before:
@@ -88,6 +90,7 @@ def _sort(op: Operation, build: Build) -> None:
     assert isinstance(op, Sort)
     require_tensors(op)
     tensors = list(op.inputs or op.outputs)
+    _require_one_shape(op, build, tensors)
     slices = [use.operation for result in op.results for use in result.uses]
     counts = {_prefix_of(s, op.along) for s in slices}
     if len(counts) != 1 or None in counts:
@@ -100,6 +103,19 @@ def _sort(op: Operation, build: Build) -> None:
         for use in list(result.uses):
             replace_op(use.operation, value)
     build.replace(*selected)
+
+
+def _require_one_shape(op: Operation, build: Build, tensors: Sequence[SSAValue]) -> None:
+    """Add runtime checks that tensors have the shape of the first one; the verifier has compared static sizes."""
+    head, *others = tensors
+    for index, value in enumerate(others, 1):
+        for axis in range(len(shape_of(head.type))):
+            expected, size = size_of(build, head, axis), size_of(build, value, axis)
+            if isinstance(expected, int) and isinstance(size, int):
+                continue
+            equal = build.add(arith.CmpiOp(as_value(build, size), as_value(build, expected), "eq"))
+            message = f"'{op.name}': axis {axis} of tensor {index} has {{a}} elements, that of tensor 0 has {{b}}"
+            build.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = UnitAttr()
 
 
 def _prefix_of(op: Operation, along: int) -> int | None:
@@ -120,6 +136,7 @@ def _topk(op: Operation, build: Build) -> None:
     assert isinstance(op, Topk)
     require_tensors(op)
     values, *indices = op.inputs
+    _require_one_shape(op, build, op.inputs)
     positions = element_of(op.outputs[1]) if len(op.outputs) == 2 and not indices else None
     count = size_of(build, op.outputs[0], op.along)
     if count == 0:

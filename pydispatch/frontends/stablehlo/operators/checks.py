@@ -92,12 +92,12 @@ ROWS: dict[str, Convert] = {
 
 
 def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert a custom call that is named like a check."""
+    """Convert a custom call that is named like a check; integers and booleans are compared exactly."""
     if len(operands) != 2:
         raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
-    is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
-    kind, tolerances = (check.ExpectEqOp, {}) if is_exact else (kind, _tolerances(kind, op))
-    _compare(tracer, kind, *operands, tolerances)
+    lhs, rhs = operands
+    used = kind if lhs.dtype.is_float or lhs.dtype.is_complex else check.ExpectEqOp
+    _compare(tracer, used, lhs, rhs, _tolerances(used, op))
     return ()
 
 
@@ -117,8 +117,7 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
 
 def _truth(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert `check.eq`: emit the check, which fails the call, and return true."""
-    is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
-    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp, tracer, op, *operands)
+    _called(check.ExpectAlmostEqOp, tracer, op, *operands)
     return [full(tracer.b, True, (), tracer.dtype(op))]
 
 
