@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pydispatch.graph.dtypes import F64
 from pydispatch.operations.elements import Element, Value
 
 
@@ -92,15 +93,44 @@ def _exp(z: Element) -> Element:
     return result.real.with_imag(z.imag.is_equal(0.0).where(z.imag, result.imag))
 
 
+def _square(x: Element) -> tuple[Element, Element]:
+    """Return x^2 rounded, and its rounding error, by Dekker's product: x is split into two halves of its digits."""
+    scaled = x * (134217729.0 if x.dtype == F64 else 4097.0)
+    high = scaled - (scaled - x)
+    low = x - high
+    square = x * x
+    return square, ((high * high - square) + 2.0 * (high * low)) + low * low
+
+
+def _sum(lhs: Element, rhs: Element) -> tuple[Element, Element]:
+    """Return lhs + rhs rounded, and its rounding error, by Knuth's sum."""
+    total = lhs + rhs
+    added = total - lhs
+    return total, (lhs - (total - added)) + (rhs - added)
+
+
+def _plus_squares(start: Element, x: Element, y: Element) -> Element:
+    """Return start + x^2 + y^2. Rounding errors are added at the end, so that the sum may cancel."""
+    (first_square, first_lost), (second_square, second_lost) = _square(x), _square(y)
+    first_sum, first_error = _sum(start, first_square)
+    total, error = _sum(first_sum, second_square)
+    return total + (error + first_error + (first_lost + second_lost))
+
+
 def _log(z: Element) -> Element:
-    return z.unary("abs").unary("log").with_imag(z.imag.binary("atan2", z.real))
+    """Return log(z). The real part is log1p(|z|^2 - 1) / 2 for |z| near 1, where log|z| loses digits."""
+    x, y = z.real.unary("abs"), z.imag.unary("abs")
+    large, small = x.max(y), x.min(y)
+    near = 0.5 * _plus_squares(x.const(-1.0), large, small).unary("log1p")
+    is_near = (large > 0.5) & (large < 2.0)
+    return is_near.where(near, z.unary("abs").unary("log")).with_imag(z.imag.binary("atan2", z.real))
 
 
 def _log1p(z: Element) -> Element:
-    """Return log(1 + z) for z = x + iy. Near 0 the real part is log1p(x (x + 2) + y^2) / 2, which does not cancel."""
+    """Return log(1 + z) for z = x + iy. Near 0 the real part is log1p(2 x + x^2 + y^2) / 2."""
     x, y = z.real, z.imag
     whole = (1.0 + x).with_imag(y).unary("log")
-    near = 0.5 * (x * (x + 2.0) + y * y).unary("log1p")
+    near = 0.5 * _plus_squares(2.0 * x, x, y).unary("log1p")
     is_small = x.unary("abs").max(y.unary("abs")) < 0.25
     return is_small.where(near, whole.real).with_imag(whole.imag)
 
@@ -140,10 +170,25 @@ def _cosh(z: Element) -> Element:
 
 
 def _tanh(z: Element) -> Element:
-    """Return (t (1 + n^2) + i n (1 - t^2)) / (1 + t^2 n^2), where t = tanh(x) and n = tan(y)."""
+    """Return (t (1 + n^2) + i n / cosh(x)^2) / (1 + t^2 n^2), where t = tanh(x) and n = tan(y)."""
     t, n = z.real.unary("tanh"), z.imag.unary("tan")
+    secant = 1.0 / z.real.unary("cosh")
     denominator = 1.0 + t * t * (n * n)
-    return (t * (1.0 + n * n) / denominator).with_imag(n * (1.0 - t * t) / denominator)
+    return (t * (1.0 + n * n) / denominator).with_imag(n / denominator * secant * secant)
+
+
+def _atanh(z: Element) -> Element:
+    """Return atanh(z) for z = x + iy: log1p(4 x / ((1 - x)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2.
+
+    The real part is computed for |x|, with a scale by which squares do not overflow.
+    """
+    x, y = z.real.unary("abs"), z.imag
+    rest = 1.0 - x
+    scale = rest.unary("abs").max(y.unary("abs")).max(1e-300 if y.dtype == F64 else 1e-37)
+    u, v = rest / scale, y / scale
+    real = 0.25 * (4.0 * (x / scale / scale) / (u * u + v * v)).unary("log1p")
+    real = scale.unary("is_inf").where(0.0, real).binary("copysign", z.real)
+    return real.with_imag(0.5 * (2.0 * y).binary("atan2", rest * (1.0 + x) - y * y))
 
 
 def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
@@ -180,7 +225,7 @@ COMPLEX_UNARY: dict[str, Callable[[Element], Element]] = {
     "tan": _of_rotated("tanh", back=True),
     "asinh": _asinh,
     "acosh": lambda z: (z + (z + 1.0).unary("sqrt") * (z - 1.0).unary("sqrt")).unary("log"),
-    "atanh": lambda z: _scaled(z.unary("log1p") - (-z).unary("log1p"), 0.5),
+    "atanh": _atanh,
     "asin": _of_rotated("asinh", back=True), "atan": _of_rotated("atanh", back=True),
     "acos": lambda z: math.pi / 2 - z.unary("asin"),
     "is_finite": lambda z: z.real.unary("is_finite") & z.imag.unary("is_finite"),

@@ -184,6 +184,24 @@ def test_complex_functions(run) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_each_part_of_complex_functions_is_accurate(run) -> None:
+    """Parts that are small beside the other part keep their digits: near |z| = 1, near 0 and far from it."""
+    sizes, angles = np.array([1e-4, 0.3, 0.999, 1.0, 1.0003, 1.9, 6.0, 20.0]), RNG.uniform(-3.1, 3.1, (30, 1))
+    x = (sizes * np.exp(1j * angles)).astype(np.complex64)
+    functions = {"log": np.log, "log1p": np.log1p, "tan": np.tan, "tanh": np.tanh, "atan": np.arctan,
+                 "atanh": np.arctanh}  # fmt: skip
+    got = run(lambda b, x: [ew.unary(b, name, x) for name in functions], x)
+    for name, found in zip(functions, got, strict=True):
+        wanted = functions[name](x.astype(np.complex128))
+        for part in ("real", "imag"):
+            a, b = getattr(found, part), getattr(wanted, part)
+            np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-37, err_msg=f"{name}: {part}")
+    ends = np.array([complex(1, 0.0), complex(-1, 0.0), complex(np.inf, 1), complex(2, 0.0), 0, 1e30j], np.complex64)
+    (found,) = run(lambda b, x: ew.unary(b, "atanh", x), ends)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(found, np.arctanh(ends.astype(np.complex128)), rtol=1e-6)
+
+
 def test_sums_of_complex_products(run) -> None:
     x, y = ((floats(3, 4) + 1j * floats(3, 4)).astype(np.complex64) for _ in range(2))
     got = run(lambda b, x, y: [products.dot_general(b, x, y, [], [(1, 1)]), reductions.reduce(b, "add", x, [0])], x, y)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
@@ -31,7 +32,7 @@ from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 from pydispatch.operations import custom
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.convolutions import Window
-from pydispatch.operations.shapes import element, reshape
+from pydispatch.operations.shapes import element, reshape, slice_axis
 
 
 def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: Tensor) -> Results:
@@ -49,14 +50,19 @@ def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: 
     return ()
 
 
+def _called_computation(tracer: StablehloTracer, op: Operation) -> FuncOp | None:
+    """Return the only function that a custom call names as its computation; None if there is no such function."""
+    names = op.properties.get("called_computations")
+    name = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
+    return tracer.functions.get(name.root_reference.data) if isinstance(name, SymbolRefAttr) else None
+
+
 def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a `reduce_window` with dynamic sizes, whose combining function is called by name."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
     window_operands = operands[2 * count :]
-    names = op.properties.get("called_computations")
-    reducer = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
-    callee = tracer.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
+    callee = _called_computation(tracer, op)
     if count < 1 or len(window_operands) != 5 or callee is None:
         raise tracer.b.fail(
             "a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function"
@@ -124,12 +130,28 @@ def _top_k(tracer: StablehloTracer, op: Operation, x: Tensor, *_: Tensor) -> Res
     return reductions.top_k(tracer, op, x, data["k"].value.data, largest)
 
 
+def _approximate_top_k(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+    """Convert JAX's `ApproxTopK` of tensors and of their first values: exactly, by a sort with the named comparison."""
+    callee, config = _called_computation(tracer, op), op.attributes.get("mhlo.backend_config")
+    axis: Any = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None
+    tensors = operands[: len(operands) // 2]
+    if callee is None or axis is None or len(tensors) != len(op.results):
+        raise tracer.b.fail("'ApproxTopK' takes tensors and their first values, and names a function and reduction_dim")
+    (along,) = tracer.axes([axis.value.data], "reduction_dim", tensors[0].rank)
+    count = shape_of(op.results[0].type)[along]
+    if count is None:
+        raise tracer.b.fail(f"'ApproxTopK': the size of {op.results[0].type} along axis {along} is not known")
+    ordered = reductions.sort_by(tracer, callee.body, along, tensors)
+    return [slice_axis(tracer.b, x, along, 0, count) for x in ordered]
+
+
 _PLACEMENTS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
                "LayoutConstraint", "MoveToHost", "MoveToDevice")  # fmt: skip
 """Targets that state where a tensor is stored. They return their operands."""
 TARGETS: dict[str, Convert] = {
     **dict.fromkeys(_PLACEMENTS, same_operands), "shape_assertion": _shape_assertion,
     "stablehlo.dynamic_reduce_window": _dynamic_reduce_window, "mhlo.topk": _top_k,
+    "ApproxTopK": _approximate_top_k,
     **{f"mhlo.{name}": partial(_of_mhlo, name) for name in (*elementwise.CHLO_UNARY, "erf_inv", "square")},
     **linear.TARGETS, **checks.TARGETS,
 }  # fmt: skip

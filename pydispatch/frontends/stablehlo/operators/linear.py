@@ -11,10 +11,11 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.dtypes import I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import eigen, factors, fourier, jacobi, linear, shapes
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reductions import reduce
 
 
@@ -62,11 +63,21 @@ def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
 
 
 def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the Cholesky factor, and for each matrix whether it is not positive definite."""
-    factor = linear.cholesky(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
+    """Return the Cholesky factor beside the other triangle of x, and for each matrix whether it is not positive
+    definite.
+    """
+    lower = _letter(tracer, op, "uplo") == "L"
+    factor = linear.cholesky(tracer.b, x, lower=lower)
+    row, column = x.rank - 2, x.rank - 1
+
+    def packed(value: Element, other: Element) -> Element:
+        """Return an element of the factor, or of the triangle that LAPACK leaves as it is."""
+        i, j = value.position(row, I64), value.position(column, I64)
+        return (i >= j if lower else i <= j).where(value, other)
+
     undefined = ew.unary(tracer.b, "is_nan", factor)
-    failed = reduce(tracer.b, "or", undefined, [factor.rank - 2, factor.rank - 1])
-    return factor, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
+    failed = reduce(tracer.b, "or", undefined, [row, column])
+    return formula(tracer.b, packed, factor, x), ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
 def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:

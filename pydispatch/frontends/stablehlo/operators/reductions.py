@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, Region
 
 from pydispatch.frontends.stablehlo.operators.arguments import argument_of
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
@@ -35,12 +35,17 @@ def _sort(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
     axis, rank = tracer.integer(op, "dimension", -1), operands[0].rank
     (axis,) = tracer.axes([axis % rank if -rank <= axis < 0 else axis], "dimension", rank)
-    before = tracer.scalar_function(op.regions[0])
+    return sort_by(tracer, op.regions[0], axis, operands)
+
+
+def sort_by(tracer: StablehloTracer, region: Region, axis: int, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Sort tensors together along an axis by the comparison in a region."""
+    before = tracer.scalar_function(region)
 
     def compare(scalars: Scalars, lhs: Sequence[Scalar], rhs: Sequence[Scalar]) -> Scalar:
         return before(scalars, [element for pair in zip(lhs, rhs, strict=True) for element in pair])[0]
 
-    return ordering.sort(tracer.b, operands, axis, compare)
+    return ordering.sort(tracer.b, tensors, axis, compare)
 
 
 def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
