@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.derivatives.cotangents import Cotangents
 from pydispatch.derivatives.rules.table import RULES
+from pydispatch.derivatives.stated import erase_markers
 from pydispatch.graph.values import Tensor
 from pydispatch.programs.trace import Trace
 
@@ -41,9 +42,13 @@ def differentiated(
         CompileError: An operation that depends on an input has no derivative; the error has its line.
     """
     # Markers give the inputs identities of their own: the same tensor may be two of them, or be used elsewhere.
+    trace.differentiations += 1
     markers = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in map(trace.value, inputs)]
     marked = [trace.wrap(of.dtype, of.shape, marker.results[0]) for of, marker in zip(inputs, markers, strict=True)]
-    results = function(marked)
+    try:
+        results = function(marked)
+    finally:
+        trace.differentiations -= 1
     recorded = _operations_after(markers[-1])
     cotangents = Cotangents(trace, [trace.value(of) for of in marked])
     for op in recorded:
@@ -54,13 +59,20 @@ def differentiated(
     for op in reversed(recorded):
         _pull_back(cotangents, op)
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
-    sources = {marker.results[0]: marker.inputs[0] for marker in markers}
+    sources = _erase(markers) | (erase_markers(trace) if trace.differentiations == 0 else {})
     unmarked = [_unmarked(trace, of, sources) for of in (*results, *gradients)]
+    return unmarked[: len(results)], unmarked[len(results) :]
+
+
+def _erase(markers: Sequence[UnrealizedConversionCastOp]) -> dict[SSAValue, SSAValue]:
+    """Erase the markers of inputs, and return the values that their results stood for."""
+    sources: dict[SSAValue, SSAValue] = {}
     for marker in markers:
+        sources[marker.results[0]] = marker.inputs[0]
         marker.results[0].replace_all_uses_with(marker.inputs[0])
         marker.detach()
         marker.erase()
-    return unmarked[: len(results)], unmarked[len(results) :]
+    return sources
 
 
 def _operations_after(op: Operation) -> list[Operation]:
@@ -84,6 +96,7 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
 
 def _unmarked(trace: Trace, of: Tensor, sources: dict[SSAValue, SSAValue]) -> Tensor:
     """Return a tensor whose values are those that markers stand for."""
-    if not any(part in sources for part in of.parts):
-        return of
-    return trace.wrap(of.dtype, of.shape, *(sources.get(part, part) for part in of.parts))
+    parts = list(of.parts)
+    while any(part in sources for part in parts):
+        parts = [sources.get(part, part) for part in parts]
+    return of if not of.parts else trace.wrap(of.dtype, of.shape, *parts)

@@ -29,6 +29,7 @@ class DerivedProgram(TracedProgram):
         wrt: Names of the arguments that have gradients, in the order of the gradients.
     """
 
+    is_derived = True
     suffix = "grad"
     has_value = False
     """Whether the results begin with that of the primal."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pydispatch.derivatives.stated import called
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import is_closed, options_of, require_open
 from pydispatch.integrations.captures import Captures
@@ -43,6 +44,8 @@ class TracedProgram(ProgramSource):
                 return self.traced(*args, **named)
             trace.count_inlined(self.name)
             with trace.here():
+                if trace.differentiations and self.derivative is not None and not self.derivative[0].is_derived:
+                    return called(trace, self, args, named)
                 return self.traced(*args, **named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device

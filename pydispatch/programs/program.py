@@ -26,6 +26,9 @@ from pydispatch.programs.trace import Copied, Trace, current
 class ProgramSource:
     """Program before compilation: a function over arrays. statics: values of its static parameters."""
 
+    is_derived = False
+    """Whether reverse mode has derived the program from another one."""
+
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any] | None = None) -> None:
         if not inspect.isfunction(function):
             raise InvalidArgumentError(

@@ -145,6 +145,38 @@ def test_the_example_learns(device: str) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pd.program
+def rounded(x: Vector, y: Vector) -> Any:
+    return np.rint(x) + y, x * y
+
+
+@pd.program
+def straight_through(x: Vector, y: Vector, da: Vector, db: Vector) -> Any:
+    return da + db * y
+
+
+pd.vjp(rounded, straight_through, wrt=["x"])
+
+
+def test_stated_derivatives_of_programs_that_a_program_calls() -> None:
+    @pd.program
+    def loss(x: Vector) -> Any:
+        near, scaled = rounded(3 * x, x)
+        inner, _ = rounded(near * near, y=scaled)
+        return (inner * x).sum()
+
+    near = np.rint(3 * X) + X
+    inner = np.rint(near**2) + 3 * X * X
+    np.testing.assert_allclose(loss(X), (inner * X).sum())
+    np.testing.assert_allclose(pd.grad(loss)(X), inner + X * 2 * near * 3)
+
+    @pd.program
+    def identity(x: Vector) -> Any:
+        return rounded(x, x)[0]
+
+    np.testing.assert_allclose(pd.vjp(identity)(X, Y), Y)
+
+
 def test_static_parameters_and_values_from_outside() -> None:
     scale = np.array([2.0])
 

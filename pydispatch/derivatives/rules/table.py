@@ -7,6 +7,7 @@ from pydispatch.derivatives.rules.generic import GENERIC_RULES
 from pydispatch.derivatives.rules.kernels import KERNEL_RULES
 from pydispatch.derivatives.rules.moves import MOVE_RULES
 from pydispatch.derivatives.rules.scans import SCAN_RULES
+from pydispatch.derivatives.stated import STATED_RULES
 
-RULES: dict[str, Rule] = {**GENERIC_RULES, **MOVE_RULES, **SCAN_RULES, **KERNEL_RULES}
+RULES: dict[str, Rule] = {**GENERIC_RULES, **MOVE_RULES, **SCAN_RULES, **KERNEL_RULES, **STATED_RULES}
 """Rules by the name of the operation."""

@@ -1,4 +1,4 @@
-"""Programs in Python whose derivatives reverse mode finds, against JAX: alone on random shapes, and in its functions."""
+"""Derivatives by reverse mode of programs in Python, against JAX: alone on random shapes, and in its functions."""
 
 from __future__ import annotations
 

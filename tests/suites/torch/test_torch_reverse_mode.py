@@ -1,4 +1,4 @@
-"""Programs in Python whose derivatives reverse mode finds, as operators of PyTorch, against its own."""
+"""Derivatives by reverse mode of programs in Python as operators of PyTorch, against its own."""
 
 from __future__ import annotations
 

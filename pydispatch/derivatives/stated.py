@@ -1,0 +1,96 @@
+"""Calls of programs whose derivative the user has stated, inside of a function that is differentiated.
+
+The call is recorded with an operation after it. Its operands are the arguments and the results, and its results stand
+for those of the call. Reverse mode then calls the stated rule instead of entering the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.values import Tensor
+from pydispatch.programs.array import Array
+from pydispatch.programs.program import ProgramSource
+from pydispatch.programs.trace import Trace
+
+_CALL = "pyd.stated_call"
+"""Attribute of the operation after a call: the number of the call in `Trace.stated_calls`."""
+
+
+@dataclass(frozen=True)
+class StatedCall:
+    """Call of a program with a stated derivative: the names of its arguments that are arrays."""
+
+    program: ProgramSource
+    names: tuple[str, ...]
+    marker: UnrealizedConversionCastOp
+
+
+def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """Record a call of a program with a stated derivative, and return its results."""
+    values = {**dict(zip(program.parameters, args, strict=False)), **named}
+    names = tuple(name for name, type in program.parameters.items() if type is not None and name in values)
+    operands = [trace.tensor_of(values[name]) for name in names]
+    returned = program.traced(*args, **named)
+    results = [trace.tensor_of(value) for value in program.named(trace, returned).values()]
+    if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):
+        raise trace.fail(
+            f"program '{program.name}' has complex numbers, of which a stated derivative has none",
+            "pass real and imaginary parts as arrays of their own",
+        )
+    marker = UnrealizedConversionCastOp.get(
+        [trace.value(of) for of in (*operands, *results)], [trace.value(of).type for of in results]
+    )
+    marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
+    trace.stated_calls.append(StatedCall(program, names, trace.add(marker)))
+    arrays = [
+        Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)
+    ]
+    if isinstance(returned, dict):
+        return dict(zip(returned, arrays, strict=True))
+    return tuple(arrays) if isinstance(returned, (tuple, list)) else arrays[0]
+
+
+def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
+    """Erase the operations after calls, and return the values that their results stood for."""
+    sources: dict[SSAValue, SSAValue] = {}
+    for call in trace.stated_calls:
+        marker = call.marker
+        for result, source in zip(marker.results, marker.operands[len(call.names) :], strict=True):
+            sources[result] = source
+            result.replace_all_uses_with(source)
+        marker.detach()
+        marker.erase()
+    trace.stated_calls.clear()
+    return sources
+
+
+def _pull_back(cotangents: Cotangents, op: Operation) -> None:
+    """Call the rule of a program with its arguments and the gradients of its results."""
+    trace = cotangents.trace
+    number = op.attributes[_CALL]
+    assert isinstance(number, IntAttr)
+    call: StatedCall = trace.stated_calls[number.data]
+    rule, names = call.program.derivative
+    arguments = dict(zip(call.names, op.operands, strict=False))
+    seeds = [cotangents.of(result) or cotangents.zeros(result) for result in op.results]
+    operands: list[Tensor] = [*map(cotangents.tensor, arguments.values()), *seeds]
+    returned = rule.traced(*(Array(trace, operand) for operand in operands))
+    gradients = rule.named(trace, returned).values()
+    if len(gradients) != len(names):
+        raise trace.fail(
+            f"the derivative '{rule.name}' of '{call.program.name}' gives {len(gradients)} results; expected the "
+            f"gradients of {', '.join(names)}"
+        )
+    for name, gradient in zip(names, gradients, strict=True):
+        like = cotangents.tensor(arguments[name])
+        cotangents.add(arguments[name], trace.as_shape(trace.tensor_of(gradient), like.shape))
+
+
+STATED_RULES: dict[str, Rule] = {"builtin.unrealized_conversion_cast": _pull_back}
