@@ -39,16 +39,16 @@ class Request:
         if not batch.done and not batch.event.wait(timeout):
             raise TimeoutError(f"the request is not done after {timeout} seconds")
         if batch.outcomes:
-            made = batch.outcomes[self._index]
-            if isinstance(made, BaseException):
-                raise made.with_traceback(None)
+            outcome = batch.outcomes[self._index]
+            if isinstance(outcome, BaseException):
+                raise outcome.with_traceback(None)
         else:
-            made = batch.results
+            outcome = batch.results
             if batch.size > 1:
-                if len(made) == 1:
-                    return made[0][self._first : self._last]
-                made = [result[self._first : self._last] for result in made]
-        return made[0] if len(made) == 1 else tuple(made)
+                if len(outcome) == 1:
+                    return outcome[0][self._first : self._last]
+                outcome = [result[self._first : self._last] for result in outcome]
+        return outcome[0] if len(outcome) == 1 else tuple(outcome)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait and return the exception that `result` raises; None for a request that succeeded."""

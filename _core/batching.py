@@ -145,22 +145,25 @@ class Batched:
         rest = names[len(args) :]
         if len(args) + len(named) != len(names) or any(rest.count(name) != 1 for name in named):
             expected = ", ".join(name or f"argument {a.place}" for name, a in zip(names, arguments, strict=True))
-            given = [*(["one by position"] if len(args) == 1 else [f"{len(args)} by position"] if args else []), *named]
+            passed = [
+                *(["one by position"] if len(args) == 1 else [f"{len(args)} by position"] if args else []),
+                *named,
+            ]
             raise InvalidArgumentError(
                 f"@{self._stacking.name}: a request takes {expected}, without the constants; got "
-                f"{' and '.join(given) or 'none'}"
+                f"{' and '.join(passed) or 'none'}"
             )
         return [*args, *(named[name] for name in rest)]
 
 
-def _bit_key(number: Any) -> tuple[Any, Any]:
+def _bit_key(value: Any) -> tuple[Any, Any]:
     """Return a hashable key that is equal only for numbers of the same type and bits.
 
     The numbers themselves do not serve as a key: 0.0 and -0.0 compare equal but may lead to different results.
     """
-    array = np.asarray(number)
+    array = np.asarray(value)
     if array.dtype.hasobject:  # an int of more than 64 bits, a fraction
-        return type(number), number
+        return type(value), value
     return array.dtype, array.tobytes()
 
 

@@ -75,12 +75,12 @@ class Interface:
         """
         shapes = _Shapes(name, entry)
         inputs = [
-            ValueInfo(given, kind.dtype, shapes.shape("inputs", i, dims))
-            for i, (given, kind, dims) in enumerate(arguments)
+            ValueInfo(argument, kind.dtype, shapes.shape("inputs", i, dims))
+            for i, (argument, kind, dims) in enumerate(arguments)
         ]
         outputs = [
-            ValueInfo(given, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
-            for i, (given, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
+            ValueInfo(argument, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
+            for i, (argument, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
         ]
         return cls(name, tuple(inputs), tuple(outputs))
 

@@ -145,22 +145,22 @@ class Measured:
         """
         result: list[Timing] = []
         last = (0, 0)
-        for number, command in self.commands:
+        for index, command in self.commands:
             flops = flops_of(command, stated, self.constants)
-            if self.spans[-1][number] == last and last[0] != last[1]:
-                first, part = result.pop(), timing_of(self.lines[number], 0.0, command, flops, runs)
+            if self.spans[-1][index] == last and last[0] != last[1]:
+                first, part = result.pop(), timing_of(self.lines[index], 0.0, command, flops, runs)
                 result.append(first.together(part, f"{first.command}, then {part.command}", first.runs))
             else:
-                own = [run[number] for run in self.spans]
+                own = [run[index] for run in self.spans]
                 seconds = seconds_of([(end - begin) * 1e-9 for begin, end in own])
                 moving = sum(span != SKIPPED for span in own) / len(own)
-                result.append(timing_of(self.lines[number], seconds, command, flops, runs, moving))
-            last = self.spans[-1][number]
+                result.append(timing_of(self.lines[index], seconds, command, flops, runs, moving))
+            last = self.spans[-1][index]
         return result
 
     def busy(self, run: int) -> float:
         """Return the total execution time of the commands in one run, in seconds; a chain counts once."""
-        return sum(end - begin for begin, end in {self.spans[run][number] for number, _ in self.commands}) * 1e-9
+        return sum(end - begin for begin, end in {self.spans[run][index] for index, _ in self.commands}) * 1e-9
 
 
 class Profile(list[Timing]):

@@ -127,9 +127,9 @@ class Stacking:
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
         """Return the arguments of a call: constants, numbers, and the concatenated rows of all requests."""
-        given: list[Any] = [None] * (len(self.arguments) + len(self._constants))
+        arguments: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for place, value in self._constants.items():
-            given[place] = value
+            arguments[place] = value
         missing = self.fixed - count if self.fixed else 0
         for i, argument in enumerate(self.arguments):
             value = rows[0][i]
@@ -142,8 +142,8 @@ class Stacking:
                 value = stacked
             else:
                 value = np.ascontiguousarray(value)
-            given[argument.place] = value
-        return given
+            arguments[argument.place] = value
+        return arguments
 
     def _check_results(self, returned: Any, count: int) -> tuple[np.ndarray, ...]:
         """Return the first `count` rows of each result.
@@ -224,8 +224,8 @@ class Stacking:
         singles = [self.run([row], 1) for row in rows]
         for count in _row_counts(self.max_batch):
             order = [(i + i // len(rows)) % len(rows) for i in range(count)]
-            found = self.run([rows[j] for j in order], count)
-            for i, result in enumerate(found):
+            actual = self.run([rows[j] for j in order], count)
+            for i, result in enumerate(actual):
                 wanted = np.concatenate([singles[j][i] for j in order])
                 difference = _difference(result, wanted)
                 if difference > self._tolerance:
@@ -272,14 +272,14 @@ def _row_counts(max_rows: int) -> list[int]:
     return sorted(n for n in tried if n <= max_rows)
 
 
-def _difference(found: np.ndarray, wanted: np.ndarray) -> float:
+def _difference(actual: np.ndarray, wanted: np.ndarray) -> float:
     """Return the largest difference of an element, relative to the largest element; 0 for equal bits."""
-    if found.shape != wanted.shape:
+    if actual.shape != wanted.shape:
         return float("inf")
-    if found.tobytes() == wanted.tobytes():
+    if actual.tobytes() == wanted.tobytes():
         return 0.0
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    a, b = found.astype(wide), wanted.astype(wide)
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    a, b = actual.astype(wide), wanted.astype(wide)
     with np.errstate(invalid="ignore"):
         errors = np.abs(a - b)
     errors[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too

@@ -60,15 +60,15 @@ def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
         raise TypeError(f"a number for {element.name} needs the package ml_dtypes; pass the bits as an array")
     with np.errstate(all="ignore"):
         try:
-            made = np.array(value, element.dtype)
+            array = np.array(value, element.dtype)
         except OverflowError:  # a Python integer beyond every float
             raise OverflowError(f"outside the range of {element.name}") from None
         if kind <= NumberKind.INTEGER or not _is_special(value):
-            if _is_special(made):
+            if _is_special(array):
                 raise OverflowError(f"outside the range of {element.name}")
-        elif np.isnan(made) != np.isnan(value):
+        elif np.isnan(array) != np.isnan(value):
             raise OverflowError(f"{element.name} does not have this value")
-    return made
+    return array
 
 
 def _is_special(value: Any) -> bool:
@@ -91,11 +91,11 @@ def integer_range(element: ElementType) -> tuple[int, int]:
     return (0, 2**bits - 1) if element.numerical == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def _integer(number: int, element: ElementType) -> np.ndarray:
+def _integer(value: int, element: ElementType) -> np.ndarray:
     """Return an integer as an array of rank 0. Raise OverflowError if it is outside the range of the element type."""
     low, high = integer_range(element)
-    if not low <= number <= high:
+    if not low <= value <= high:
         raise OverflowError(f"outside [{low}, {high}]")
     if element.packed and element.dtype.kind == "u":  # raw bits, without ml_dtypes
-        number &= 2**element.bits - 1
-    return np.array(number, element.dtype)
+        value &= 2**element.bits - 1
+    return np.array(value, element.dtype)

@@ -25,9 +25,9 @@ def paragraph(text: str) -> str:
 
 def columns(texts: Iterable[tuple[str, str]]) -> str:
     """Return titled texts as HTML, side by side in columns."""
-    made = "".join(
+    cells = "".join(
         f'<div style="flex: 1 1 20em; min-width: 0"><b>{html.escape(title)}</b><pre style="overflow: auto; '
         f'max-height: 30em; line-height: 1.25">{html.escape(text)}</pre></div>'
         for title, text in texts
     )
-    return f'<div style="display: flex; flex-wrap: wrap; gap: 1em">{made}</div>'
+    return f'<div style="display: flex; flex-wrap: wrap; gap: 1em">{cells}</div>'

@@ -95,8 +95,8 @@ def own_bench(folder: Path, value: str) -> dict[str, float]:
 def pytest_benchmark(folder: Path, _: str) -> float:
     run(folder, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_program.py",
         "--benchmark-json=suite.json", f"--benchmark-max-time={SECONDS}")  # fmt: skip
-    found: float = json.loads((folder / "suite.json").read_text())["benchmarks"][0]["stats"]["median"]
-    return found
+    seconds: float = json.loads((folder / "suite.json").read_text())["benchmarks"][0]["stats"]["median"]
+    return seconds
 
 
 def iree_benchmark_module(folder: Path, value: str) -> float:
@@ -127,8 +127,10 @@ def compare(text: str, value: str, rounds: int) -> list[dict[str, Any]]:
                 theirs[other].append(measured(folder, value))
     rows = []
     for other, (contender, _) in OTHERS.items():
-        own, found = median(row[contender] for row in ours), median(theirs[other])
-        rows.append({"of": contender, "other": other, "bench_s": own, "other_s": found, "ratio": own / found})
+        own, other_median = median(row[contender] for row in ours), median(theirs[other])
+        rows.append(
+            {"of": contender, "other": other, "bench_s": own, "other_s": other_median, "ratio": own / other_median}
+        )
     return rows
 
 
@@ -138,14 +140,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    found = {name: compare(text, value, args.rounds) for name, (text, value) in PROGRAMS.items()}
-    for name, rows in found.items():
+    ratios = {name: compare(text, value, args.rounds) for name, (text, value) in PROGRAMS.items()}
+    for name, rows in ratios.items():
         for row in rows:
             print(f"{name:22} {row['other']:22} {row['other_s'] * 1e6:10.1f} us  pydispatch bench "
                   f"{row['bench_s'] * 1e6:10.1f} us  {row['ratio']:.3f}")  # fmt: skip
     if args.json:
-        args.json.write_text(json.dumps(found, indent=1))
-    return int(any(abs(row["ratio"] - 1) > MOST for rows in found.values() for row in rows))
+        args.json.write_text(json.dumps(ratios, indent=1))
+    return int(any(abs(row["ratio"] - 1) > MOST for rows in ratios.values() for row in rows))
 
 
 if __name__ == "__main__":

@@ -77,11 +77,11 @@ def measure(sizes: Sequence[int], count: int) -> dict[str, float]:
     cpus = len(os.sched_getaffinity(0))
     function = pd.device(f"cpu?workers={cpus}").load(artifact).main
     alone = pd.device("cpu?workers=1").load(artifact).main
-    given = tuple(weights.values())
+    constants = tuple(weights.values())
     pool = ThreadPoolExecutor(cpus)
 
     def by_itself(row: np.ndarray) -> Awaitable[Any]:
-        return asyncio.get_running_loop().run_in_executor(pool, alone, row, *given)
+        return asyncio.get_running_loop().run_in_executor(pool, alone, row, *constants)
 
     sides: dict[str, Callable[[np.ndarray], Awaitable[Any]]] = {"by itself": by_itself}
     for most in (16, 64, 256):

@@ -147,8 +147,8 @@ def compare(name: str, folder: Path, rounds: int, peer: bool) -> list[Row]:
         if peer:
             costs.setdefault("iree-compile", []).append(measured(iree.compiler(), *PEER, source, "-o", output))
     print(f"{name} ({source.stat().st_size / (1 << 20):.2f} MiB of text)")
-    best = {state: Cost(*(statistics.median(getattr(c, key) for c in each) for key in ("wall", "cpu", "memory")))
-            for state, each in costs.items()}  # fmt: skip
+    best = {state: Cost(*(statistics.median(getattr(c, key) for c in runs) for key in ("wall", "cpu", "memory")))
+            for state, runs in costs.items()}  # fmt: skip
     rows = []
     for state, cost in best.items():
         who, against = (state, f"{OURS}, cold") if state == "iree-compile" else (f"{OURS}, {state}", "")

@@ -25,9 +25,9 @@ CONVOLUTIONS = [(58, 64, 64), (16, 256, 256), (9, 512, 512)]
 
 
 def program(operation: str, x: str, w: str, result: str, constant: bool) -> str:
-    made = f'util.global private @w = #flow.parameter.named<"m"::"w"> : tensor<{w}>' if constant else ""
+    declaration = f'util.global private @w = #flow.parameter.named<"m"::"w"> : tensor<{w}>' if constant else ""
     return f"""
-    {made}
+    {declaration}
     func.func @f(%x: tensor<{x}>{"" if constant else f", %w: tensor<{w}>"}) -> tensor<{result}> {{
       {f"%w = util.global.load @w : tensor<{w}>" if constant else ""}
       %zero = arith.constant 0.0 : f32
@@ -41,14 +41,14 @@ def program(operation: str, x: str, w: str, result: str, constant: bool) -> str:
 
 def cases() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """(name, operation, shapes of image or rows, of weights, of results)."""
-    found = [(f"{m}x{k}x{n}", "matmul", (m, k), (k, n), (m, n)) for m, k, n in PRODUCTS]
-    found += [(f"{m}x{k}x{n}, transposed", "matmul_transpose_b", (m, k), (n, k), (m, n)) for m, k, n in TRANSPOSED]
+    products = [(f"{m}x{k}x{n}", "matmul", (m, k), (k, n), (m, n)) for m, k, n in PRODUCTS]
+    products += [(f"{m}x{k}x{n}, transposed", "matmul_transpose_b", (m, k), (n, k), (m, n)) for m, k, n in TRANSPOSED]
     window = "conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}"
     for side, channels, filters in CONVOLUTIONS:
         places = side - 2
         shapes = (1, side, side, channels), (3, 3, channels, filters), (1, places, places, filters)
-        found.append((f"3x3 convolution {places}x{places}x{channels} to {filters}", window, *shapes))
-    return found
+        products.append((f"3x3 convolution {places}x{places}x{channels} to {filters}", window, *shapes))
+    return products
 
 
 def main() -> None:
@@ -62,15 +62,17 @@ def main() -> None:
     for name, operation, *shapes in cases():
         x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes[:2])
         types = ["x".join([*map(str, shape), "f32"]) for shape in shapes]
-        plain, constant = (pd.compile(program(operation, *types, given), cpu="native") for given in (False, True))
+        plain, constant = (
+            pd.compile(program(operation, *types, is_constant), cpu="native") for is_constant in (False, True)
+        )
         calls = {
             "weights as constants": device.load(constant, parameters={"m": {"w": w}}).f.prepare(x),
             "weights as arguments": device.load(plain).f.prepare(x, w),
         }  # fmt: skip
         results = [np.array(call()) for call in calls.values()]
         np.testing.assert_allclose(*results, rtol=1e-3, atol=1e-2)
-        found = measure(calls, args.seconds, clock=time.process_time)
-        rows = rows_of("a call", found, name, least=True, against="weights as constants")
+        samples = measure(calls, args.seconds, clock=time.process_time)
+        rows = rows_of("a call", samples, name, least=True, against="weights as constants")
         print(table(rows), flush=True)
         figures.rows += rows
     if args.json:

@@ -38,12 +38,12 @@ def main() -> None:
     iree.set_workers(args.workers)
     figures = Figures("Contractions and windows", METHOD)
     with tempfile.TemporaryDirectory() as folder:
-        for number, (name, text, inputs, numpy, _) in enumerate((*products(), *windows())):
+        for index, (name, text, inputs, numpy, _) in enumerate((*products(), *windows())):
             if args.only not in name:
                 continue
             artifact = pd.compile(text, targets="cpu", cpu="native")
             flags = *iree.THIS_CPU, "--iree-input-demote-f64-to-f32=false"
-            vmfb = programs.peer_compile(text, Path(folder) / f"{number}.vmfb", *flags)
+            vmfb = programs.peer_compile(text, Path(folder) / f"{index}.vmfb", *flags)
             peer = iree.Module(vmfb, "local-sync" if args.workers == 1 else "local-task")
             own = pd.device(f"cpu?workers={args.workers}").load(artifact).f.prepare(*inputs)
             expected = numpy() if numpy is not None else np.asarray(peer.function("f")(*inputs))
@@ -51,8 +51,8 @@ def main() -> None:
             contenders: dict[str, Callable[[], Any]] = {"pydispatch": own, "iree": peer.raw("f", *inputs)}
             if numpy is not None:
                 contenders["numpy"] = numpy
-            found = measure(contenders, args.seconds, pause=programs.PAUSE)
-            rows = rows_of("a call", found, name, args.workers, least=True)
+            samples = measure(contenders, args.seconds, pause=programs.PAUSE)
+            rows = rows_of("a call", samples, name, args.workers, least=True)
             print(table(rows), flush=True)
             figures.rows += rows
     if args.json:

@@ -74,13 +74,13 @@ class Bench:
     def compare(self, title: str, calls: dict[str, Callable[[], Any]], count: int, clock: Any) -> dict[str, float]:
         """Median seconds per call; every round runs each in turn."""
         print(title)
-        found: dict[str, list[float]] = {name: [] for name in calls}
+        seconds: dict[str, list[float]] = {name: [] for name in calls}
         for call in calls.values():
             clock(call, max(2, count // 10))
         for _ in range(self.rounds):
             for name, call in calls.items():
-                found[name].append(clock(call, count))
-        return {name: statistics.median(values) for name, values in found.items()}
+                seconds[name].append(clock(call, count))
+        return {name: statistics.median(values) for name, values in seconds.items()}
 
     def launches(self) -> None:
         """A prepared call against a loop that launches the same graph, and against other ways to call."""
@@ -209,14 +209,14 @@ class Bench:
         from pydispatch.bench.peers import iree
 
         with tempfile.TemporaryDirectory() as folder:
-            source, made = Path(folder, "p.mlir"), Path(folder, "p.vmfb")
+            source, module = Path(folder, "p.mlir"), Path(folder, "p.vmfb")
             source.write_text(text)
             flags = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"]  # it knows no newer ones
-            done = subprocess.run([tool, source, *flags, "-o", made], capture_output=True, text=True)
+            done = subprocess.run([tool, source, *flags, "-o", module], capture_output=True, text=True)
             if done.returncode:
                 return None, (done.stderr.strip().splitlines() or ["iree-compile failed"])[0]
             try:
-                return iree.Module(made, "cuda").raw(function, a, b), ""
+                return iree.Module(module, "cuda").raw(function, a, b), ""
             except Exception as error:
                 return None, str(error).splitlines()[0]
 

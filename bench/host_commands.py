@@ -50,10 +50,10 @@ def calls(device: Any, target: str) -> dict[str, Any]:
     }
 
 
-def rows(title: str, found: dict[str, Any], seconds: float) -> list[Row]:
-    made = rows_of("a call", measure(found, seconds), title, least=True, against="")
-    print(table(made), flush=True)
-    return made
+def rows(title: str, calls: dict[str, Any], seconds: float) -> list[Row]:
+    measured_rows = rows_of("a call", measure(calls, seconds), title, least=True, against="")
+    print(table(measured_rows), flush=True)
+    return measured_rows
 
 
 def main() -> None:

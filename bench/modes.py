@@ -20,8 +20,8 @@ def main() -> None:
     rows = [
         Row("a call", OURS if name == "generated code" else f"{OURS}, {name}", seconds, size=f"{size:,}",
             workers=data["machine"]["workers"])
-        for name, each in data["seconds"].items()
-        for size, seconds in zip(data["sizes"], each, strict=True)
+        for name, times in data["seconds"].items()
+        for size, seconds in zip(data["sizes"], times, strict=True)
         if seconds is not None
     ]  # fmt: skip
     figures = Figures("Ways to dispatch, over numbers of elements", method, rows, missing)

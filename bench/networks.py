@@ -64,8 +64,8 @@ class Network:
         flat = self.put("Flatten", self.put("GlobalAveragePool", x))
         self.put("Gemm", flat, self.weight(1000, features), self.weight(1000), transB=1)
         sides = (("x", [self.batch, 3, 224, 224]), (self.nodes[-1].output[0], [self.batch, 1000]))
-        given, made = ([self.helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)] for n, shape in sides)
-        graph = self.helper.make_graph(self.nodes, "network", given, made, self.weights)
+        inputs, outputs = ([self.helper.make_tensor_value_info(n, TensorProto.FLOAT, shape)] for n, shape in sides)
+        graph = self.helper.make_graph(self.nodes, "network", inputs, outputs, self.weights)
         save(self.helper.make_model(graph, opset_imports=[self.helper.make_opsetid("", 17)], ir_version=8), path)
 
 
@@ -76,8 +76,8 @@ def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool, batch: int | s
     for stage, count in enumerate(blocks):
         narrow = 64 << stage
         wide = narrow * (4 if bottleneck else 1)
-        for number in range(count):
-            stride = 2 if stage and number == 0 else 1
+        for block in range(count):
+            stride = 2 if stage and block == 0 else 1
             if bottleneck:
                 y = n.put("Relu", n.conv(x, inputs, narrow, 1))
                 y = n.conv(n.put("Relu", n.conv(y, narrow, narrow, 3, stride)), narrow, wide, 1)
@@ -97,8 +97,8 @@ def mobilenet(path: Path, batch: int | str = 1) -> None:
 
     x, inputs = clipped(n.conv("x", 3, 32, 3, 2)), 32
     for wider, channels, count, first in MOBILENET:
-        for number in range(count):
-            stride, middle = first if number == 0 else 1, inputs * wider
+        for block in range(count):
+            stride, middle = first if block == 0 else 1, inputs * wider
             y = clipped(n.conv(x, inputs, middle, 1)) if wider > 1 else x
             y = n.conv(clipped(n.conv(y, middle, middle, 3, stride, middle)), middle, channels, 1)
             x, inputs = n.put("Add", y, x) if stride == 1 and inputs == channels else y, channels
@@ -154,8 +154,8 @@ def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
     (wanted,) = session.run(None, {"x": x})
     contenders = {OURS: call, "onnxruntime": lambda: session.run(None, {"x": x})}
     clock = time.process_time if workers == 1 else time.perf_counter
-    found = {each.name: each.least for each in measure(contenders, seconds, pause=PAUSE, clock=clock)}
-    return {"seconds": found, "difference": float(np.abs(call() - wanted).max() / np.abs(wanted).max())}
+    seconds_of = {samples.name: samples.least for samples in measure(contenders, seconds, pause=PAUSE, clock=clock)}
+    return {"seconds": seconds_of, "difference": float(np.abs(call() - wanted).max() / np.abs(wanted).max())}
 
 
 def main() -> int:
@@ -176,9 +176,9 @@ def main() -> int:
             for workers in args.workers:
                 command = [sys.executable, __file__, "--child", path, "--workers", str(workers), "--seconds",
                            str(args.seconds)]  # fmt: skip
-                found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-                worst = max(worst, found["difference"])
-                seconds = found["seconds"].items()
+                measured = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+                worst = max(worst, measured["difference"])
+                seconds = measured["seconds"].items()
                 rows = [Row("a call", who, value, size=name, workers=workers) for who, value in seconds]
                 print(table(rows), flush=True)
                 figures.rows += rows

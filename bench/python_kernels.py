@@ -142,14 +142,14 @@ def set_workers(workers: int) -> None:
 
 def compile_times(name: str) -> float:
     """Seconds from a kernel's source to its artifact, nothing of it kept."""
-    given: Any = kernel_of(name)
-    found = []
+    kernel: Any = kernel_of(name)
+    seconds = []
     for _ in range(3):
-        fresh = pd.kernel(workgroup=given.workgroup, grid=given.grid)(given.__wrapped__)
+        fresh = pd.kernel(workgroup=kernel.workgroup, grid=kernel.grid)(kernel.__wrapped__)
         begin = time.perf_counter()
         pd.compile(fresh, cpu="native")
-        found.append(time.perf_counter() - begin)
-    return min(found)
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
 
 
 def main() -> None:

@@ -163,8 +163,8 @@ def cross_entropy(x, labels, losses, dx):
 
 
 FUNCTIONS = {
-    each.__name__: each
-    for each in (
+    kernel.__name__: kernel
+    for kernel in (
         saxpy, swish, softmax, matmul, histogram, blur, prefix_sums, heat, mandelbrot, accelerations, nearest_centre,
         int4_product, cross_entropy,
     )

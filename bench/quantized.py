@@ -44,49 +44,49 @@ def pairs() -> Iterator[Case]:
             for m, k, n in SHAPES:
                 g = Graph(floats(m, k))
                 w = g.dequantized(g.weight(k, n), 1, per_channel)
-                made = g.node("MatMul", g.pair("x", 0.03, zero), w)
+                hidden = g.node("MatMul", g.pair("x", 0.03, zero), w)
                 name = f"QDQ MatMul {signs} {m}x{k}x{n}{' per channel' if per_channel else ''}"
-                yield name, g.model(g.pair(made, 1.0, zero)), g.x
+                yield name, g.model(g.pair(hidden, 1.0, zero)), g.x
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
         w = g.dequantized(g.weight(n, k), 0, True)
         scale = g.constant(np.float32(0.03) * numpy_helper.to_array(g.weights[-2]))
         bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale, axis=0)
-        made = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
-        yield f"QDQ Gemm, bias, Relu u8 s8 {m}x{k}x{n} per channel", g.model(g.pair(made, 1.0, np.uint8(0))), g.x
+        hidden = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
+        yield f"QDQ Gemm, bias, Relu u8 s8 {m}x{k}x{n} per channel", g.model(g.pair(hidden, 1.0, np.uint8(0))), g.x
     for side, channels, filters, window, groups in WINDOWS:
         for signs, zero in (("u8 s8", np.uint8(120)), ("s8 s8", np.int8(3))):
             g = Graph(floats(1, channels, side, side))
             w = g.dequantized(g.weight(filters, channels // groups, window, window), 0, True)
             pad = [window // 2] * 4
-            made = g.node("Conv", g.pair("x", 0.03, zero), w, pads=pad, group=groups)
+            hidden = g.node("Conv", g.pair("x", 0.03, zero), w, pads=pad, group=groups)
             name = f"QDQ Conv {signs} {window}x{window} {side}x{side}x{channels} to {filters}"
             lowest = np.iinfo(zero.dtype).min
-            yield name, g.model(g.pair(g.node("Relu", made), 1.0, zero.dtype.type(lowest))), g.x
+            yield name, g.model(g.pair(g.node("Relu", hidden), 1.0, zero.dtype.type(lowest))), g.x
 
 
 def integers() -> Iterator[Case]:
     """Operators on integers."""
     for m, k, n in SHAPES:
         g = Graph(levels(m, k))
-        made = g.node("MatMulInteger", "x", g.constant(g.weight(k, n)), g.constant(np.uint8(120)))
-        yield f"MatMulInteger {m}x{k}x{n}", g.model(made, TensorProto.INT32), g.x
+        product = g.node("MatMulInteger", "x", g.constant(g.weight(k, n)), g.constant(np.uint8(120)))
+        yield f"MatMulInteger {m}x{k}x{n}", g.model(product, TensorProto.INT32), g.x
     for per_channel in (False, True):
         for m, k, n in SHAPES:
             g = Graph(levels(m, k))
             scale = g.scales(n) if per_channel else np.float32(0.015)
             zero = np.zeros(n if per_channel else (), np.int8)
             values = (np.float32(0.03), np.uint8(120), g.weight(k, n), scale, zero, np.float32(1.0), np.uint8(128))
-            made = g.node("QLinearMatMul", "x", *(g.constant(v) for v in values))
-            yield f"QLinearMatMul {m}x{k}x{n}{' per channel' * per_channel}", g.model(made, TensorProto.UINT8), g.x
+            product = g.node("QLinearMatMul", "x", *(g.constant(v) for v in values))
+            yield f"QLinearMatMul {m}x{k}x{n}{' per channel' * per_channel}", g.model(product, TensorProto.UINT8), g.x
     for side, channels, filters, window, groups in WINDOWS:
         g = Graph(levels(1, channels, side, side))
         w = g.weight(filters, channels // groups, window, window)
         values = (np.float32(0.03), np.uint8(120), w, g.scales(filters), np.zeros(filters, np.int8), np.float32(1.0),
                   np.uint8(128))  # fmt: skip
-        made = g.node("QLinearConv", "x", *(g.constant(v) for v in values), pads=[window // 2] * 4, group=groups)
+        product = g.node("QLinearConv", "x", *(g.constant(v) for v in values), pads=[window // 2] * 4, group=groups)
         name = f"QLinearConv {window}x{window} {side}x{side}x{channels} to {filters}"
-        yield name, g.model(made, TensorProto.UINT8), g.x
+        yield name, g.model(product, TensorProto.UINT8), g.x
 
 
 def dynamic() -> Iterator[Case]:
@@ -94,9 +94,9 @@ def dynamic() -> Iterator[Case]:
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
         q = g.node("DynamicQuantizeLinear", "x", outputs=3)
-        made = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), q[:-1] + "2", g.constant(np.int8(0)))
+        product = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), q[:-1] + "2", g.constant(np.int8(0)))
         scale = g.node("Mul", q[:-1] + "1", g.constant(np.float32(0.015)))
-        yield f"dynamic MatMulInteger {m}x{k}x{n}", g.model(g.node("Mul", g.node("Cast", made, to=1), scale)), g.x
+        yield f"dynamic MatMulInteger {m}x{k}x{n}", g.model(g.node("Mul", g.node("Cast", product, to=1), scale)), g.x
 
 
 def few_bits() -> Iterator[Case]:
@@ -107,9 +107,9 @@ def few_bits() -> Iterator[Case]:
             values = [g.rng.integers(0, 256, (n, k // 32, 4 * bits), np.uint8), g.scales(n * k // 32)]
             values += [g.rng.integers(0, 256, n * k // 64, np.uint8)] * zeros
             names = [g.constant(v) for v in values]
-            made = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
+            product = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
             what = ", 8 bits" * (bits == 8) + ", zero points" * zeros
-            yield f"{FEW_BITS} {m}x{k}x{n}{what}", g.model(made), g.x
+            yield f"{FEW_BITS} {m}x{k}x{n}{what}", g.model(product), g.x
 
 
 def read_rate() -> float:

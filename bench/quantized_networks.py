@@ -32,10 +32,10 @@ class Layers:
         stored = self.g.constant(self.g.rng.integers(-1000, 1000, filters, np.int32))
         bias = self.g.node("DequantizeLinear", stored, scales, axis=0)
         pads, strides = [window // 2] * 4, [stride] * 2
-        made = self.g.node("Conv", self.name, w, bias, pads=pads, strides=strides, group=groups)
+        product = self.g.node("Conv", self.name, w, bias, pads=pads, strides=strides, group=groups)
         self.scale *= self.GROWTH
         self.channels = filters
-        self.quantize(self.g.node("Relu", made) if relu else made, LOW if relu else ZERO)
+        self.quantize(self.g.node("Relu", product) if relu else product, LOW if relu else ZERO)
 
     def quantize(self, name: str, zero: Any) -> None:
         self.name = self.g.pair(name, self.scale, zero)
@@ -53,8 +53,8 @@ class Layers:
             self.conv(filters, 1, stride, relu=False)
             before = self.name
         self.scale = last
-        made = self.g.node("Add", after, before)
-        self.quantize(self.g.node("Relu", made) if relu else made, LOW if relu else ZERO)
+        total = self.g.node("Add", after, before)
+        self.quantize(self.g.node("Relu", total) if relu else total, LOW if relu else ZERO)
 
     def pool(self, kind: str, **attributes: list[int]) -> None:
         self.quantize(self.g.node(kind, self.name, **attributes), LOW)

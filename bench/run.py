@@ -47,9 +47,9 @@ def section_call(work: Path, seconds: float) -> Rows:
         "np.add of the same arrays": lambda: np.add(a, b),
         "iree local-sync": peer_sync.raw("mixed_invocation", a, b),
     }
-    found = measure(contenders, seconds)
-    found += measure({"iree local-task": peer_task.raw("mixed_invocation", a, b)}, seconds)  # its threads spin
-    return rows_of("a call", found)
+    samples = measure(contenders, seconds)
+    samples += measure({"iree local-task": peer_task.raw("mixed_invocation", a, b)}, seconds)  # its threads spin
+    return rows_of("a call", samples)
 
 
 def section_workgroups(work: Path, seconds: float) -> Rows:
@@ -61,8 +61,8 @@ def section_workgroups(work: Path, seconds: float) -> Rows:
     for workers, name in ((1, "local-sync"), (2, "local-task")):
         own = pd.device(f"cpu?workers={workers}").load(artifact).run.prepare(x)
         contenders = {"pydispatch": own, f"iree {name}": iree.Module(vmfb, name).raw("run", x)}
-        found = measure(contenders, seconds, pause=programs.PAUSE)
-        rows += rows_of("a workgroup", found, workers=workers, per=programs.EMPTY_WORKGROUPS)
+        samples = measure(contenders, seconds, pause=programs.PAUSE)
+        rows += rows_of("a workgroup", samples, workers=workers, per=programs.EMPTY_WORKGROUPS)
     return rows
 
 

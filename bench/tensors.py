@@ -92,14 +92,14 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
                     binding.bind_cpu_input(f"x{i}", array)
                 binding.bind_output("y", "cpu")
                 contenders["onnxruntime"] = lambda session=session, binding=binding: session.run_with_iobinding(binding)
-            made = rows_of("a call", measured(contenders, budget, pause=programs.PAUSE), work.name, workers)
+            measured_rows = rows_of("a call", measured(contenders, budget, pause=programs.PAUSE), work.name, workers)
             if workers == 1:
                 process = process_seconds(work.text, Path(folder))
-                made += [Row("compile, warm process", OURS, compiled, size=work.name),
+                measured_rows += [Row("compile, warm process", OURS, compiled, size=work.name),
                          Row("compile, as a process", OURS, process, size=work.name),
                          Row("compile, as a process", "iree", peer_compiled, size=work.name)]  # fmt: skip
-            print(table(made), file=sys.stderr, flush=True)
-            rows += made
+            print(table(measured_rows), file=sys.stderr, flush=True)
+            rows += measured_rows
     return rows
 
 

@@ -107,13 +107,13 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
 
     makers = {"pydispatch": ours, "onnxruntime": theirs, "iree": peers}
     return {
-        name: {"one caller": [made(CPUS)], "a caller for each CPU": [made(1) for _ in range(CPUS)]}
-        for name, made in makers.items()
+        name: {"one caller": [contender(CPUS)], "a caller for each CPU": [contender(1) for _ in range(CPUS)]}
+        for name, contender in makers.items()
     }
 
 
-def check(name: str, found: np.ndarray, expected: np.ndarray) -> None:
-    off = np.abs(found - expected).max() / np.abs(expected).max()
+def check(name: str, actual: np.ndarray, expected: np.ndarray) -> None:
+    off = np.abs(actual - expected).max() / np.abs(expected).max()
     if not off < 1e-4:
         raise SystemExit(f"{name} is off by {off:.1e}")
 
@@ -145,10 +145,10 @@ def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
 def measure(make: Callable[[int, bool], Model], batch: int, seconds: float) -> dict[str, tuple[float, str]]:
     """Contender -> rows per second, and the way that reached them."""
     with tempfile.TemporaryDirectory() as folder:
-        found = contenders(make, batch, Path(folder))
-        best = {name: (0.0, "") for name in found}
+        contenders_here = contenders(make, batch, Path(folder))
+        best = {name: (0.0, "") for name in contenders_here}
         for _ in range(max(3, int(seconds / 0.2))):
-            for name, ways in found.items():
+            for name, ways in contenders_here.items():
                 for way, calls in ways.items():
                     time.sleep(PAUSE)
                     best[name] = max(best[name], (rate(calls, batch, 0.2), way))

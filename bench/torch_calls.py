@@ -50,16 +50,16 @@ def main() -> None:
     for call in calls.values():
         for _ in range(1000):
             call()
-    number = 100
+    count = 100
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = timeit.default_timer() + args.seconds
     while timeit.default_timer() < end:
         for name, call in calls.items():
-            times[name].append(timeit.timeit(call, number=number) / number)
+            times[name].append(timeit.timeit(call, number=count) / count)
     first = min(next(iter(times.values())))
-    for name, found in times.items():
-        median = statistics.median(found) * 1e6
-        print(f"{name:40} {min(found) * 1e6:8.2f} us  {min(found) / first:6.2f} x  (median {median:.2f} us)")
+    for name, seconds in times.items():
+        median = statistics.median(seconds) * 1e6
+        print(f"{name:40} {min(seconds) * 1e6:8.2f} us  {min(seconds) / first:6.2f} x  (median {median:.2f} us)")
 
 
 if __name__ == "__main__":

@@ -43,11 +43,11 @@ SHADERS = {
 
 
 def shader(folder: Path, name: str) -> Path:
-    source, made = folder / f"{name}.comp", folder / f"{name}.spv"
+    source, module = folder / f"{name}.comp", folder / f"{name}.spv"
     source.write_text(HEAD + SHADERS[name])
-    command = ["glslangValidator", "-V", "--target-env", "vulkan1.1", str(source), "-o", str(made)]
+    command = ["glslangValidator", "-V", "--target-env", "vulkan1.1", str(source), "-o", str(module)]
     subprocess.run(command, check=True, capture_output=True)
-    return made
+    return module
 
 
 def executable(name: str, spv: Path, bindings: int) -> str:
@@ -107,11 +107,11 @@ class Raw:
         pool = arena.array("VkDescriptorPoolSize", 1)
         pool[0].type, pool[0].descriptorCount = 7, 4 * len(steps)
         create = arena.new("VkDescriptorPoolCreateInfo", maxSets=len(steps), poolSizeCount=1, pPoolSizes=pool)
-        made = ffi.new("VkDescriptorPool*")
-        api.check(calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, made), "pool")
+        handle = ffi.new("VkDescriptorPool*")
+        api.check(calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "pool")
         layouts = arena.array("VkDescriptorSetLayout", [kernel.set_layout for kernel, _ in steps])
         info = arena.new(
-            "VkDescriptorSetAllocateInfo", descriptorPool=made[0], descriptorSetCount=len(steps), pSetLayouts=layouts
+            "VkDescriptorSetAllocateInfo", descriptorPool=handle[0], descriptorSetCount=len(steps), pSetLayouts=layouts
         )
         sets = arena.array("VkDescriptorSet", len(steps))
         api.check(calls.vkAllocateDescriptorSets(context.handle, info, sets), "sets")
@@ -185,15 +185,15 @@ def peer_call(
     from pydispatch.bench.peers import iree
 
     tool = Path(sys.executable).with_name("iree-compile")
-    source, made = folder / f"{function}.mlir", folder / f"{function}.vmfb"
+    source, module = folder / f"{function}.mlir", folder / f"{function}.vmfb"
     source.write_text(text)
     done = subprocess.run(
-        [tool, source, "-o", made, *flags], capture_output=True, text=True
+        [tool, source, "-o", module, *flags], capture_output=True, text=True
     )  # fmt: skip
     if done.returncode:
         return None, done.stderr.strip().splitlines()[0] if done.stderr.strip() else "iree-compile failed"
     try:
-        return iree.Module(made, "vulkan").raw(function, a, b), ""
+        return iree.Module(module, "vulkan").raw(function, a, b), ""
     except Exception as error:
         return None, str(error).splitlines()[0]
 
@@ -273,8 +273,8 @@ def measure_product(device: str, rounds: int, folder: Path) -> None:
             call()
             times[name].append(time.perf_counter() - start)
     print("a product of 512 x 512 x 512 f32")
-    for name, each in times.items():
-        print(f"  {name:28} median {statistics.median(each) * 1e3:7.2f} ms, best {min(each) * 1e3:7.2f} ms")
+    for name, seconds in times.items():
+        print(f"  {name:28} median {statistics.median(seconds) * 1e3:7.2f} ms, best {min(seconds) * 1e3:7.2f} ms")
     if peer is not None:
         middle, best = (f(times["IREE"]) / f(times["product"]) for f in (statistics.median, min))
         print(f"  IREE's time over ours: {middle:.2f} by medians, {best:.2f} by the best")
@@ -296,7 +296,7 @@ def measure_emission() -> None:
         pd.compile(path, targets="vulkan")
     pd.compile(PRODUCT, targets="vulkan")  # the last one
     functions.emit_module = plain
-    found = []
+    times = []
     for module, arguments, options in met:
         seconds = []
         for _ in range(9):
@@ -304,12 +304,12 @@ def measure_emission() -> None:
             start = time.perf_counter()
             plain(copy, *arguments, **options)
             seconds.append(time.perf_counter() - start)
-        found.append(min(seconds) * 1e3)
-    product = found.pop()
-    found.sort()
-    above = sum(ms > 1 for ms in found)
-    print(f"emitting {len(found)} kernels of the check files: median {statistics.median(found):.2f} ms, 90 % below "
-          f"{found[len(found) * 9 // 10]:.2f}, longest {found[-1]:.2f}; {above} above a millisecond; "
+        times.append(min(seconds) * 1e3)
+    product = times.pop()
+    times.sort()
+    above = sum(ms > 1 for ms in times)
+    print(f"emitting {len(times)} kernels of the check files: median {statistics.median(times):.2f} ms, 90 % below "
+          f"{times[len(times) * 9 // 10]:.2f}, longest {times[-1]:.2f}; {above} above a millisecond; "
           f"the product {product:.2f}")  # fmt: skip
 
 

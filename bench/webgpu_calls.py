@@ -56,27 +56,27 @@ class Raw:
     def __init__(self, program: Any, blocks: list[list[Any]], n: int) -> None:
         context = self.context = program._device._context
         kernels = program._executor.kernels
-        made = kernels.kernels[0, 0]
-        self.pipeline, group = kernels.pipeline(made, made.read_only)
+        kernel = kernels.kernels[0, 0]
+        self.pipeline, group = kernels.pipeline(kernel, kernel.read_only)
         lib, ffi, pipelines = context.lib, context.ffi, context.pipelines
-        self.groups = [pipelines.group(group, [(b.buffer, 0, 4 * n) for b in each]) for each in blocks]
+        self.groups = [pipelines.group(group, [(b.buffer, 0, 4 * n) for b in bound]) for bound in blocks]
         usage = ffi.new("WGPUBufferDescriptor*", {"size": 16, "usage": 0x40 | 8})
         uniform = lib.wgpuDeviceCreateBuffer(context.device, usage)
         words = ffi.new("uint32_t[4]", [n, 0, 0, 0])
         lib.wgpuQueueWriteBuffer(context.queue, uniform, 0, words, 16)
-        self.given = pipelines.group(pipelines.uniform_group(), [(uniform, 0, 16)])
+        self.uniform_group = pipelines.group(pipelines.uniform_group(), [(uniform, 0, 16)])
         self.count = -(-n // 64)
         self.commands = ffi.new("WGPUCommandBuffer[1]")
 
     def __call__(self) -> None:
         context = self.context
-        lib, null, given, count = context.lib, context.ffi.NULL, self.given, self.count
+        lib, null, buffers, count = context.lib, context.ffi.NULL, self.uniform_group, self.count
         encoder = lib.wgpuDeviceCreateCommandEncoder(context.device, null)
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
         lib.wgpuComputePassEncoderSetPipeline(compute, self.pipeline)
         for group in self.groups:
             lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, null)
-            lib.wgpuComputePassEncoderSetBindGroup(compute, 3, given, 0, null)
+            lib.wgpuComputePassEncoderSetBindGroup(compute, 3, buffers, 0, null)
             lib.wgpuComputePassEncoderDispatchWorkgroups(compute, count, 1, 1)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
@@ -160,7 +160,7 @@ def measure_emission() -> None:
         pd.compile(path, targets="webgpu")
     pd.compile(PRODUCT, targets="webgpu")  # the last one
     backend.emit_module = plain
-    found = []
+    times = []
     for module, arguments, options in met:
         seconds = []
         for _ in range(9):
@@ -168,11 +168,11 @@ def measure_emission() -> None:
             start = time.perf_counter()
             plain(copy, *arguments, **options)
             seconds.append(time.perf_counter() - start)
-        found.append(min(seconds) * 1e3)
-    product = found.pop()
-    found.sort()
-    print(f"emitting {len(found)} kernels of the check files: median {statistics.median(found):.2f} ms, 90 % below "
-          f"{found[len(found) * 9 // 10]:.2f}, longest {found[-1]:.2f}; {sum(ms > 1 for ms in found)} above a "
+        times.append(min(seconds) * 1e3)
+    product = times.pop()
+    times.sort()
+    print(f"emitting {len(times)} kernels of the check files: median {statistics.median(times):.2f} ms, 90 % below "
+          f"{times[len(times) * 9 // 10]:.2f}, longest {times[-1]:.2f}; {sum(ms > 1 for ms in times)} above a "
           f"millisecond; the product {product:.2f}")  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def build(folder: Path) -> Any:
 
 def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], float]]:
     """Nanoseconds per call, by name, size and contender."""
-    found: dict[tuple[str, str, str], Callable[[], float]] = {}
+    calls: dict[tuple[str, str, str], Callable[[], float]] = {}
     a, b = np.full(8, 4, np.float32), np.full(8, 3, np.float32)
     for name in ("local-sync", "cpu"):
         device = pd.device(name)
@@ -57,7 +57,7 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
             "from Python, prepared": lambda c=call: timeit.timeit(c, number=RUNS) / RUNS * 1e9,
             "prepare and release from C": lambda p=program: probe.prepare(p, "chain", 8, RUNS // 10),
         }
-        found |= {(f"a call on {name}", way, OURS): measure for way, measure in ways.items()}
+        calls |= {(f"a call on {name}", way, OURS): measure for way, measure in ways.items()}
     device = pd.device("cpu")
     for x, y, z, spin, size in (
         (1, 1, 1, 0, "1 point, nothing"),
@@ -73,8 +73,8 @@ def measures(probe: Any, path: Path) -> dict[tuple[str, str, str], Callable[[], 
             f"{OURS}, without a cost": lambda s=shape, k=spin, r=runs: probe.loop(device, *s, k, r, False),
             "a loop in C": lambda s=shape, k=spin, r=runs: probe.loop(device, *s, -k - 1, r, False),
         }
-        found |= {("parallel_for", size, contender): measure for contender, measure in loops.items()}
-    return found
+        calls |= {("parallel_for", size, contender): measure for contender, measure in loops.items()}
+    return calls
 
 
 def main() -> None:
@@ -84,10 +84,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chain.pdx"
         programs.standard().save(path)
-        made = measures(build(Path(folder)), path)
-        taken: dict[tuple[str, str, str], list[float]] = {key: [] for key in made}
+        calls = measures(build(Path(folder)), path)
+        taken: dict[tuple[str, str, str], list[float]] = {key: [] for key in calls}
         for _ in range(chosen.rounds):
-            for key, measure in made.items():
+            for key, measure in calls.items():
                 taken[key].append(measure() * 1e-9)
     figures = Figures(
         "Calls and loops from C",

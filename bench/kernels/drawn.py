@@ -33,9 +33,9 @@ class Draw:
 
     def size(self, low: int, high: int) -> int:
         """Small sizes are as likely as large ones, and every second one is a multiple of 8 where that is possible."""
-        found = round(float(np.exp(self.rng.uniform(np.log(low), np.log(high + 1)))))
-        found = found // 8 * 8 if self.rng.integers(2) and found >= 8 else found
-        return min(max(found, low), high)
+        rounded = round(float(np.exp(self.rng.uniform(np.log(low), np.log(high + 1)))))
+        rounded = rounded // 8 * 8 if self.rng.integers(2) and rounded >= 8 else rounded
+        return min(max(rounded, low), high)
 
     def products(self) -> Maker | None:
         m, k, n, turned = self.size(1, 600), self.size(1, 5000), self.size(1, 5000), bool(self.rng.integers(2))
@@ -57,9 +57,9 @@ class Draw:
                                    groups=channels)  # fmt: skip
 
     def grouped(self) -> Maker:
-        groups, each, places = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
+        groups, channels, places = int(self.rng.choice([2, 4, 8, 32])), self.size(2, 32), self.size(5, 56)
         first = bool(self.rng.integers(2))
-        return lambda: convolution("drawn", (places, places), groups * each, groups * each, 3, first=first,
+        return lambda: convolution("drawn", (places, places), groups * channels, groups * channels, 3, first=first,
                                    groups=groups)  # fmt: skip
 
     def transposed(self) -> Maker:
@@ -83,8 +83,8 @@ class Draw:
         return lambda: make(rows, width)
 
     def group_norms(self) -> Maker:
-        groups, each, places = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
-        return lambda: group_norm(places, groups * each, groups)
+        groups, channels, places = int(self.rng.choice([4, 8, 32])), self.size(2, 32), self.size(4, 64)
+        return lambda: group_norm(places, groups * channels, groups)
 
     def gathers(self) -> Maker:
         rows, width, count = self.size(100, 20000), self.size(1, 2000), self.size(1, 2000)
@@ -105,7 +105,7 @@ def drawn(count: int, seed: int) -> Iterator[Maker]:
         draw.transposed, draw.poolings, draw.reductions, draw.rows, draw.group_norms, draw.gathers, draw.attentions,
     ]  # fmt: skip
     while count > 0:
-        made = kinds[draw.rng.integers(len(kinds))]()
-        if made is not None:
+        kernel = kinds[draw.rng.integers(len(kinds))]()
+        if kernel is not None:
             count -= 1
-            yield made
+            yield kernel

@@ -81,7 +81,9 @@ def measure(work: Any, workers: int, folder: Path, seconds: float, peers: frozen
         except subprocess.CalledProcessError as error:
             missing["iree"] = error.stderr.decode()[-300:]
     clock = time.process_time if workers == 1 else time.perf_counter
-    figures["seconds"] = {each.name: each.least for each in measured(contenders, seconds, pause=PAUSE, clock=clock)}
+    figures["seconds"] = {
+        samples.name: samples.least for samples in measured(contenders, seconds, pause=PAUSE, clock=clock)
+    }
     figures["missing"] = missing
     return figures
 
@@ -94,14 +96,14 @@ def child(args: argparse.Namespace) -> None:
     from pydispatch.bench.peers import iree
 
     iree.set_workers(workers)
-    for number, make in enumerate(_makers(args)):
-        if number < args.start:
+    for index, make in enumerate(_makers(args)):
+        if index < args.start:
             continue
         work = make()
-        found = None
+        figures = None
         if args.only in work.name:
-            found = measure(work, workers, args.folder, args.seconds, frozenset(args.peers))
-        print(json.dumps([number, work.name, found]), flush=True)
+            figures = measure(work, workers, args.folder, args.seconds, frozenset(args.peers))
+        print(json.dumps([index, work.name, figures]), flush=True)
 
 
 def _makers(args: argparse.Namespace) -> Any:
@@ -123,11 +125,11 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | threads) as process:
             assert process.stdout is not None
             for text in process.stdout:
-                number, name, found = json.loads(text)
-                start = number + 1
-                if found is not None:
-                    everything[name] = found
-                    print(table(rows(name, found, workers, args.roofs[workers])), flush=True)
+                index, name, figures = json.loads(text)
+                start = index + 1
+                if figures is not None:
+                    everything[name] = figures
+                    print(table(rows(name, figures, workers, args.roofs[workers])), flush=True)
         done = process.returncode == 0
         if not done:
             print(f"kernel number {start} ended its process with {process.returncode}", file=sys.stderr, flush=True)
@@ -135,21 +137,25 @@ def measured(args: argparse.Namespace, workers: int, folder: Path) -> dict[str, 
     return everything
 
 
-def rows(name: str, found: dict[str, Any], workers: int, roof: Any) -> list[Row]:
+def rows(name: str, figures: dict[str, Any], workers: int, roof: Any) -> list[Row]:
     """The figures of a kernel, with the least time that the machine allows."""
-    with_constants = CONSTANT if CONSTANT in found["seconds"] else OURS
-    made = [
+    with_constants = CONSTANT if CONSTANT in figures["seconds"] else OURS
+    kernel_rows = [
         Row("a call", who, value, size=name, workers=workers, against=with_constants if who == "onnxruntime" else OURS)
-        for who, value in found["seconds"].items()
+        for who, value in figures["seconds"].items()
     ]
-    least = roof.seconds(found["operations"], found["bytes"])
-    return [*made, Row("a call", ROOF, least, size=name, workers=workers)]
+    least = roof.seconds(figures["operations"], figures["bytes"])
+    return [*kernel_rows, Row("a call", ROOF, least, size=name, workers=workers)]
 
 
-def faults(name: str, found: dict[str, Any]) -> list[str]:
+def faults(name: str, figures: dict[str, Any]) -> list[str]:
     """What is wrong, and which peer could not compile it."""
-    made = [f"{name}: {who} cannot compile it: {why}" for who, why in found["missing"].items()]
-    return made if found["difference"] <= found["tolerance"] else [*made, f"{name}: off by {found['difference']:.1e}"]
+    messages = [f"{name}: {who} cannot compile it: {why}" for who, why in figures["missing"].items()]
+    return (
+        messages
+        if figures["difference"] <= figures["tolerance"]
+        else [*messages, f"{name}: off by {figures['difference']:.1e}"]
+    )
 
 
 def main() -> int:
@@ -175,13 +181,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         args.roofs = {w: roof(w, Path(folder)) for w in args.workers}
         for workers in args.workers:
-            for name, found in measured(args, workers, Path(folder)).items():
-                figures.rows += rows(name, found, workers, args.roofs[workers])
-                wrong += faults(name, found)
+            for name, kernel in measured(args, workers, Path(folder)).items():
+                figures.rows += rows(name, kernel, workers, args.roofs[workers])
+                wrong += faults(name, kernel)
             if args.json:
                 figures.save(args.json)
     print(f"\nThe worst:\n{losses({'': figures}).markdown()}", *wrong, sep="\n")
-    return 1 if any(": off by " in each for each in wrong) else 0
+    return 1 if any(": off by " in message for message in wrong) else 0
 
 
 if __name__ == "__main__":

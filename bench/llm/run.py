@@ -54,7 +54,7 @@ def in_process(*job: object) -> dict[str, float]:
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
-def run_job(job: str, layers: str, width: str, kind: str, path: str, number: str) -> None:
+def run_job(job: str, layers: str, width: str, kind: str, path: str, repetition: str) -> None:
     """Run a job and print the JSON of its results.
 
     Args:
@@ -65,11 +65,11 @@ def run_job(job: str, layers: str, width: str, kind: str, path: str, number: str
     """
     config = config_of(int(layers), int(width))
     if job == "compile":
-        results = {"compile": compile_model(config, kind, Path(path), int(number))}
+        results = {"compile": compile_model(config, kind, Path(path), int(repetition))}
     elif job == "measure":
-        results = measure_model(Path(path), float(number))
+        results = measure_model(Path(path), float(repetition))
     else:
-        results = import_module(f"peers.of_{job}").measure(config, kind, float(number))
+        results = import_module(f"peers.of_{job}").measure(config, kind, float(repetition))
     print(json.dumps(results))
 
 

@@ -62,11 +62,13 @@ def measure(name: str, small: bool, workers: int, folder: Path, seconds: float) 
         figures["onnxruntime difference"] = differs(session.results(), expected)
         contenders["onnxruntime"] = session.call
     clock = time.process_time if workers == 1 else time.perf_counter
-    figures["seconds"] = {each.name: each.least for each in measured(contenders, seconds, pause=PAUSE, clock=clock)}
+    figures["seconds"] = {
+        samples.name: samples.least for samples in measured(contenders, seconds, pause=PAUSE, clock=clock)
+    }
     return figures
 
 
-def differs(found: Any, expected: Sequence[Any]) -> float:
+def differs(actual: Any, expected: Sequence[Any]) -> float:
     """How much results differ, which may be arrays of JAX."""
-    results = found if isinstance(found, tuple | list) else [found]
+    results = actual if isinstance(actual, tuple | list) else [actual]
     return difference([np.asarray(one) for one in results], [np.asarray(one) for one in expected])

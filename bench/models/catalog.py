@@ -96,11 +96,11 @@ def _filled(rng: np.random.Generator, name: str, spec: jax.ShapeDtypeStruct) -> 
     if jnp.issubdtype(spec.dtype, jnp.integer):
         return rng.integers(-127, 128, spec.shape).astype(spec.dtype)
     if name == "var":
-        made = rng.uniform(0.5, 1.5, spec.shape)
+        values = rng.uniform(0.5, 1.5, spec.shape)
     elif name == "scale":
-        made = rng.normal(1.0, 0.1, spec.shape)
+        values = rng.normal(1.0, 0.1, spec.shape)
     elif len(spec.shape) == 1:
-        made = rng.normal(0.0, 0.1, spec.shape)
+        values = rng.normal(0.0, 0.1, spec.shape)
     else:
-        made = rng.standard_normal(spec.shape) / np.sqrt(np.prod(spec.shape[:-1]))
-    return made.astype(spec.dtype)
+        values = rng.standard_normal(spec.shape) / np.sqrt(np.prod(spec.shape[:-1]))
+    return values.astype(spec.dtype)

@@ -23,22 +23,22 @@ def ours(artifact: pydispatch.Artifact) -> int:
     """The dispatches of what is called; initializers and functions that derive constants run once, after loading."""
     listing = dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}"))
     called = {function.name for function in artifact.manifest.functions}
-    return sum(len(found) for name, found in listing if name in called)
+    return sum(len(texts) for name, texts in listing if name in called)
 
 
 def peers(text: Path) -> int:
     """Those of the peer. Raises CalledProcessError when it cannot compile the program."""
     command = [iree.compiler(), text, *iree.THIS_CPU, "--compile-to=flow"]
-    made = subprocess.run(command, check=True, capture_output=True, text=True)
-    found, closing = 0, None  # closing: the line that ends the initializer that is being read
-    for line in made.stdout.splitlines():
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    dispatches, closing = 0, None  # closing: the line that ends the initializer that is being read
+    for line in process.stdout.splitlines():
         if closing is not None:
             closing = None if line == closing else closing
         elif line.lstrip().startswith("util.initializer"):
             closing = line[: len(line) - len(line.lstrip())] + "}"
         else:
-            found += "flow.dispatch @" in line
-    return found
+            dispatches += "flow.dispatch @" in line
+    return dispatches
 
 
 def main() -> None:

@@ -51,16 +51,16 @@ class Exporter:
     def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         """A node, and the names of its results."""
         self.count += 1
-        made = [f"n{self.count}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), made, **attributes))
-        return made[0] if outputs == 1 else made
+        names = [f"n{self.count}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
+        return names[0] if outputs == 1 else names
 
     def run(self, jaxpr: Any, inputs: Sequence[str]) -> list[str]:
         """The operations of a jaxpr, and the names of what it gives."""
         self.names.update(zip(jaxpr.invars, inputs, strict=True))
         for equation in jaxpr.eqns:
-            found = self.equation(equation)
-            self.names.update(zip(equation.outvars, [found] if isinstance(found, str) else found, strict=True))
+            results = self.equation(equation)
+            self.names.update(zip(equation.outvars, [results] if isinstance(results, str) else results, strict=True))
         return [self.name(v) for v in jaxpr.outvars]
 
     def equation(self, e: Any) -> str | list[str]:
@@ -111,11 +111,11 @@ class Exporter:
         return self.add("Transpose", x, perm=list(e.params["permutation"]))
 
     def _broadcast_in_dim(self, e: Any, x: str) -> str:
-        shape, given = e.params["shape"], e.invars[0].aval.shape
+        shape, old_shape = e.params["shape"], e.invars[0].aval.shape
         placed = [1] * len(shape)
-        for axis, size in zip(e.params["broadcast_dimensions"], given, strict=True):
+        for axis, size in zip(e.params["broadcast_dimensions"], old_shape, strict=True):
             placed[axis] = size
-        x = x if list(given) == placed else self.add("Reshape", x, self.ints(placed))
+        x = x if list(old_shape) == placed else self.add("Reshape", x, self.ints(placed))
         return x if list(shape) == placed else self.add("Expand", x, self.ints(shape))
 
     def _iota(self, e: Any) -> str:
@@ -174,17 +174,17 @@ class Exporter:
             raise NotExported("a scan backwards has no counterpart here")
         fixed, carried = p["num_consts"], p["num_carry"]
         outer, self.nodes = self.nodes, []
-        number = len(self.constants)
-        inputs = [f"s{number}_{n}" for n in range(len(names) - fixed)]
+        first = len(self.constants)
+        inputs = [f"s{first}_{n}" for n in range(len(names) - fixed)]
         self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
-        found = self.run(inner.jaxpr, [*names[:fixed], *inputs])
-        given = [f"t{number}_{n}" for n in range(len(found))]
-        nodes = [*self.nodes, *(helper.make_node("Identity", [a], [b]) for a, b in zip(found, given, strict=True))]
+        results = self.run(inner.jaxpr, [*names[:fixed], *inputs])
+        targets = [f"t{first}_{n}" for n in range(len(results))]
+        nodes = [*self.nodes, *(helper.make_node("Identity", [a], [b]) for a, b in zip(results, targets, strict=True))]
         takes = [_declared(n, v.aval) for n, v in zip(inputs, inner.jaxpr.invars[fixed:], strict=True)]
-        gives = [_declared(n, v.aval) for n, v in zip(given, inner.jaxpr.outvars, strict=True)]
+        gives = [_declared(n, v.aval) for n, v in zip(targets, inner.jaxpr.outvars, strict=True)]
         self.nodes = outer
         body = helper.make_graph(nodes, "step", takes, gives)
-        return self.add("Scan", *names[fixed:], outputs=len(found), body=body,
+        return self.add("Scan", *names[fixed:], outputs=len(results), body=body,
                         num_scan_inputs=len(names) - fixed - carried)  # fmt: skip
 
     def _dot_general(self, e: Any, x: str, y: str) -> str:
@@ -196,9 +196,9 @@ class Exporter:
             return self.add("MatMulInteger", x, y)
         x, rows = self._matrices(x, a.shape, left_batch, left, last=True)
         y, columns = self._matrices(y, b.shape, right_batch, right, last=False)
-        made = self.add("MatMul", x, y)
+        product = self.add("MatMul", x, y)
         shape = e.outvars[0].aval.shape
-        return made if len(rows) == 1 and len(columns) == 1 else self.add("Reshape", made, self.ints(shape))
+        return product if len(rows) == 1 and len(columns) == 1 else self.add("Reshape", product, self.ints(shape))
 
     def _matrices(
         self, x: str, shape: Sequence[int], batch: Sequence[int], summed: Sequence[int], last: bool
@@ -223,11 +223,11 @@ class Exporter:
         x = self.add("Transpose", x, perm=list(how.lhs_spec))
         w = self.add("Transpose", w, perm=list(how.rhs_spec))
         low, high = zip(*p["padding"], strict=True)
-        made = self.add(
+        sums = self.add(
             "Conv", x, w, strides=list(p["window_strides"]), pads=[*low, *high], dilations=list(p["rhs_dilation"]),
             group=p["feature_group_count"],
         )  # fmt: skip
-        return self.add("Transpose", made, perm=list(np.argsort(how.out_spec)))
+        return self.add("Transpose", sums, perm=list(np.argsort(how.out_spec)))
 
     def _reduce_window_max(self, e: Any, x: str) -> str:
         """Over the middle axes of channels last."""
@@ -235,11 +235,11 @@ class Exporter:
         rank = len(p["window_dimensions"])
         front, back = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
         low, high = zip(*p["padding"][1:-1], strict=True)
-        made = self.add(
+        maxima = self.add(
             "MaxPool", self.add("Transpose", x, perm=front), kernel_shape=list(p["window_dimensions"][1:-1]),
             strides=list(p["window_strides"][1:-1]), pads=[*low, *high],
         )  # fmt: skip
-        return self.add("Transpose", made, perm=back)
+        return self.add("Transpose", maxima, perm=back)
 
 
 def _declared(name: str, value: Any) -> onnx.ValueInfoProto:
@@ -259,10 +259,10 @@ class Session:
         options.add_session_config_entry("session.force_spinning_stop", "1")
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         binding = session.io_binding()
-        for given, array in zip(session.get_inputs(), inputs, strict=True):
-            binding.bind_cpu_input(given.name, array)
-        for made in session.get_outputs():
-            binding.bind_output(made.name, "cpu")
+        for node_input, array in zip(session.get_inputs(), inputs, strict=True):
+            binding.bind_cpu_input(node_input.name, array)
+        for output in session.get_outputs():
+            binding.bind_output(output.name, "cpu")
         self.call: Callable[[], Any] = lambda: session.run_with_iobinding(binding)
         self._binding = binding
 

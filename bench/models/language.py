@@ -42,8 +42,8 @@ def gpt2_decode(small: bool) -> tuple[Any, ...]:
     def run(p: Tree, caches: jax.Array, token: jax.Array, position: jax.Array) -> Any:
         x = p["words"][token] + p["places"][position]
         kept = []
-        for number, b in enumerate(p["blocks"]):
-            y, cache = attend(b, layer_norm(x, b["norm1"]), caches[number], position)
+        for layer, b in enumerate(p["blocks"]):
+            y, cache = attend(b, layer_norm(x, b["norm1"]), caches[layer], position)
             kept.append(cache)
             x = x + y
             x = x + dense(jax.nn.gelu(dense(layer_norm(x, b["norm2"]), b["up"])), b["down"])

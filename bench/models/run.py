@@ -62,34 +62,34 @@ def _megabytes(model: Model) -> float:
     return sum(array.nbytes for array in model.arguments()) / 1e6
 
 
-def rows(name: str, found: dict[str, Any]) -> list[Row]:
+def rows(name: str, figures: dict[str, Any]) -> list[Row]:
     """The figures of a model."""
-    made = []
-    for workers, calls in found["calls"].items():
+    model_rows = []
+    for workers, calls in figures["calls"].items():
         for who, value in calls["seconds"].items():
             against = CONSTANT if who == "onnxruntime" else OURS
-            made.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
+            model_rows.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
     for state, who in (("cold", OURS), ("warm", OURS), ("iree", "iree")):
-        if (cost := found["compile"][state]) is not None:
+        if (cost := figures["compile"][state]) is not None:
             title = "compile, warm" if state == "warm" else "compile, cold"
-            made.append(Row(title, who, cost["seconds"], size=name))
+            model_rows.append(Row(title, who, cost["seconds"], size=name))
             if state != "warm":
-                made.append(Row("peak memory of compiling", who, cost["peak"], "MB", size=name, against=""))
-    made += [Row("dispatches", who, count, "count", size=name, against="")
-             for who, count in zip((OURS, "iree"), found["dispatches"], strict=True)]  # fmt: skip
-    worst = max(calls["difference"] for calls in found["calls"].values())
-    made.append(Row("weights", OURS, found["weights MB"], "MB", size=name))
-    return [*made, Row("difference", OURS, worst, "1", size=name)]
+                model_rows.append(Row("peak memory of compiling", who, cost["peak"], "MB", size=name, against=""))
+    model_rows += [Row("dispatches", who, count, "count", size=name, against="")
+             for who, count in zip((OURS, "iree"), figures["dispatches"], strict=True)]  # fmt: skip
+    worst = max(calls["difference"] for calls in figures["calls"].values())
+    model_rows.append(Row("weights", OURS, figures["weights MB"], "MB", size=name))
+    return [*model_rows, Row("difference", OURS, worst, "1", size=name)]
 
 
-def faults(name: str, found: dict[str, Any]) -> list[str]:
+def faults(name: str, figures: dict[str, Any]) -> list[str]:
     """What is wrong with the figures of a model, in words."""
-    mine, theirs = found["dispatches"]
-    made = [f"{name}: {mine} dispatches, IREE has {theirs}"] if mine > theirs else []
-    for workers, calls in found["calls"].items():
+    mine, theirs = figures["dispatches"]
+    messages = [f"{name}: {mine} dispatches, IREE has {theirs}"] if mine > theirs else []
+    for workers, calls in figures["calls"].items():
         if not calls["difference"] <= calls["tolerance"]:
-            made.append(f"{name}: off by {calls['difference']:.1e} with {workers} workers")
-    return made
+            messages.append(f"{name}: off by {calls['difference']:.1e} with {workers} workers")
+    return messages
 
 
 def main() -> int:
@@ -108,16 +108,16 @@ def main() -> int:
     chosen = list(models(args.small, set(args.only) if args.only else None))
     figures, wrong = Figures("Whole models", METHOD), list[str]()
     with tempfile.TemporaryDirectory() as folder:
-        for number, model in enumerate(chosen, 1):
-            found = figures_of(model, args, Path(folder))
-            made = rows(model.name, found)
-            figures.rows += made
-            wrong += faults(model.name, found)
-            print(f"{number}/{len(chosen)} {time.monotonic() - start:4.0f} s\n{table(made)}", flush=True)
+        for position, model in enumerate(chosen, 1):
+            measured = figures_of(model, args, Path(folder))
+            model_rows = rows(model.name, measured)
+            figures.rows += model_rows
+            wrong += faults(model.name, measured)
+            print(f"{position}/{len(chosen)} {time.monotonic() - start:4.0f} s\n{table(model_rows)}", flush=True)
             if args.json:
                 figures.save(args.json)
     print("\n".join(wrong))
-    return 1 if any(": off by " in each for each in wrong) else 0
+    return 1 if any(": off by " in message for message in wrong) else 0
 
 
 if __name__ == "__main__":

@@ -101,7 +101,9 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     import jax.numpy as jnp
     from onnx import numpy_helper
 
-    weights = {each.name: jnp.asarray(numpy_helper.to_array(each)) for each in built.graph.initializer}
+    weights = {
+        initializer.name: jnp.asarray(numpy_helper.to_array(initializer)) for initializer in built.graph.initializer
+    }
 
     def convolution(x: Any, w: Any) -> Any:
         return jax.lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])

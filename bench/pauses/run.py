@@ -153,10 +153,10 @@ def main() -> None:
     for work in args.works:
         for setting in (SETTINGS[name] for name in args.settings):
             pauses = [pause for pause in args.pauses if pause in setting.pauses]
-            found = list(rows(work, setting, pauses, args.seconds))
-            if found:
-                print(table(found), flush=True)
-            figures.rows += found
+            measured_rows = list(rows(work, setting, pauses, args.seconds))
+            if measured_rows:
+                print(table(measured_rows), flush=True)
+            figures.rows += measured_rows
     if args.json:
         figures.save(args.json)
 

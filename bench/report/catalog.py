@@ -74,7 +74,7 @@ def _lacking(kind: str, name: str) -> str:
     if kind == "tool":
         return "" if shutil.which(name) else f"the program {name} is not installed"
     try:
-        found = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(name)
     except ModuleNotFoundError:
-        found = None
-    return "" if found else f"the Python module {name} is not installed"
+        spec = None
+    return "" if spec else f"the Python module {name} is not installed"

@@ -16,13 +16,13 @@ LINE = 30
 
 def drawn(rows: Sequence[Row]) -> tuple[str, float]:
     """(SVG, its height): advantages by size, or values where there is nothing to compare or a single size."""
-    found = list(comparisons(rows))
-    if len({row.size for row in rows}) == 1 or not found:
+    compared = list(comparisons(rows))
+    if len({row.size for row in rows}) == 1 or not compared:
         return _values(rows)
-    peers = in_order(each.row.contender for each in found)
-    own = {each.row.size: each.own for each in found}
+    peers = in_order(comparison.row.contender for comparison in compared)
+    own = {comparison.row.size: comparison.own for comparison in compared}
     lines = [
-        (f"{size}  ({text(row.value, row.unit)})", [(c.advantage, peers.index(c.row.contender)) for c in found
+        (f"{size}  ({text(row.value, row.unit)})", [(c.advantage, peers.index(c.row.contender)) for c in compared
                                                     if c.row.size == size])
         for size, row in own.items()
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def _chart(
         top = 8 + LINE * index
         parts.append(f'<text x="4" y="{top + 8}">{escape(label)}</text>')
         parts.append(f'<path class="grid" d="M12 {top + 19}H{WIDTH - 12}"/>')
-        parts += [marker(axis(value), top + 19, number) for value, number in marks]
+        parts += [marker(axis(value), top + 19, series) for value, series in marks]
     parts.append(f'<text x="{WIDTH - 12}" y="{bottom + 28}" text-anchor="end">{escape(title)}</text>')
     parts.append(f'<g transform="translate(0 {bottom + 36})">{legend(names)}</g>')
     return "".join(parts), bottom + 40 + LEGEND_LINE * math.ceil(len(names) / 2)

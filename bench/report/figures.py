@@ -94,24 +94,24 @@ class Figures:
 
 
 def _without_defaults(row: Row) -> dict[str, Any]:
-    defaults = {each.name: each.default for each in fields(Row)}
+    defaults = {default.name: default.default for default in fields(Row)}
     return {key: _rounded(value) for key, value in asdict(row).items() if value != defaults[key]}
 
 
 def _rounded(value: Any) -> Any:
     """Four digits are more than any figure has."""
     if isinstance(value, tuple | list):
-        return [_rounded(each) for each in value]
+        return [_rounded(part) for part in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def load(folder: Path = FOLDER) -> dict[str, dict[str, Figures]]:
     """By benchmark, then by machine."""
-    found: dict[str, dict[str, Figures]] = {}
+    by_benchmark: dict[str, dict[str, Figures]] = {}
     for path in sorted(folder.glob("*/*.json")):
         if path.stem != "run":
-            found.setdefault(path.stem, {})[machine_of(path)] = Figures.load(path)
-    return found
+            by_benchmark.setdefault(path.stem, {})[machine_of(path)] = Figures.load(path)
+    return by_benchmark
 
 
 def machine_of(path: Path) -> str:
@@ -137,7 +137,7 @@ ORDER = (OURS, "iree", "onnxruntime", "jax", "numpy")
 def in_order(contenders: Iterable[str]) -> list[str]:
     """Ours, then peers, each once, those of many benchmarks always alike."""
     names = list(dict.fromkeys(contenders))
-    known = {name: number for number, name in enumerate(ORDER)}
+    known = {name: position for position, name in enumerate(ORDER)}
     return sorted(names, key=lambda name: (not name.startswith(OURS), known.get(name, len(known))))
 
 
@@ -148,17 +148,17 @@ def rows_of(
     """Of calls that alternated. per: how many things a call does, of which one is the figure. least: the least time
     counts, otherwise the median."""
     return [
-        Row(name, each.name, (each.least if least else each.median) / per, size=size, workers=workers,
-            spread=(each.middle[0] / per, each.middle[1] / per), against=against)
-        for each in samples
+        Row(name, sample.name, (sample.least if least else sample.median) / per, size=size, workers=workers,
+            spread=(sample.middle[0] / per, sample.middle[1] / per), against=against)
+        for sample in samples
     ]  # fmt: skip
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """With what every benchmark understands."""
-    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in FILE")
-    return made
+    arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in FILE")
+    return arguments
 
 
 def context() -> dict[str, Any]:
@@ -182,13 +182,13 @@ def cpu_model() -> str:
 
 def versions() -> dict[str, str]:
     """Of the packages that are installed."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            installed[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -222,7 +222,10 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         lines.setdefault((row.name, row.size, row.workers), {})[row.contender] = row
     body = []
-    for (name, size, workers), found in lines.items():
-        cells = (text(found[each].value, found[each].unit) if each in found else "–" for each in contenders)
+    for (name, size, workers), cells_of in lines.items():
+        cells = (
+            text(cells_of[contender].value, cells_of[contender].unit) if contender in cells_of else "–"
+            for contender in contenders
+        )
         body.append([name, size, str(workers), *cells])
     return columns([["", "size", "workers", *contenders], *body])

@@ -61,13 +61,13 @@ def overview(figures: Mapping[str, Machines]) -> str:
     heads = ["benchmark", "peer faster", "of", "median advantage", "worst", "machine"]
     rows = []
     for name, machines in figures.items():
-        for machine, each in machines.items():
-            found = sorted(comparisons(each.rows), key=lambda c: c.advantage)
-            link = f'<a href="#{escape(name)}">{escape(each.title)}</a>'
-            if found:
-                lost, worst = sum(c.is_loss for c in found), found[0]
-                middle = f"{median(c.advantage for c in found):.2f}"
-                row = [f"{lost} {MARK}" if lost else "0", str(len(found)), middle,
+        for machine, measured in machines.items():
+            compared = sorted(comparisons(measured.rows), key=lambda c: c.advantage)
+            link = f'<a href="#{escape(name)}">{escape(measured.title)}</a>'
+            if compared:
+                lost, worst = sum(c.is_loss for c in compared), compared[0]
+                middle = f"{median(c.advantage for c in compared):.2f}"
+                row = [f"{lost} {MARK}" if lost else "0", str(len(compared)), middle,
                        f"{worst.advantage:.2f} {escape(worst.row.contender)}"]  # fmt: skip
             else:
                 row = ["–"] * 4
@@ -79,14 +79,14 @@ def machines_of(figures: Mapping[str, Machines]) -> str:
     """What each machine is, and what ran on it; of the newest file."""
     newest: dict[str, dict[str, Any]] = {}
     for machines in figures.values():
-        for machine, each in machines.items():
-            if each.context["date"] >= newest.get(machine, {"date": ""})["date"]:
-                newest[machine] = each.context
+        for machine, measured in machines.items():
+            if measured.context["date"] >= newest.get(machine, {"date": ""})["date"]:
+                newest[machine] = measured.context
     lines = []
-    for machine, found in newest.items():
-        packages = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-        parts = (f"{found['cores']} cores of {found['cpu']}", found["system"], f"Python {found['python']}", packages,
-                 f"newest figures of {found['date']}")  # fmt: skip
+    for machine, context in newest.items():
+        packages = ", ".join(f"{name} {version}" for name, version in context["versions"].items())
+        parts = (f"{context['cores']} cores of {context['cpu']}", context["system"], f"Python {context['python']}",
+                 packages, f"newest figures of {context['date']}")  # fmt: skip
         lines.append(f"<dt>{escape(machine)}</dt><dd>{escape('; '.join(parts))}</dd>")
     return f'<section id="machines"><h2>Machines</h2><dl>{"".join(lines)}</dl></section>'
 
@@ -99,8 +99,8 @@ def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
             for name, why in run.get(kind, {}).items():
                 lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> {sign}: <code>{escape(why)}</code></li>")
     for name, machines in figures.items():
-        for machine, each in machines.items():
-            for what in each.missing:
+        for machine, measured in machines.items():
+            for what in measured.missing:
                 lines.append(f"<li>{escape(machine)}: <b>{escape(name)}</b> without {escape(what)}</li>")
     inside = f"<ul>{''.join(lines)}</ul>" if lines else "<p>Nothing is missing.</p>"
     return f'<section id="missing"><h2>What is missing</h2>{inside}</section>'
@@ -109,19 +109,20 @@ def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
 def section(name: str, machines: Machines) -> str:
     """A benchmark: method, plots, losses, all figures."""
     first = next(iter(machines.values()))
-    methods = {each.method: None for each in machines.values()}
+    methods = {measured.method: None for measured in machines.values()}
     where = "; ".join(
-        f"{machine}, {each.context['date']}, commit {each.context['commit']}" for machine, each in machines.items()
+        f"{machine}, {measured.context['date']}, commit {measured.context['commit']}"
+        for machine, measured in machines.items()
     )
     parts = [f'<section id="{escape(name)}"><h2>{escape(first.title)}</h2>']
     parts += [f"<p>{escape(method)}</p>" for method in methods]
     parts.append(f'<p class="where">{escape(where)}</p>')
-    drawn = (plots(each.rows, machine if len(machines) > 1 else "") for machine, each in machines.items())
+    drawn = (plots(measured.rows, machine if len(machines) > 1 else "") for machine, measured in machines.items())
     parts.append(f'<div class="plots">{"".join(chain.from_iterable(drawn))}</div>')
     lost, tables = losses(machines, most=None), list[str]()
     if lost.rows:
         tables.append(f"<div><h3>{MARK} A peer is faster in {len(lost.rows)}</h3>{html(lost)}</div>")
-    if any(True for each in machines.values() for _ in comparisons(each.rows)):
+    if any(True for measured in machines.values() for _ in comparisons(measured.rows)):
         tables.append(f"<div><h3>Advantages</h3>{html(summary(machines))}</div>")
     parts.append(f'<div class="tables">{"".join(tables)}</div>')
     whole = listed(machines) if is_list(machines) else grid(machines)
@@ -131,7 +132,7 @@ def section(name: str, machines: Machines) -> str:
 
 def is_list(machines: Machines) -> bool:
     """Whether there is nothing but contenders to tell apart."""
-    return all(len({(r.name, r.size) for r in each.rows}) == 1 for each in machines.values())
+    return all(len({(r.name, r.size) for r in measured.rows}) == 1 for measured in machines.values())
 
 
 def html(table: Table) -> str:
@@ -143,7 +144,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    head = "".join(f'<th scope="col">{title}</th>' for title in heads)
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
     )
@@ -152,14 +153,14 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def plots(rows: Sequence[Row], machine: str) -> list[str]:
     """Of each thing that was measured, a figure for each number of workers."""
-    made = []
+    figures = []
     for name in dict.fromkeys(row.name for row in rows):
         for workers in sorted({row.workers for row in rows if row.name == name}):
             here = [row for row in rows if row.name == name and row.workers == workers and row.value > 0]
             if here:
                 parts = (name, machine, f"{workers} worker{'s'[: workers - 1]}")
-                made.append(_figure(here, ", ".join(part for part in parts if part)))
-    return made
+                figures.append(_figure(here, ", ".join(part for part in parts if part)))
+    return figures
 
 
 def _figure(rows: Sequence[Row], title: str) -> str:
@@ -186,13 +187,13 @@ def _over_sizes(rows: Sequence[Row], sizes: Sequence[str]) -> Panel:
 
 def _distribution(rows: Sequence[Row]) -> Panel:
     """Over which share of the cases an advantage stays below a value."""
-    found: dict[str, list[float]] = {}
-    for each in comparisons(rows):
-        found.setdefault(each.row.contender, []).append(each.advantage)
+    advantages: dict[str, list[float]] = {}
+    for comparison in comparisons(rows):
+        advantages.setdefault(comparison.row.contender, []).append(comparison.advantage)
     series = {
         peer: [(100 * i / max(1, len(values) - 1), value) for i, value in enumerate(sorted(values))]
-        for peer in in_order(found)
-        for values in [found[peer]]
+        for peer in in_order(advantages)
+        for values in [advantages[peer]]
     }
     return Panel("", "% of the cases, sorted", f"advantage of {OURS}", series, x_logarithmic=False, level=1.0)
 

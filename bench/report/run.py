@@ -69,26 +69,26 @@ def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
 
 def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[str, Any]:
     """Runs benchmarks one after another; {"missing", "failed", "seconds"}, each by name."""
-    absent = {each.name: why for each in chosen if (why := lacking(each))}
-    todo = [each for each in chosen if each.name not in absent]
+    absent = {benchmark.name: why for benchmark in chosen if (why := lacking(benchmark))}
+    todo = [benchmark for benchmark in chosen if benchmark.name not in absent]
     for name, why in absent.items():
         print(f"left out: {name}: {why}")
     failed, seconds = {}, {}
-    left = sum(each.minutes for each in todo)
-    for number, each in enumerate(todo, 1):
-        about = "" if is_quick else f", about {each.minutes:g} min, {left:.0f} min with those after it"
-        print(f"[{number}/{len(todo)}] {each.name}{about}", flush=True)
-        left -= each.minutes
+    left = sum(benchmark.minutes for benchmark in todo)
+    for position, benchmark in enumerate(todo, 1):
+        about = "" if is_quick else f", about {benchmark.minutes:g} min, {left:.0f} min with those after it"
+        print(f"[{position}/{len(todo)}] {benchmark.name}{about}", flush=True)
+        left -= benchmark.minutes
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "figures.json"
-            why = run(each, output, is_quick)
+            why = run(benchmark, output, is_quick)
             if output.exists():
                 folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"{each.name}.json").write_text(output.read_text())
-        seconds[each.name] = round(time.monotonic() - start)
+                (folder / f"{benchmark.name}.json").write_text(output.read_text())
+        seconds[benchmark.name] = round(time.monotonic() - start)
         if why:
-            failed[each.name] = why
+            failed[benchmark.name] = why
             print(f"    FAILED: {why.splitlines()[0]}", flush=True)
     return {"missing": absent, "failed": failed, "seconds": seconds}
 
@@ -96,7 +96,7 @@ def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[s
 def note(path: Path, chosen: Sequence[Benchmark], result: Mapping[str, Any]) -> None:
     """Replaces what is noted of these benchmarks."""
     kept = json.loads(path.read_text()) if path.exists() else {}
-    names = {each.name for each in chosen}
+    names = {benchmark.name for benchmark in chosen}
     merged: dict[str, Any] = {"date": datetime.date.today().isoformat()}
     for kind in ("missing", "failed", "seconds"):
         before = {name: value for name, value in kept.get(kind, {}).items() if name not in names}
@@ -114,7 +114,7 @@ def write(folder: Path = FOLDER, output: Path = PAGE) -> None:
 
 
 def main() -> int:
-    names = [each.name for each in CATALOG]
+    names = [benchmark.name for benchmark in CATALOG]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--machine", default=os.environ.get("BENCH_MACHINE") or cpu_model(), help="its name in tables")
@@ -125,10 +125,10 @@ def main() -> int:
     args = parser.parse_args()
     if unknown := set(args.names) - set(names):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    chosen = [each for each in CATALOG if not args.names or each.name in args.names]
+    chosen = [benchmark for benchmark in CATALOG if not args.names or benchmark.name in args.names]
     if args.list:
-        for each in chosen:
-            print(f"{each.name:20} {each.minutes:4g} min  {lacking(each)}")
+        for benchmark in chosen:
+            print(f"{benchmark.name:20} {benchmark.minutes:4g} min  {lacking(benchmark)}")
         return 0
     output = PAGE if args.folder == FOLDER else args.folder / "index.html"
     result: dict[str, Any] = {"failed": {}}

@@ -65,9 +65,11 @@ def grid(machines: Machines) -> Table:
     several = len({name for name, _ in keys}) > 1
     heads, columns = [_corner(machines)], list[Column]()
     for prefix, rows in _by_workers(machines):
-        made = _columns(rows)
-        heads += [": ".join(part for part in (prefix * (head is made[0][0]), head) if part) for head, _ in made]
-        columns += [column for _, column in made]
+        new_columns = _columns(rows)
+        heads += [
+            ": ".join(part for part in (prefix * (head is new_columns[0][0]), head) if part) for head, _ in new_columns
+        ]
+        columns += [column for _, column in new_columns]
     lines = [[Cell(_label(*key, several)), *(column(key) for column in columns)] for key in keys]
     return Table(heads, lines)
 
@@ -98,7 +100,7 @@ def fastest(machines: Machines) -> Table:
 
 
 def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]]:
-    made = {}
+    beside = {}
     for row in rows:
         if row.contender == OURS:
             key = row.name, row.size
@@ -107,8 +109,8 @@ def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]
             best = min(against.values(), key=lambda c: c.advantage, default=None)
             cells = [Cell(number(row.value * 1e6)), Cell("–") if alone is None else ratio(alone)]
             last = Cell("–") if best is None else Cell(f"{best.row.contender} {best.advantage:.2f}", best.is_loss)
-            made[key] = [*cells, last]
-    return made
+            beside[key] = [*cells, last]
+    return beside
 
 
 def _keys(machines: Machines) -> list[tuple[str, str]]:
@@ -135,11 +137,11 @@ def _label(name: str, size: str, with_name: bool) -> str:
 
 def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
     """Heads and what makes the cells below: ours with a unit, peers as multiples."""
-    found = {(row.name, row.size, row.contender): row for row in rows}
+    by_contender = {(row.name, row.size, row.contender): row for row in rows}
     compared = {(c.row.name, c.row.size, c.row.contender): c for c in comparisons(rows)}
     contenders = in_order(row.contender for row in rows)
     units = {row.unit for row in rows}
-    made = []
+    columns = []
     for contender in contenders:
         own = [row for row in rows if row.contender == contender]
         is_multiple = all((row.name, row.size, contender) in compared for row in own)
@@ -147,7 +149,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
         short = "" if contender == OURS else contender.removeprefix(f"{OURS}, ")
 
         def cell(key: tuple[str, str], contender: str = contender, scale: float = scale) -> Cell:
-            row, comparison = found.get((*key, contender)), compared.get((*key, contender))
+            row, comparison = by_contender.get((*key, contender)), compared.get((*key, contender))
             if row is None:
                 return Cell("–")
             if comparison is not None:
@@ -155,8 +157,8 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
             return Cell(number(row.value / scale) if scale else text(row.value, row.unit))
 
         head = short if is_multiple else ", ".join(part for part in (short, unit) if part)
-        made.append((head or OURS, cell))
-    return made
+        columns.append((head or OURS, cell))
+    return columns
 
 
 def ratio(comparison: Comparison) -> Cell:
@@ -177,7 +179,7 @@ def listed(machines: Machines) -> Table:
         for rows in chosen.values():
             key = (name, size, contender, workers)
             one = next((row for row in rows if (row.name, row.size, row.contender, row.workers) == key), None)
-            against = [ratio(each) for each in comparisons(rows) if each.row is one] or [Cell("")]
+            against = [ratio(comparison) for comparison in comparisons(rows) if comparison.row is one] or [Cell("")]
             line += [Cell("–" if one is None else text(one.value, one.unit)), against[0]]
         lines.append(line)
     return Table(heads, lines)
@@ -201,32 +203,36 @@ def compact(rows: Sequence[Row], order: Sequence[str]) -> dict[str, Cell]:
     constant = {row.size: row.value for row in rows if row.contender == CONSTANT}
     roof = {row.size: row.value for row in rows if row.contender == ROOF}
     against = {(c.row.size, c.row.contender): ratio(c) for c in comparisons(rows)}
-    made = {}
+    by_size = {}
     for size, value in own.items():
         share = f", {100 * roof[size] / value:.0f} %" if size in roof else ""
         peers = " ".join(str(against.get((size, peer), "–")).replace(f" {MARK}", MARK) for peer in order)
         other = f" ({number(constant[size] * 1e6)})" if size in constant else ""
-        made[size] = Cell(f"{number(value * 1e6)}{other}{share}: {peers}")
-    return made
+        by_size[size] = Cell(f"{number(value * 1e6)}{other}{share}: {peers}")
+    return by_size
 
 
 def _peers(machines: Machines) -> list[str]:
-    return in_order(each.row.contender for figures in machines.values() for each in comparisons(figures.rows))
+    return in_order(
+        comparison.row.contender for figures in machines.values() for comparison in comparisons(figures.rows)
+    )
 
 
 def summary(machines: Machines) -> Table:
     """A line for each peer and number of workers: how the advantages are distributed."""
     lines = []
     for machine, figures in machines.items():
-        found: dict[tuple[int, str], list[Comparison]] = {}
-        for each in comparisons(figures.rows):
-            found.setdefault((each.row.workers, each.row.contender), []).append(each)
-        order = in_order(peer for _, peer in found)
-        for (workers, peer), each in sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
-            values = [c.advantage for c in each]
-            worst = min(each, key=lambda c: c.advantage)
+        by_peer: dict[tuple[int, str], list[Comparison]] = {}
+        for compared in comparisons(figures.rows):
+            by_peer.setdefault((compared.row.workers, compared.row.contender), []).append(compared)
+        order = in_order(peer for _, peer in by_peer)
+        for (workers, peer), compared in sorted(
+            by_peer.items(), key=lambda item: (item[0][0], order.index(item[0][1]))
+        ):
+            values = [c.advantage for c in compared]
+            worst = min(compared, key=lambda c: c.advantage)
             name = f"{machine}, " * (len(machines) > 1) + f"{peer}, {workers} worker{'s'[: workers - 1]}"
-            count, lost = str(len(values)), str(sum(c.is_loss for c in each))
+            count, lost = str(len(values)), str(sum(c.is_loss for c in compared))
             middle, mean = f"{median(values):.2f}", f"{geometric_mean(values):.2f}"
             last = Cell(f"{worst.row.size or worst.row.name} {worst.advantage:.2f}", worst.is_loss)
             lines.append([*map(Cell, (name, count, middle, mean, lost)), last])
@@ -265,10 +271,10 @@ class Block:
     def table(self, figures: Mapping[str, Machines]) -> Table | None:
         """None when it was not measured."""
         machines = {
-            machine: replace(each, rows=[row for row in each.rows if self._has(row)])
-            for machine, each in figures.get(self.file, {}).items()
+            machine: replace(measured, rows=[row for row in measured.rows if self._has(row)])
+            for machine, measured in figures.get(self.file, {}).items()
         }
-        return self.make(machines) if any(each.rows for each in machines.values()) else None
+        return self.make(machines) if any(measured.rows for measured in machines.values()) else None
 
     def _has(self, row: Row) -> bool:
         return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)

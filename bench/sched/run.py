@@ -58,7 +58,9 @@ class Case:
 
 def contenders() -> list[Contender]:
     core = [str(path) for name in ("base", "platform", "sched") for path in sources(ROOT / "csrc" / name, host())]
-    clang = next((found for found in ("clang", "clang-19", "clang-16", "clang-14") if shutil.which(found)), "clang")
+    clang = next(
+        (program for program in ("clang", "clang-19", "clang-16", "clang-14") if shutil.which(program)), "clang"
+    )
     tbb = tuple(flag for folder in tbb_folders() for flag in
                 (f"-I{folder}/include", f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib"))  # fmt: skip
     gomp, omp = "gcc with libgomp", "clang with libomp: apt-get install clang libomp-dev"
@@ -82,23 +84,23 @@ def tbb_folders() -> list[str]:
 
 def cases(workers: int) -> list[Case]:
     us, ms = 1e3, 1e6
-    found = [Case("empty grid", "empty", f"{n:,}", n, 0) for n in (64, 1024, 16384, 262144)]
+    chosen = [Case("empty grid", "empty", f"{n:,}", n, 0) for n in (64, 1024, 16384, 262144)]
     if workers > 1:
-        found += [Case("threads meet, called at once", "meet", "", workers, 0)]
-        found += [Case("threads meet, called after 300 us", "meet", "", workers, 0, pause=300)]
+        chosen += [Case("threads meet, called at once", "meet", "", workers, 0)]
+        chosen += [Case("threads meet, called after 300 us", "meet", "", workers, 0, pause=300)]
     equal = "64 equal indices, called"
     works = ((2 * us, "2 us"), (8 * us, "8 us"), (32 * us, "32 us"), (128 * us, "128 us"), (1 * ms, "1 ms"))
-    found += [Case(f"{equal} at once", "even", size, 64, time) for time, size in works]
+    chosen += [Case(f"{equal} at once", "even", size, 64, time) for time, size in works]
     if workers > 1:
-        found += [Case(f"{equal} after 300 us", "even", size, 64, time, pause=300) for time, size in works]
+        chosen += [Case(f"{equal} after 300 us", "even", size, 64, time, pause=300) for time, size in works]
         uneven = ((32 * us, "32 us"), (200 * us, "200 us"), (2 * ms, "2 ms"))
-        found += [Case("256 growing indices", "ramp", size, 256, time) for time, size in uneven]
-        found += [Case("64 indices, a quarter of all work in one", "heavy", size, 64, time) for time, size in uneven]
-        found += [Case("CPU time of a grid until all is idle", "idle", "128 us", 64, 128 * us)]
+        chosen += [Case("256 growing indices", "ramp", size, 256, time) for time, size in uneven]
+        chosen += [Case("64 indices, a quarter of all work in one", "heavy", size, 64, time) for time, size in uneven]
+        chosen += [Case("CPU time of a grid until all is idle", "idle", "128 us", 64, 128 * us)]
         busy = ((100 * us, "100 us"), (1 * ms, "1 ms"), (9 * ms, "9 ms"))
-        found += [Case("beside a spinning thread", "even", size, 256, time, spinning=1) for time, size in busy]
-        found += [Case("twice as many workers as CPUs", "even", size, 256, time, twice=True) for time, size in busy]
-    return found
+        chosen += [Case("beside a spinning thread", "even", size, 256, time, spinning=1) for time, size in busy]
+        chosen += [Case("twice as many workers as CPUs", "even", size, 256, time, twice=True) for time, size in busy]
+    return chosen
 
 
 class Program:
@@ -147,11 +149,11 @@ def build(contender: Contender, folder: Path) -> Path | None:
 
 
 def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, options: Namespace) -> list[Row]:
-    found: dict[str, list[float]] = {program.name: [] for program in programs}
-    for number in range(options.rounds):
-        for program in programs if number % 2 == 0 else reversed(programs):
-            found[program.name].append(program.round(case, turns, options.seconds))
-    ordered = {name: sorted(times) for name, times in found.items()}
+    seconds: dict[str, list[float]] = {program.name: [] for program in programs}
+    for repetition in range(options.rounds):
+        for program in programs if repetition % 2 == 0 else reversed(programs):
+            seconds[program.name].append(program.round(case, turns, options.seconds))
+    ordered = {name: sorted(times) for name, times in seconds.items()}
     return [
         Row(case.name, name, statistics.median(times), size=case.size, workers=workers, spread=(times[1], times[-2]))
         for name, times in ordered.items()
@@ -174,7 +176,7 @@ def measured(
         return
     programs = [Program(contender, binary, workers) for contender, binary in binaries.items()]
     for case in group:
-        usable = [each for each in programs if case.pattern != "meet" or each.name != "one thread"]
+        usable = [program for program in programs if case.pattern != "meet" or program.name != "one thread"]
         yield compare(case, usable, workers, round(case.nanoseconds / per_turn), options)
     for program in programs:
         program.close()

@@ -48,9 +48,9 @@ def write(out: Path, group: int, ids: Any, scores: np.ndarray) -> None:
     named = pa.DictionaryArray.from_arrays(pa.array(best.astype(np.int8)), list(SHAPES))
     table = pa.table({"id": ids, "shape": named, "score": scores[np.arange(len(best)), best]})
     path = out / f"part-{group:05}.parquet"
-    made = path.with_suffix(f".{os.getpid()}.tmp")
-    pq.write_table(table, made)
-    made.replace(path)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    pq.write_table(table, temporary)
+    temporary.replace(path)
 
 
 def remaining(images: Path, out: Path) -> list[int]:

@@ -44,9 +44,9 @@ def write(path: Path, count: int, rows: int, seed: int) -> None:
     columns["pixels"] = pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(PIXELS * PIXELS), count, [None, pa.py_buffer(pixels.tobytes())]
     )
-    made = path.with_name(f"{path.name}.{os.getpid()}")
-    pq.write_table(pa.table(columns), made, row_group_size=rows)
-    made.replace(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    pq.write_table(pa.table(columns), temporary, row_group_size=rows)
+    temporary.replace(path)
 
 
 def main() -> None:

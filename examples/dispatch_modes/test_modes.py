@@ -20,7 +20,7 @@ SIZES = (64, 16_384, 1 << 22)
 
 
 @pytest.fixture(scope="module", params=modes(), ids=lambda mode: mode.name)
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mode, Any, Any]:
+def contender(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mode, Any, Any]:
     try:
         return (request.param, *request.param.make(tmp_path_factory.mktemp("mode")))
     except pd.DeviceUnavailableError as error:
@@ -28,10 +28,10 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_multiply(made: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
-    mode, device, function = made
+def test_multiply(contender: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
+    mode, device, function = contender
     if size > mode.most:
         pytest.skip(f"{size} elements take too long with {mode.name}")
     lhs, rhs = np.random.default_rng(size).uniform(-1, 1, (2, size)).astype(np.float32)
-    found = dispatch_benchmark(function, lhs, rhs, device=device, items=size)
-    assert np.array_equal(found, lhs * rhs)
+    product = dispatch_benchmark(function, lhs, rhs, device=device, items=size)
+    assert np.array_equal(product, lhs * rhs)

@@ -38,8 +38,8 @@ class Model:
         x = self.node("Gather", self.weight("embeddings.word", (vocabulary, width)), "input_ids")
         x = self.norm("embeddings.norm", x)
         bias = self.mask()
-        for number in range(layers):
-            x = self.layer(f"layer.{number}", x, bias)
+        for layer in range(layers):
+            x = self.layer(f"layer.{layer}", x, bias)
         self.node("Identity", x, output="last_hidden_state")
 
     def weight(self, name: str, shape: tuple[int, ...], scale: float = 0.02) -> str:
@@ -59,8 +59,8 @@ class Model:
 
     def mask(self) -> str:
         """0 where a token counts, -1e9 where it does not, [batch, 1, 1, length]."""
-        given = self.node("Cast", "attention_mask", to=TensorProto.FLOAT)
-        wide = self.node("Unsqueeze", given, self.constant("axes", np.array([1, 2])))
+        visible = self.node("Cast", "attention_mask", to=TensorProto.FLOAT)
+        wide = self.node("Unsqueeze", visible, self.constant("axes", np.array([1, 2])))
         apart = self.node("Sub", self.constant("one", np.float32([1])), wide)
         return self.node("Mul", apart, self.constant("far", np.float32([-1e9])))
 

@@ -75,8 +75,8 @@ class Model(nn.Module):
         allowed = torch.arange(earlier + new)[None, :] <= place[:, None]
         mask = torch.where(allowed, 0.0, float("-inf"))
         cached = []
-        for number, block in enumerate(self.blocks):
-            x, *pair = block(x, mask, keys[number], values[number])
+        for layer, block in enumerate(self.blocks):
+            x, *pair = block(x, mask, keys[layer], values[layer])
             cached.append(pair)
         scores = self.norm(x[:, -1]) @ self.words.weight.T
         return scores, torch.stack([k for k, _ in cached]), torch.stack([v for _, v in cached])
@@ -115,15 +115,15 @@ def main() -> None:
     print(f"compiled in {time.perf_counter() - began:.1f} s")
     program = pd.device(arguments.device).load(artifact)
 
-    def reference(*given: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    def reference(*inputs: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         with torch.no_grad():
-            return [t.numpy() for t in model(*map(torch.from_numpy, given))]
+            return [t.numpy() for t in model(*map(torch.from_numpy, inputs))]
 
     empty = np.zeros((layers, 1, heads, 0, width // heads), np.float32)
     prompt = [1, 2, 3, 5, 8]
     wanted, wanted_scores = generate(reference, prompt, arguments.tokens, empty)
     began = time.perf_counter()
-    tokens, scores = generate(lambda *given: program.main(*given), prompt, arguments.tokens, empty)
+    tokens, scores = generate(lambda *inputs: program.main(*inputs), prompt, arguments.tokens, empty)
     print(f"{arguments.tokens} tokens in {time.perf_counter() - began:.2f} s: {tokens}")
     error = np.abs(scores - wanted_scores).max() / np.abs(wanted_scores).max()
     print(f"largest difference to PyTorch: {error:.1e} of the largest score")

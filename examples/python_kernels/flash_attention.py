@@ -84,7 +84,9 @@ def cases(random: np.random.Generator) -> list[Case]:
     heads, groups, n = 4, 2, 37
     q, dy = random.standard_normal((2, heads, n, HEAD), np.float32)
     k, v = random.standard_normal((2, groups, n, HEAD), np.float32)
-    every_k, every_v = (np.repeat(each, heads // groups, axis=0).astype(np.float64) for each in (k, v))
+    every_k, every_v = (
+        np.repeat(heads_of_group, heads // groups, axis=0).astype(np.float64) for heads_of_group in (k, v)
+    )
     scores = np.where(np.tri(n, dtype=bool), q @ every_k.transpose(0, 2, 1) * SCALE, -np.inf)
     log_sums = np.log(np.exp(scores).sum(2))
     powers = np.exp(scores - log_sums[:, :, None])
@@ -93,7 +95,7 @@ def cases(random: np.random.Generator) -> list[Case]:
     inner = dy @ every_v.transpose(0, 2, 1) - (dy * y).sum(2, keepdims=True)
     dscores = powers * inner * SCALE
     dq, dk = dscores @ every_k, dscores.transpose(0, 2, 1) @ q
-    dk, dv = (each.reshape(groups, -1, n, HEAD).sum(1) for each in (dk, dv))
+    dk, dv = (heads_of_group.reshape(groups, -1, n, HEAD).sum(1) for heads_of_group in (dk, dv))
     passed = q, k, v, y.astype(np.float32), dy, log_sums.astype(np.float32)
     return [
         Case(attention, (q, k, v, np.zeros_like(q), np.zeros((heads, n), np.float32)), (y, log_sums), 1e-4),

@@ -137,7 +137,7 @@ def main(device: str = "cpu") -> None:
     neighbours = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
     powers = np.exp(a - a.max(1, keepdims=True))
     lanes = np.cumsum(np.pad(x, (0, 24)).reshape(-1, 128), axis=1).reshape(-1)[:1000]
-    for kernel, given, expected in (
+    for kernel, operands, expected in (
         (saxpy, (2.0, x, y), 2 * x + y),
         (swish, (x, np.zeros_like(x), 1.5), x / (1 + np.exp(-1.5 * x))),
         (softmax, (a, np.zeros_like(a)), powers / powers.sum(1, keepdims=True)),
@@ -147,7 +147,9 @@ def main(device: str = "cpu") -> None:
         (prefix_sums, (x, np.zeros_like(x)), lanes),
     ):
         opened = pd.device(device)
-        arrays: list[Any] = [opened.upload(each) if isinstance(each, np.ndarray) else each for each in given]
+        arrays: list[Any] = [
+            opened.upload(operand) if isinstance(operand, np.ndarray) else operand for operand in operands
+        ]
         kernel(*arrays)
         np.testing.assert_allclose(arrays[kernel.written[0]], expected, rtol=2e-5, atol=2e-5)
         print(f"{kernel.name}: right on {device}")

@@ -42,8 +42,8 @@ def cases(random: np.random.Generator) -> list[Case]:
         random.standard_normal((CENTRES, SIZE), np.float32),
     )
     distances = np.sqrt(((points[:, None] - centres) ** 2).sum(2))
-    given = points, centres, np.zeros(150, np.int32), np.zeros(150, np.float32)
-    return [Case(nearest_centre, given, (distances.argmin(1), distances.min(1)), 1e-5)]
+    operands = points, centres, np.zeros(150, np.int32), np.zeros(150, np.float32)
+    return [Case(nearest_centre, operands, (distances.argmin(1), distances.min(1)), 1e-5)]
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ def cases(random: np.random.Generator) -> list[Case]:
     x = random.integers(0, 1000, 300).astype(np.int32)
     sums = np.cumsum(x)
     ends = np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL
-    given = x, np.zeros_like(x), np.zeros(5, np.int32), np.zeros(1, np.int32)
-    return [Case(prefix_sum, given, (sums, ends, 5))]
+    operands = x, np.zeros_like(x), np.zeros(5, np.int32), np.zeros(1, np.int32)
+    return [Case(prefix_sum, operands, (sums, ends, 5))]
 
 
 if __name__ == "__main__":

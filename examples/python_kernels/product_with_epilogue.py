@@ -38,8 +38,8 @@ def cases(random: np.random.Generator) -> list[Case]:
     a, b = random.standard_normal((170, 40), np.float32), random.standard_normal((40, 70), np.float32)
     bias = random.standard_normal(70, np.float32)
     total = a @ b + bias
-    given = a, b, bias, np.zeros_like(total)
-    return [Case(product_with_epilogue, given, (np.where(total > 0, total, 0.01 * total),), 1e-4)]
+    operands = a, b, bias, np.zeros_like(total)
+    return [Case(product_with_epilogue, operands, (np.where(total > 0, total, 0.01 * total),), 1e-4)]
 
 
 if __name__ == "__main__":

@@ -34,10 +34,12 @@ def scaled_product(
 def cases(random: np.random.Generator) -> list[Case]:
     a, b = (random.standard_normal((rows, 64)).astype(ml_dtypes.float8_e4m3fn) for rows in (20, 30))
     scales = [2.0 ** random.integers(-9, -5, (rows, 2)) for rows in (20, 30)]
-    wide = [each.astype(float) * np.repeat(scale, GROUP, axis=1) for each, scale in zip((a, b), scales, strict=True)]
+    wide = [
+        matrix.astype(float) * np.repeat(scale, GROUP, axis=1) for matrix, scale in zip((a, b), scales, strict=True)
+    ]
     a_scales, b_scales = (scale.astype(np.float32) for scale in scales)
-    given = a, a_scales, b, b_scales, np.zeros((20, 30), np.float32)
-    return [Case(scaled_product, given, (wide[0] @ wide[1].T,), 1e-4)]
+    operands = a, a_scales, b, b_scales, np.zeros((20, 30), np.float32)
+    return [Case(scaled_product, operands, (wide[0] @ wide[1].T,), 1e-4)]
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ def cases(random: np.random.Generator) -> list[Case]:
     b = random.standard_normal((30, 70), np.float32)
     rows, columns = np.nonzero(dense)
     starts = np.searchsorted(rows, np.arange(21)).astype(np.int32)
-    given = starts, columns.astype(np.int32), dense[rows, columns], b, np.zeros((20, 70), np.float32)
-    return [Case(sparse_product, given, (dense @ b,), 1e-5)]
+    operands = starts, columns.astype(np.int32), dense[rows, columns], b, np.zeros((20, 70), np.float32)
+    return [Case(sparse_product, operands, (dense @ b,), 1e-5)]
 
 
 if __name__ == "__main__":

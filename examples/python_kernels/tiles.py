@@ -82,14 +82,16 @@ def main(device: str = "cpu") -> None:
     x, y = random.standard_normal((2, 3000), np.float32)
     a, b = random.standard_normal((70, 90), np.float32), random.standard_normal((90, 50), np.float32)
     q, k, v = (random.standard_normal((count, HEAD), np.float32) for count in (40, 75, 75))
-    for kernel, given, expected in (
+    for kernel, operands, expected in (
         (saxpy, (2.0, x, y), 2 * x + y),
         (softmax, (a, np.zeros_like(a)), softmax_of(a)),
         (matmul, (a, b, np.zeros((70, 50), np.float32)), a @ b),
         (attention, (q, k, v, np.zeros_like(q)), softmax_of(q @ k.T / 8) @ v),
     ):
         opened = pd.device(device)
-        arrays: list[Any] = [opened.upload(each) if isinstance(each, np.ndarray) else each for each in given]
+        arrays: list[Any] = [
+            opened.upload(operand) if isinstance(operand, np.ndarray) else operand for operand in operands
+        ]
         kernel(*arrays)
         np.testing.assert_allclose(arrays[kernel.written[0]], expected, rtol=2e-4, atol=2e-5)
         print(f"{kernel.name}: right on {device}")

@@ -46,8 +46,8 @@ def top_k(
 def cases(random: np.random.Generator) -> list[Case]:
     x = random.integers(-50, 50, (5, 100)).astype(np.float32)
     indices = np.argsort(-x, axis=1, kind="stable")[:, :K]
-    given = x, np.zeros((5, K), np.float32), np.zeros((5, K), np.int32)
-    return [Case(top_k, given, (np.take_along_axis(x, indices, 1), indices))]
+    operands = x, np.zeros((5, K), np.float32), np.zeros((5, K), np.int32)
+    return [Case(top_k, operands, (np.take_along_axis(x, indices, 1), indices))]
 
 
 if __name__ == "__main__":

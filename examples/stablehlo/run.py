@@ -73,8 +73,8 @@ def center(context: Any, x: Any) -> None:
         x.upload(array)
 
 
-def same(name: str, device: str, found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6, err_msg=name)
+def same(name: str, device: str, actual: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-5, atol=1e-6, err_msg=name)
     print(f"{name}: right on {device}")
 
 

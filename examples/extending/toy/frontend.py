@@ -37,18 +37,18 @@ class ToyFile(Frontend):
             raise CompileError(f"this is not text: {error}", Location(str(source), 0, 0)) from None
         b = Builder(str(source), options.weights)
         inputs = [Input(line[1], F32, (size_of(line[2]),)) for line in lines if is_input(line)]
-        values = dict(zip([each.name for each in inputs], b.begin(inputs), strict=True))
+        values = dict(zip([spec.name for spec in inputs], b.begin(inputs), strict=True))
         outputs: dict[str, Tensor] = {}
-        for number, line in enumerate(lines, 1):
+        for line_number, line in enumerate(lines, 1):
             if not line or is_input(line):
                 continue
-            with b.at(f"line {number}"):  # what is written belongs to this line, and errors name it
+            with b.at(f"line {line_number}"):  # what is written belongs to this line, and errors name it
                 match line:
                     case [name, "=", operation, *operands] if operation in OPERATIONS:
                         if len(operands) != (2 if OPERATIONS[operation] is elementwise.binary else 1):
                             raise b.fail(f"'{operation}' does not take {len(operands)} operand(s)")
-                        given = [value_of(b, values, operand) for operand in operands]
-                        values[name] = OPERATIONS[operation](b, operation, *given)
+                        operands_of_line = [value_of(b, values, operand) for operand in operands]
+                        values[name] = OPERATIONS[operation](b, operation, *operands_of_line)
                     case ["output", name]:
                         outputs[name] = value_of(b, values, name)
                     case _:

@@ -15,8 +15,8 @@ CONVERSIONS = {HistogramOp.name: _histogram}
 
 def histogram(context, source, counts):
     """How many elements are in each of as many ranges of equal size as `counts` has, from 0 to 1."""
-    found, _ = np.histogram(np.asarray(source), bins=counts.shape[0], range=(0, 1))
+    occurrences, _ = np.histogram(np.asarray(source), bins=counts.shape[0], range=(0, 1))
     if context.kind == "cpu":
-        counts[...] = found
+        counts[...] = occurrences
     else:
-        counts.upload(found.astype(np.int64))
+        counts.upload(occurrences.astype(np.int64))

@@ -46,36 +46,36 @@ class Workgroup:
 
     def run(self, block: Block) -> None:
         for op in block.ops:
-            found = self.compute(op, [self.values[v] for v in op.operands])
+            results = self.compute(op, [self.values[v] for v in op.operands])
             if op.results:
-                self.values[op.results[0]] = found
+                self.values[op.results[0]] = results
 
-    def compute(self, op, given):
+    def compute(self, op, operands):
         if op.name in BINARY:
-            return BINARY[op.name](*given)
+            return BINARY[op.name](*operands)
         if op.name in UNARY:
-            return UNARY[op.name](*given)
+            return UNARY[op.name](*operands)
         method = getattr(self, op.name.replace(".", "_"), None)
         if method is None:
             raise CompileError(f"the toy device has no operation '{op.name}'", location_of(op))
-        return method(op, given)
+        return method(op, operands)
 
-    def arith_constant(self, op, given):
+    def arith_constant(self, op, operands):
         return dtype_of(op.results[0].type)(op.value.value.data)
 
-    def hal_interface_workgroup_id(self, op, given):
+    def hal_interface_workgroup_id(self, op, operands):
         return np.int64(self.id[op.dimension.value.data])
 
-    def hal_interface_workgroup_count(self, op, given):
+    def hal_interface_workgroup_count(self, op, operands):
         return np.int64(self.grid[op.dimension.value.data])
 
-    def hal_interface_constant_load(self, op, given):
+    def hal_interface_constant_load(self, op, operands):
         dtype = np.dtype(dtype_of(op.result.type))
         first = op.ordinal.value.data
         return self.constants[first : first + dtype.itemsize // 4].view(dtype)[0]
 
-    def hal_interface_binding_subspan(self, op, given):
-        offset, *sizes = (int(n) for n in given)
+    def hal_interface_binding_subspan(self, op, operands):
+        offset, *sizes = (int(n) for n in operands)
         type = op.result.type
         assert isinstance(type, MemRefType)
         dtype, rest = np.dtype(dtype_of(type.element_type)), iter(sizes)
@@ -83,25 +83,25 @@ class Workgroup:
         whole = self.bindings[op.binding.value.data][offset:]
         return whole[: int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
 
-    def memref_load(self, op, given):
-        memory, *indices = given
+    def memref_load(self, op, operands):
+        memory, *indices = operands
         return memory[tuple(indices)]
 
-    def memref_store(self, op, given):
-        value, memory, *indices = given
+    def memref_store(self, op, operands):
+        value, memory, *indices = operands
         memory[tuple(indices)] = value
 
-    def scf_parallel(self, op, given):
+    def scf_parallel(self, op, operands):
         rank = len(op.lowerBound)
-        bounds = zip(given[:rank], given[rank : 2 * rank], given[2 * rank : 3 * rank], strict=True)
+        bounds = zip(operands[:rank], operands[rank : 2 * rank], operands[2 * rank : 3 * rank], strict=True)
         ranges = [range(low, high, step) for low, high, step in bounds]
         for point in np.ndindex(*(len(r) for r in ranges)):
             for argument, r, n in zip(op.body.block.args, ranges, point, strict=True):
                 self.values[argument] = np.int64(r[n])
             self.run(op.body.block)
 
-    def scf_reduce(self, op, given):
+    def scf_reduce(self, op, operands):
         """The end of a parallel loop without reductions."""
 
-    def func_return(self, op, given):
+    def func_return(self, op, operands):
         """The end of a kernel."""

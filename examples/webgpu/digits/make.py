@@ -85,10 +85,10 @@ def program(kernels: Array, weights: Array, bias: Array) -> str:
         return f'arith.constant dense<"0x{array.astype("<f4").tobytes().hex().upper()}"> : tensor<{shape}xf32>'
 
     text = (HERE / "digits.mlir").read_text()
-    given: dict[str, Any] = {
+    operands: dict[str, Any] = {
         "filters": dense(kernels, "8x1x5x5"), "weights": dense(weights, "288x10"), "bias": dense(bias, "10")
     }  # fmt: skip
-    for name, value in given.items():
+    for name, value in operands.items():
         text = text.replace(f"@{name}@", value)
     return text
 
