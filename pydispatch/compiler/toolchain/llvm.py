@@ -313,13 +313,21 @@ class LlvmModule:
             if value.linkage.name not in (*_LINKAGE_KEPT, "private", "internal"):
                 value.linkage = "internal"
 
-    def optimize(self, effort: Effort = FULL) -> None:
-        """Run LLVM's pipeline. effort: also that of the code, see `object`."""
+    def optimize(self, effort: Effort = FULL, promote_memory: bool = True) -> None:
+        """Run LLVM's pipeline.
+
+        Args:
+            effort: Optimization effort, also that of `object`.
+            promote_memory: Whether memory that a loop reads and writes at one address becomes registers. The sums of a
+                register block are registers from the start; to find that none of its accesses can be promoted is a
+                sixth of the pipeline's time.
+        """
         self._effort = effort
         machine = _target_machine(self.machine)
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm, effort))
         self._module.verify()
-        builder.getModulePassManager().run(self._module, builder)
+        with self._disabled("licm-promotion", not promote_memory):
+            builder.getModulePassManager().run(self._module, builder)
         self._check_written()
         if self.machine.arch == "riscv64" and "v" in self.machine.has:
             self._order_sums_of_lanes()
@@ -351,22 +359,25 @@ class LlvmModule:
         reduce_strength: run LLVM's loop strength reduction. For register blocks it takes a third to two thirds of the
         time and finds nothing there that the addressing modes of x86 do not have.
         """
-        with self._strength_reduction(reduce_strength):
+        with self._without_strength_reduction(not reduce_strength):
             return bytes(_target_machine(self.machine, self._effort.code_level).emit_object(self._module))
 
     def assembly(self, reduce_strength: bool = True) -> str:
         """Return the machine code as text. reduce_strength: see `object`."""
-        with self._strength_reduction(reduce_strength):
+        with self._without_strength_reduction(not reduce_strength):
             return str(_target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
+    def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
+        return self._disabled("lsr", disabled and self.machine.arch == "x86_64")
+
     @contextmanager
-    def _strength_reduction(self, wanted: bool) -> Iterator[None]:
-        """Set an option of loop strength reduction, which LLVM has for the whole process, while code is generated."""
-        off = not wanted and self.machine.arch == "x86_64"
-        if off:
-            self._llvm.set_option("pydispatch", "-disable-lsr=true")
+    def _disabled(self, part: str, disabled: bool) -> Iterator[None]:
+        """Disable a part of LLVM within the `with` block. Its option is one of the whole process."""
+        if not disabled:
+            yield
+            return
+        self._llvm.set_option("pydispatch", f"-disable-{part}=true")
         try:
             yield
         finally:
-            if off:
-                self._llvm.set_option("pydispatch", "-disable-lsr=false")
+            self._llvm.set_option("pydispatch", f"-disable-{part}=false")

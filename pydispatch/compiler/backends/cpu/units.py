@@ -198,7 +198,7 @@ class UnitContext:
             with opened as module:
                 self._link(module, unit)
                 with self.clock("optimize"):
-                    module.optimize(self._effort(unit))
+                    module.optimize(self._effort(unit), promote_memory=not unit.has_blocks)
                 with self.clock("codegen"):
                     code = module.object(reduce_strength=not unit.has_blocks)
                 if self.dump:
