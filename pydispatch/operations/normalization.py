@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, DType
@@ -14,6 +15,9 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import reductions, shapes
 from pydispatch.operations.formulas import Element, formula, formulas
+
+MaybeTensor = TypeVar("MaybeTensor", Tensor, "Tensor | None")
+"""A tensor, or None for an optional one: the result is None exactly if the argument is."""
 
 
 def wide(dtype: DType) -> DType:
@@ -124,10 +128,10 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     return formula(builder, written, x, mean, *([scale] if scale is not None else []))
 
 
-def along(builder: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
+def along(builder: Builder, x: MaybeTensor, axis: int, rank: int) -> MaybeTensor:
     """Reshape a vector so that it broadcasts along one axis of a tensor of rank `rank`; None is returned unchanged."""
     if x is None:
-        return None
+        return x
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
 
 
@@ -152,7 +156,6 @@ def batch_norm(
         return [factor, added + rest.pop(0) if bias is not None else added]
 
     factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
-    assert factor is not None and added is not None
     return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
 
 

@@ -1,7 +1,7 @@
 """Binding of a node's arguments to the parameters of the conversion of its operator, with type checks.
 
-A conversion has parameters with the names and defaults of the operator's schema. The annotation of a parameter states
-which arguments it accepts: a name in `_KINDS`, with `| None` if the argument is optional.
+A conversion has parameters with the defaults of the operator's schema; keywords have its names too. The annotation of a
+parameter states which arguments it accepts: a name in `_KINDS`, with `| None` if the argument is optional.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
-                     "cudnn_enable", "cudnn_enabled", "generator"})  # fmt: skip
+                     "cudnn_enable", "cudnn_enabled", "generator", "requires_grad"})  # fmt: skip
 """Arguments that do not affect the values of the result, only where and how they are computed. They are dropped."""
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats
+from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats, of_floats
 from pydispatch.frontends.torch.promotion import Number, as_tensor
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, normalization, shapes
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.formulas import formula
 
 
 @converts("aten.relu")
@@ -36,11 +37,6 @@ def elu(builder: Builder, self: Tensor, alpha: Number = 1, scale: Number = 1, in
     return in_floats(builder, lambda e: activations.elu(e, *factors), self)
 
 
-@converts("aten.selu")
-def selu(builder: Builder, self: Tensor) -> Tensor:
-    return elu(builder, self, 1.6732632423543772, 1.0507009873554805)
-
-
 @converts("aten.celu")
 def celu(builder: Builder, self: Tensor, alpha: Number = 1.0) -> Tensor:
     return in_floats(builder, lambda e: activations.celu(e, float(alpha)), self)  # type: ignore[arg-type]
@@ -54,15 +50,6 @@ def hardtanh(builder: Builder, self: Tensor, min_val: Number = -1, max_val: Numb
 @converts("aten.relu6")
 def relu6(builder: Builder, self: Tensor) -> Tensor:
     return hardtanh(builder, self, 0, 6)
-
-
-def _of_floats(written: Callable[[Element], Element]) -> Conversion:
-    """Return the conversion of an operator that applies a formula on floats."""
-
-    def convert(builder: Builder, self: Tensor) -> Tensor:
-        return in_floats(builder, written, self)
-
-    return convert
 
 
 @converts("aten.softplus")
@@ -93,26 +80,14 @@ def prelu(builder: Builder, self: Tensor, weight: Tensor) -> Tensor:
         slopes = normalization.along(builder, weight, 1, self.rank)
     else:
         slopes = shapes.reshape(builder, weight, [1] * self.rank)
-    assert slopes is not None
     return in_floats(builder, activations.leaky_relu, self, slopes)
 
 
-@converts("aten.softmax", "aten._softmax")
-def softmax(builder: Builder, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(builder, self, dtype)
-    return normalization.softmax(builder, x, dim)
-
-
-@converts("aten._safe_softmax")
-def safe_softmax(builder: Builder, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(builder, self, dtype)
-    return normalization.softmax(builder, x, dim, masked_rows_are_zero=True)
-
-
-@converts("aten.log_softmax", "aten._log_softmax")
-def log_softmax(builder: Builder, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(builder, self, dtype)
-    return normalization.log_softmax(builder, x, dim)
+def _softmax(
+    function: Callable[..., Tensor], builder: Builder, self: Tensor, dim: int, dtype: DType | bool | None = None
+) -> Tensor:
+    """Apply a variant of softmax along an axis, on elements of type `dtype` if that is stated."""
+    return function(builder, ew.convert(builder, self, dtype) if isinstance(dtype, DType) else self, dim)
 
 
 @converts("aten.feature_dropout", "aten.alpha_dropout")
@@ -124,9 +99,13 @@ def inactive_dropout(builder: Builder, input: Tensor, p: float, train: bool) -> 
 
 
 register({
-    "aten.silu": _of_floats(activations.silu),
-    "aten.mish": _of_floats(activations.mish),
-    "aten.hardsigmoid": _of_floats(lambda e: activations.relu6(e + 3.0) / 6.0),
-    "aten.hardswish": _of_floats(activations.hard_swish),
-    "aten.log_sigmoid": _of_floats(activations.log_sigmoid),
+    "aten.selu": partial(of_floats, lambda e: activations.elu(e, 1.6732632423543772, 1.0507009873554805)),
+    "aten.silu": partial(of_floats, activations.silu),
+    "aten.mish": partial(of_floats, activations.mish),
+    "aten.hardsigmoid": partial(of_floats, lambda e: activations.relu6(e + 3.0) / 6.0),
+    "aten.hardswish": partial(of_floats, activations.hard_swish),
+    "aten.log_sigmoid": partial(of_floats, activations.log_sigmoid),
+    **dict.fromkeys(("aten.softmax", "aten._softmax"), partial(_softmax, normalization.softmax)),
+    "aten._safe_softmax": partial(_softmax, partial(normalization.softmax, masked_rows_are_zero=True)),
+    **dict.fromkeys(("aten.log_softmax", "aten._log_softmax"), partial(_softmax, normalization.log_softmax)),
 })  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pydispatch.frontends.torch.nodes.shapes import axis_of, flatten, transpose
 from pydispatch.frontends.torch.promotion import Number, as_tensor, result_type
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL
 from pydispatch.graph.sizes import Size
@@ -27,7 +28,7 @@ def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
     return kept or list(tensors[:1])
 
 
-@converts("aten.cat", "aten.concat", "aten.concatenate")
+@converts("aten.cat", "aten.concat", "aten.concatenate", "prims.cat")
 def cat(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
     return shapes.concat(builder, [ew.convert(builder, x, dtype) for x in _without_empty_vectors(tensors)], dim)
@@ -67,16 +68,12 @@ def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", valu
     return padding.pad_with(builder, self, *_pads_by_axis(self, pad), _MODES[mode])
 
 
-def _pad_by(mode: str) -> Conversion:
-    """Return the conversion of a padding operator of one mode."""
-
-    def convert(builder: Builder, self: Tensor, padding: Sizes) -> Tensor:
-        return pad(builder, self, padding, mode)
-
-    return convert
+def _pad_by(mode: str, builder: Builder, self: Tensor, padding: Sizes) -> Tensor:
+    """Pad by one mode."""
+    return pad(builder, self, padding, mode)
 
 
-@converts("aten.flip")
+@converts("aten.flip", "prims.rev")
 def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
     return indexing.reverse(builder, self, [axis_of(builder, d, self.rank) for d in dims])
 
@@ -94,13 +91,9 @@ def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tens
 
 @converts("aten.diff")
 def diff(
-    builder: Builder,
-    self: Tensor,
-    n: int = 1,
-    dim: int = -1,
-    prepend: Tensor | None = None,
+    builder: Builder, self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
     append: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the n-th differences of neighbours along an axis; of booleans, whether they differ."""
     axis = axis_of(builder, dim, self.rank)
     result = cat(builder, [x for x in (prepend, self, append) if x is not None], axis)
@@ -142,9 +135,6 @@ def channel_shuffle(builder: Builder, self: Tensor, groups: int) -> Tensor:
 
 
 register({
-    **{
-        f"aten.{mode}_pad{n}d": _pad_by({"reflection": "reflect", "replication": "replicate"}[mode])
-        for mode in ("reflection", "replication")
-        for n in (1, 2, 3)
-    },
+    f"aten.{name}_pad{n}d": partial(_pad_by, mode)
+    for name, mode in (("reflection", "reflect"), ("replication", "replicate")) for n in (1, 2, 3)
 })  # fmt: skip

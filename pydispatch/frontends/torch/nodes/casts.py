@@ -16,7 +16,7 @@ def to_copy(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Te
     return ew.convert(builder, self, dtype or self.dtype)
 
 
-@converts("aten.to.dtype")
+@converts("aten.to.dtype", "prims.convert_element_type", "quantized_decomposed.convert_element_type")
 def to_dtype(builder: Builder, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
     return ew.convert(builder, self, dtype)
@@ -28,14 +28,9 @@ def to_device(builder: Builder, self: Tensor, device: Any, dtype: DType, non_blo
     return ew.convert(builder, self, dtype)
 
 
-@converts("aten.to.other")
+@converts("aten.to.other", "aten.type_as")
 def to_other(builder: Builder, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(builder, self, other.dtype)
-
-
-@converts("aten.type_as")
-def type_as(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     return ew.convert(builder, self, other.dtype)
 
 

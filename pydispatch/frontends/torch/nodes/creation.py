@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, default_type
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64, DType
 from pydispatch.graph.sizes import Expr, Size, ceil_div
@@ -24,13 +25,13 @@ def filled(builder: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tens
     return shapes.broadcast_to(builder, as_tensor(builder, value, dtype), shape)
 
 
-@converts("aten.full")
+@converts("aten.full", "prims.full")
 def full(builder: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
     return filled(builder, fill_value, size, dtype or default)
 
 
-@converts("aten.full_like")
+@converts("aten.full_like", "prims.full_like")
 def full_like(builder: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
     return filled(builder, fill_value, self.shape, dtype or self.dtype)
 
@@ -45,57 +46,23 @@ def fill(builder: Builder, self: Tensor, value: Operand) -> Tensor:
     return filled(builder, value, self.shape, self.dtype)
 
 
-@converts("aten.zero")
-def zero(builder: Builder, self: Tensor) -> Tensor:
-    return filled(builder, 0, self.shape, self.dtype)
-
-
-def _of_size(value: int) -> Conversion:
-    """Return the conversion of zeros, ones or empty: a tensor of a given size."""
-
-    def convert(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(builder, value, size, dtype or F32)
-
-    return convert
-
-
-def _like(value: int) -> Conversion:
-    """Return the conversion of zeros_like, ones_like or empty_like: a tensor of the shape of another one."""
-
-    def convert(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-        return filled(builder, value, self.shape, dtype or self.dtype)
-
-    return convert
-
-
-def _new(value: int) -> Conversion:
-    """Return the conversion of new_zeros, new_ones or new_empty: a tensor of a given size and of the type of another
-    one.
-    """
-
-    def convert(builder: Builder, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(builder, value, size, dtype or self.dtype)
-
-    return convert
-
-
-@converts("aten.empty_strided")
-def empty_strided(builder: Builder, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return filled(builder, 0, size, dtype or F32)
-
-
-@converts("aten.new_empty_strided")
-def new_empty_strided(
-    builder: Builder, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
+def _of_size(
+    value: int, builder: Builder, size: Sizes, stride: Sizes | None = None, *, dtype: DType | None = None
 ) -> Tensor:
-    return filled(builder, 0, size, dtype or self.dtype)
+    """Return a tensor of a given size with all elements equal. Strides have no effect."""
+    return filled(builder, value, size, dtype or F32)
 
 
-@converts("aten.empty_permuted")
-def empty_permuted(
-    builder: Builder, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None
+def _like(value: int, builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Return a tensor of the shape of another one, with all elements equal."""
+    return filled(builder, value, self.shape, dtype or self.dtype)
+
+
+def _new(
+    value: int, builder: Builder, self: Tensor, size: Sizes, stride: Sizes | None = None, *, dtype: DType | None = None
 ) -> Tensor:
-    return filled(builder, 0, size, dtype or F32)
+    """Return a tensor of a given size and of the type of another one, with all elements equal."""
+    return filled(builder, value, size, dtype or self.dtype)
 
 
 @converts("prims.scalar_tensor", "aten.scalar_tensor")
@@ -137,10 +104,15 @@ def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DTy
         raise builder.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
-    positions = shapes.iota(builder, [count], 0, I64)
-    scaled = positions if step == 1 else ew.binary(builder, "mul", positions, as_tensor(builder, step))
-    values = scaled if start == 0 else ew.binary(builder, "add", scaled, as_tensor(builder, start))
-    return ew.convert(builder, values, dtype)
+    return ew.convert(builder, iota(builder, count, start=start, step=step, dtype=I64), dtype)
+
+
+@converts("prims.iota")
+def iota(builder: Builder, length: Size, *, start: Size, step: Size, dtype: DType) -> Tensor:
+    """Return `length` numbers from `start` at intervals of `step`."""
+    positions = shapes.iota(builder, [length], 0, dtype)
+    scaled = positions if step == 1 else ew.binary(builder, "mul", positions, as_tensor(builder, step, dtype))
+    return scaled if start == 0 else ew.binary(builder, "add", scaled, as_tensor(builder, start, dtype))
 
 
 @converts("aten.linspace")
@@ -170,35 +142,32 @@ def triangle(builder: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
     return matrices.triangle(builder, x, order, builder.constant(diagonal, I64))
 
 
-def _triangle(order: str) -> Conversion:
-    """Return the conversion of tril ("le") or triu ("ge")."""
-
-    def convert(builder: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-        return triangle(builder, self, order, diagonal)
-
-    return convert
+def _triangle(order: str, builder: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+    """Return tril ("le") or triu ("ge")."""
+    return triangle(builder, self, order, diagonal)
 
 
-def _triangle_indices(name: str) -> Conversion:
-    """Return the conversion of tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
+def _triangle_indices(
+    name: str, builder: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None
+) -> Tensor:
+    """Return tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
+    import numpy as np
 
-    def convert(builder: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
-        import numpy as np
+    indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
+    return builder.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
-        indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
-        return builder.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
-    return convert
-
+_VALUES = {"zeros": 0, "ones": 1, "empty": 0}
+_OF_SIZE = ("empty.memory_format", "_efficientzerotensor", "empty_strided", "empty_permuted")
 
 register({
-    **{f"aten.{name}": _of_size(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
-    **{f"aten.{name}_like": _like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
-    **{f"aten.new_{name}": _new(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
-    "aten.empty.memory_format": _of_size(0),
-    "aten._efficientzerotensor": _of_size(0),
-    "aten.tril_indices": _triangle_indices("tril"),
-    "aten.triu_indices": _triangle_indices("triu"),
-    "aten.tril": _triangle("le"),
-    "aten.triu": _triangle("ge"),
+    **{f"aten.{name}": partial(_of_size, value) for name, value in _VALUES.items()},
+    **{f"aten.{name}_like": partial(_like, value) for name, value in _VALUES.items()},
+    **{f"aten.new_{name}": partial(_new, value) for name, value in _VALUES.items()},
+    **{f"aten.{name}": partial(_of_size, 0) for name in _OF_SIZE},
+    "aten.zero": partial(_like, 0),
+    "aten.new_empty_strided": partial(_new, 0),
+    **{f"aten.{name}_indices": partial(_triangle_indices, name) for name in ("tril", "triu")},
+    "aten.tril": partial(_triangle, "le"),
+    "aten.triu": partial(_triangle, "ge"),
 })  # fmt: skip

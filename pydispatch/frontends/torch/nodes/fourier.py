@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from pydispatch.frontends.torch.promotion import as_tensor
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
@@ -81,18 +82,14 @@ def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
     return _SCALES[norm][back]
 
 
-def _transform_along_axis(back: bool) -> Conversion:
-    """Return the conversion of fft or ifft along one axis."""
-
-    def convert(
-        builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None
-    ) -> Tensor:
-        axis = shapes.axis_of(builder, dim, self.rank)
-        return complex_to_complex(
-            builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back), not back
-        )
-
-    return convert
+def _transform_along_axis(
+    back: bool, builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None
+) -> Tensor:
+    """Return fft, or ifft if `back`, along one axis."""
+    axis = shapes.axis_of(builder, dim, self.rank)
+    return complex_to_complex(
+        builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back), not back
+    )
 
 
 @converts("aten.fft_rfft")
@@ -121,6 +118,6 @@ def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, n
 
 
 register({
-    "aten.fft_fft": _transform_along_axis(back=False),
-    "aten.fft_ifft": _transform_along_axis(back=True),
+    "aten.fft_fft": partial(_transform_along_axis, False),
+    "aten.fft_ifft": partial(_transform_along_axis, True),
 })  # fmt: skip

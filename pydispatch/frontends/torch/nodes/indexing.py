@@ -148,7 +148,7 @@ def _updates_for(builder: Builder, source: Operand, like: Tensor, dtype: DType) 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
 
 
-@converts("aten.scatter")
+@converts("aten.scatter", "aten.scatter.value", "aten.scatter.value_reduce")
 def scatter(
     builder: Builder, self: Tensor, dim: int, index: Tensor, src: Operand, *, reduce: str | None = None
 ) -> Tensor:
@@ -167,13 +167,6 @@ def scatter(
     return scatters.put_along(builder, self, index, source, shapes.axis_of(builder, dim, self.rank), combine)
 
 
-@converts("aten.scatter.value", "aten.scatter.value_reduce")
-def scatter_value(
-    builder: Builder, self: Tensor, dim: int, index: Tensor, value: Operand, *, reduce: str | None = None
-) -> Tensor:
-    return scatter(builder, self, dim, index, value, reduce=reduce)
-
-
 @converts("aten.scatter_add")
 def scatter_add(builder: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return scatter(builder, self, dim, index, src, reduce="add")
@@ -190,15 +183,8 @@ def scatter_reduce(
         flat = (shapes.reshape(builder, v, [1]) for v in (self, index, src))
         updated = scatter_reduce(builder, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
         return shapes.reshape(builder, updated, [])
-    return _scatter_reduced(
-        builder,
-        self,
-        shapes.axis_of(builder, dim, self.rank),
-        index,
-        _updates_for(builder, src, index, self.dtype),
-        reduce,
-        include_self,
-    )
+    axis, source = shapes.axis_of(builder, dim, self.rank), _updates_for(builder, src, index, self.dtype)
+    return _scatter_reduced(builder, self, axis, index, source, reduce, include_self)
 
 
 _IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions.least, "min": reductions.largest}
@@ -273,20 +259,16 @@ def index_add(builder: Builder, self: Tensor, dim: int, index: Tensor, source: T
     return _replace_slices(builder, self, dim, index, scaled, "add")
 
 
-@converts("aten.index_copy")
-def index_copy(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+@converts("aten.index_copy", "aten.index_fill")
+def index_copy(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Operand) -> Tensor:
     return _replace_slices(builder, self, dim, index, source, None)
 
 
-@converts("aten.index_fill")
-def index_fill(builder: Builder, self: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
-    return _replace_slices(builder, self, dim, index, value, None)
-
-
-@converts("aten.index_put", "aten._unsafe_index_put")
+@converts("aten.index_put", "aten._unsafe_index_put", "aten._index_put_impl")
 def index_put(
-    builder: Builder, self: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool = False
-) -> Tensor:
+    builder: Builder, self: Tensor, indices: MaybeTensors, values: Tensor, accumulate: bool = False,
+    unsafe: bool = False,
+) -> Tensor:  # fmt: skip
     """Return `self` with the elements at index tensors or masks replaced by `values`, or increased if `accumulate` is
     set.
     """
@@ -296,18 +278,6 @@ def index_put(
     indices = _positions(builder, self, indices)
     by_axis = [*indices, *[None] * (self.rank - len(indices))]
     return scatters.put(builder, self, by_axis, values, "add" if accumulate else None)
-
-
-@converts("aten._index_put_impl")
-def index_put_impl(
-    builder: Builder,
-    self: Tensor,
-    indices: MaybeTensors,
-    values: Tensor,
-    accumulate: bool = False,
-    unsafe: bool = False,
-) -> Tensor:
-    return index_put(builder, self, indices, values, accumulate)
 
 
 def _masked_put(builder: Builder, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:

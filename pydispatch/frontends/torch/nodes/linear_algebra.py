@@ -10,7 +10,7 @@ from pydispatch.frontends.torch.nodes.linear_systems import (
 )
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
-from pydispatch.frontends.torch.registry import converts
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32
 from pydispatch.graph.values import Tensor
@@ -21,13 +21,8 @@ from pydispatch.operations.formulas import formula
 # -- Cholesky and QR
 
 
-@converts("aten.linalg_cholesky")
-def cholesky(builder: Builder, self: Tensor, *, upper: bool = False) -> Tensor:
-    return linear.cholesky(builder, self, not upper)
-
-
-@converts("aten.cholesky")
-def cholesky_legacy(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
+@converts("aten.linalg_cholesky", "aten.cholesky")
+def cholesky(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
     return linear.cholesky(builder, self, not upper)
 
 
@@ -67,27 +62,12 @@ def qr(builder: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N80
     return q if mode == "reduced" else builder.constant([], A.dtype), r
 
 
-@converts("aten.geqrf")
-def geqrf(builder: Builder, self: Tensor) -> Pair:
-    return factors.qr(builder, self)
-
-
-@converts("aten.linalg_householder_product", "aten.orgqr")
-def householder_product(builder: Builder, input: Tensor, tau: Tensor) -> Tensor:
-    return factors.of_reflections(builder, input, tau)
-
-
 # -- eigenvalues and singular values
 
 
-@converts("aten.linalg_eigh")
-def eigh(builder: Builder, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
+@converts("aten.linalg_eigh", "aten._linalg_eigh")
+def eigh(builder: Builder, self: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
     return eigen.eigh(builder, self, UPLO.upper() != "U")
-
-
-@converts("aten._linalg_eigh")
-def eigh_with_options(builder: Builder, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
-    return eigh(builder, A, UPLO)
 
 
 @converts("aten.linalg_eigvalsh")
@@ -98,11 +78,6 @@ def eigvalsh(builder: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa
 @converts("aten.linalg_eig")
 def eig(builder: Builder, self: Tensor) -> Pair:
     return eigen.eig(builder, self)[:2]
-
-
-@converts("aten.linalg_eigvals")
-def eigvals(builder: Builder, self: Tensor) -> Tensor:
-    return eigen.eigenvalues(builder, self)
 
 
 @converts("aten.linalg_svd")
@@ -178,6 +153,9 @@ def pinv_by_rcond(builder: Builder, self: Tensor, rcond: Operand = 1e-15, hermit
     return pinv(builder, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
-@converts("aten.adjoint", "aten.mH")
-def adjoint(builder: Builder, self: Tensor) -> Tensor:
-    return matrices.adjoint(builder, self)
+register({
+    **dict.fromkeys(("aten.adjoint", "aten.mH"), matrices.adjoint),
+    "aten.geqrf": factors.qr,
+    "aten.linalg_eigvals": eigen.eigenvalues,
+    **dict.fromkeys(("aten.linalg_householder_product", "aten.orgqr"), factors.of_reflections),
+})  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from functools import partial
+
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, product
@@ -40,38 +42,29 @@ def _reduced_axis(builder: Builder, name: str, x: Tensor, dim: int) -> int:
     return axis
 
 
-def _median_along_axis(skips_nan: bool) -> Conversion:
-    """Return the conversion of a median along an axis, which also returns the index of the median."""
-
-    def convert(builder: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-        if not self.rank:
-            return self, builder.constant(0, I64)
-        axis = _reduced_axis(builder, "median", self, dim)
-        values, positions = ordering.sort_with_indices(builder, self, axis)
-        at = _median_index(builder, self, axis, skips_nan)
-        medians = gathers.take_along(builder, values, at, axis), gathers.take_along(builder, positions, at, axis)
-        return medians if keepdim else _squeeze_pair(builder, medians, axis)
-
-    return convert
+def _median_along_axis(skips_nan: bool, builder: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    """Return the median along an axis and its index."""
+    if not self.rank:
+        return self, builder.constant(0, I64)
+    axis = _reduced_axis(builder, "median", self, dim)
+    values, positions = ordering.sort_with_indices(builder, self, axis)
+    at = _median_index(builder, self, axis, skips_nan)
+    medians = gathers.take_along(builder, values, at, axis), gathers.take_along(builder, positions, at, axis)
+    return medians if keepdim else _squeeze_pair(builder, medians, axis)
 
 
-def _median_of_all(skips_nan: bool) -> Conversion:
-    """Return the conversion of the median of all elements."""
-
-    def convert(builder: Builder, self: Tensor) -> Tensor:
-        """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
-        flat = shapes.reshape(builder, self, [product(self.shape)])
-        size = flat.shape[0]
-        values, _ = ordering.sort_with_indices(builder, flat, 0)
-        if not self.dtype.is_float:
-            builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
-        elif isinstance(size, Expr) or size == 0:
-            values = shapes.pad(builder, values, [0], [1], float("nan"))
-        return shapes.reshape(
-            builder, gathers.take_along(builder, values, _median_index(builder, flat, 0, skips_nan), 0), []
-        )
-
-    return convert
+def _median_of_all(skips_nan: bool, builder: Builder, self: Tensor) -> Tensor:
+    """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
+    flat = shapes.reshape(builder, self, [product(self.shape)])
+    size = flat.shape[0]
+    values, _ = ordering.sort_with_indices(builder, flat, 0)
+    if not self.dtype.is_float:
+        builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
+    elif isinstance(size, Expr) or size == 0:
+        values = shapes.pad(builder, values, [0], [1], float("nan"))
+    return shapes.reshape(
+        builder, gathers.take_along(builder, values, _median_index(builder, flat, 0, skips_nan), 0), []
+    )
 
 
 def _squeeze_pair(builder: Builder, results: Pair, axis: int) -> Pair:
@@ -106,8 +99,8 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
 
 
 register({
-    "aten.median": _median_of_all(skips_nan=False),
-    "aten.nanmedian": _median_of_all(skips_nan=True),
-    "aten.median.dim": _median_along_axis(skips_nan=False),
-    "aten.nanmedian.dim": _median_along_axis(skips_nan=True),
+    "aten.median": partial(_median_of_all, False),
+    "aten.nanmedian": partial(_median_of_all, True),
+    "aten.median.dim": partial(_median_along_axis, False),
+    "aten.nanmedian.dim": partial(_median_along_axis, True),
 })  # fmt: skip

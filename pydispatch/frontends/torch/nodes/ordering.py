@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pydispatch.frontends.torch.promotion import Operand, as_tensor, category, promoted
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from functools import partial
+
+from pydispatch.frontends.torch.nodes.reductions import accumulator_type
+from pydispatch.frontends.torch.promotion import Operand, as_tensor, promoted
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I8, I32, I64, DType
 from pydispatch.graph.sizes import Size
@@ -16,29 +19,18 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-@converts("aten.sort")
-def sort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+@converts("aten.sort", "aten.sort.stable")
+def sort(
+    builder: Builder, self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the sorted elements along an axis and their positions. The sort is stable in any case."""
     if not self.rank:
         return self, builder.constant(0, I64)
     return ordering.sort_with_indices(builder, self, shapes.axis_of(builder, dim, self.rank), descending=descending)
 
 
-@converts("aten.sort.stable")
-def sort_stable(
-    builder: Builder, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
-) -> tuple[Tensor, Tensor]:
-    return sort(builder, self, dim, descending)
-
-
-@converts("aten.argsort")
-def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(builder, self, dim, descending)[1]
-
-
-@converts("aten.argsort.stable")
-def argsort_stable(
-    builder: Builder, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False
-) -> Tensor:
+@converts("aten.argsort", "aten.argsort.stable")
+def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
     return sort(builder, self, dim, descending)[1]
 
 
@@ -57,23 +49,17 @@ def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: boo
     """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
     axis = shapes.axis_of(builder, dim, self.rank)
     last = [shapes.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
-    return (
-        (last[0], last[1])
-        if keepdim
-        else (shapes.squeeze(builder, last[0], [axis]), shapes.squeeze(builder, last[1], [axis]))
-    )
+    if not keepdim:
+        last = [shapes.squeeze(builder, x, [axis]) for x in last]
+    return last[0], last[1]
 
 
-def _cumulative(name: str) -> Conversion:
-    """Return the conversion of a cumulative sum ("add") or product ("mul")."""
-
-    def convert(builder: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-        dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
-        x = ew.convert(builder, self, wide(dtype))
-        running = scans.cumulative(builder, name, x, shapes.axis_of(builder, dim, x.rank)) if x.rank else x
-        return ew.convert(builder, running, dtype)
-
-    return convert
+def _cumulative(name: str, builder: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    """Return the cumulative sum ("add") or product ("mul")."""
+    dtype = accumulator_type(self, dtype)
+    x = ew.convert(builder, self, wide(dtype))
+    running = scans.cumulative(builder, name, x, shapes.axis_of(builder, dim, x.rank)) if x.rank else x
+    return ew.convert(builder, running, dtype)
 
 
 @converts("aten.logcumsumexp")
@@ -94,29 +80,23 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
     return ew.convert(builder, running_, self.dtype)
 
 
-def _cumulative_extreme(name: str) -> Conversion:
-    """Return the conversion of a cumulative "max" or "min", which also returns the index of the extreme's last
-    occurrence.
-    """
+def _cumulative_extreme(name: str, builder: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return the cumulative "max" or "min", and the index of the extreme's last occurrence."""
+    if not self.rank:
+        return self, builder.constant(0, I64)
+    axis = shapes.axis_of(builder, dim, self.rank)
+    x = ew.convert(builder, self, I8) if self.dtype.is_bool else self
+    extremes = scans.cumulative(builder, name, x, axis)
 
-    def convert(builder: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        if not self.rank:
-            return self, builder.constant(0, I64)
-        axis = shapes.axis_of(builder, dim, self.rank)
-        x = ew.convert(builder, self, I8) if self.dtype.is_bool else self
-        extremes = scans.cumulative(builder, name, x, axis)
+    def position(value: Element, best: Element) -> Element:
+        """Return the position of an element that is the extreme so far, 0 for others."""
+        here = value.is_equal(best)
+        if value.dtype.is_float:
+            here = here | value.unary("is_nan")
+        return here.where(value.position(axis, I64), 0)
 
-        def position(value: Element, best: Element) -> Element:
-            """Return the position of an element that is the extreme so far, 0 for others."""
-            here = value.is_equal(best)
-            if value.dtype.is_float:
-                here = here | value.unary("is_nan")
-            return here.where(value.position(axis, I64), 0)
-
-        positions = scans.cumulative(builder, "max", formula(builder, position, x, extremes), axis)
-        return ew.convert(builder, extremes, self.dtype), positions
-
-    return convert
+    positions = scans.cumulative(builder, "max", formula(builder, position, x, extremes), axis)
+    return ew.convert(builder, extremes, self.dtype), positions
 
 
 @converts("aten.searchsorted")
@@ -170,13 +150,9 @@ def unique(
 
 @converts("aten.unique_dim")
 def unique_dim(
-    builder: Builder,
-    self: Tensor,
-    dim: int,
-    sorted: bool = True,
-    return_inverse: bool = False,
+    builder: Builder, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
-) -> Distinct:
+) -> Distinct:  # fmt: skip
     """Return the distinct slices along an axis in order, and the requested positions and counts."""
     values, _, inverse, counts = selection.distinct_slices(
         builder, self, shapes.axis_of(builder, dim, self.rank), sort=True
@@ -198,8 +174,7 @@ def unique_consecutive(
 
 
 register({
-    "aten.cumsum": _cumulative("add"),
-    "aten.cumprod": _cumulative("mul"),
-    "aten.cummax": _cumulative_extreme("max"),
-    "aten.cummin": _cumulative_extreme("min"),
+    "aten.cumsum": partial(_cumulative, "add"),
+    "aten.cumprod": partial(_cumulative, "mul"),
+    **{f"aten.cum{name}": partial(_cumulative_extreme, name) for name in ("max", "min")},
 })  # fmt: skip

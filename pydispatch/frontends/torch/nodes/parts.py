@@ -7,12 +7,13 @@ back into the base.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.frontends.torch.nodes.shapes import axis_of
-from pydispatch.frontends.torch.registry import VIEWS, Conversion, Inverse, converts
+from pydispatch.frontends.torch.registry import VIEWS, Conversion, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, minimum
@@ -79,11 +80,11 @@ def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: S
     return indexing.insert_slice(builder, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
 
-def _write_slice(
-    builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
+def _written_by(
+    scatter: Conversion, builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return the base of a slice with the slice replaced by `new_part`."""
-    return slice_scatter(builder, base, new_part, *args, **kwargs)
+    """Return the base of a view, whose part `scatter` replaces by `new_part`."""
+    return scatter(builder, base, new_part, *args, **kwargs)
 
 
 def _position(builder: Builder, x: Tensor, axis: int, index: Size) -> Size:
@@ -108,11 +109,6 @@ def select_scatter(builder: Builder, self: Tensor, src: Tensor, dim: int, index:
     axis = axis_of(builder, dim, self.rank)
     part = shapes.expand_dims(builder, ew.convert(builder, src, self.dtype), [axis])
     return _insert_slice(builder, self, part, axis, _position(builder, self, axis, index))
-
-
-def _write_select(builder: Builder, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
-    """Write to the base of a selected slice."""
-    return select_scatter(builder, whole, written, dim, index)
 
 
 @converts("aten.narrow")
@@ -160,18 +156,15 @@ def _write_unbind(builder: Builder, whole: Tensor, written: Tensor, output_index
     return select_scatter(builder, whole, written, dim, output_index)
 
 
-def _write_split(conversion: Conversion) -> Inverse:
-    """Return the inverse of an operator that splits a tensor into parts along an axis."""
-
-    def back(builder: Builder, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
-        """Write to the base of one of the parts."""
-        parts = conversion(builder, whole, *args, **kwargs)
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
-        return shapes.concat(
-            builder, [*parts[:output_index], written, *parts[output_index + 1 :]], axis_of(builder, dim, whole.rank)
-        )
-
-    return back
+def _write_split(
+    conversion: Conversion, builder: Builder, whole: Tensor, written: Tensor, output_index: int, *args: Any,
+    **kwargs: Any,
+) -> Tensor:  # fmt: skip
+    """Write to the base of one of the parts into which `conversion` splits a tensor along an axis."""
+    parts = conversion(builder, whole, *args, **kwargs)
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    replaced = [*parts[:output_index], written, *parts[output_index + 1 :]]
+    return shapes.concat(builder, replaced, axis_of(builder, dim, whole.rank))
 
 
 @converts("aten.diagonal")
@@ -218,16 +211,7 @@ def diag_embed(builder: Builder, self: Tensor, offset: int = 0, dim1: int = -2, 
     return diagonal_scatter(builder, shapes.full(builder, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
-def _write_diagonal(
-    builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
-) -> Tensor:
-    """Return the base of a diagonal with the diagonal replaced by `new_part`."""
-    return diagonal_scatter(builder, base, new_part, *args, **kwargs)
-
-
-def _write_narrow(
-    builder: Builder, base: Tensor, new_part: Tensor, output_index: int, dim: int, start: Size, length: Size
-) -> Tensor:
+def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, start: Size, length: Size) -> Tensor:
     """Return the base of a narrowed tensor with that part replaced by `new_part`."""
     axis = axis_of(builder, dim, base.rank)
     return _insert_slice(builder, base, new_part, axis, _position(builder, base, axis, start) if length != 0 else 0)
@@ -247,8 +231,8 @@ def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int)
 
 
 VIEWS.update({
-    "aten.slice": _write_slice, "aten.select": _write_select, "aten.unbind": _write_unbind,
-    "aten.split": _write_split(split), "aten.split_with_sizes": _write_split(split_with_sizes),
-    "aten.chunk": _write_split(chunk), "aten.narrow": _write_narrow, "aten.diagonal": _write_diagonal,
-    "aten.unfold": None,
+    "aten.slice": partial(_written_by, slice_scatter), "aten.select": partial(_written_by, select_scatter),
+    "aten.narrow": partial(_written_by, _narrow_scatter), "aten.diagonal": partial(_written_by, diagonal_scatter),
+    "aten.split": partial(_write_split, split), "aten.split_with_sizes": partial(_write_split, split_with_sizes),
+    "aten.chunk": partial(_write_split, chunk), "aten.unbind": _write_unbind, "aten.unfold": None,
 })  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
@@ -26,43 +26,31 @@ def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tenso
 # -- functions of one element
 
 
-def _float_function(name: str) -> Conversion:
-    """Return the conversion of a unary function of floats."""
-
-    def convert(builder: Builder, self: Tensor) -> Tensor:
-        return in_floats(builder, lambda e: e.unary(name), self)
-
-    return convert
+def _float_function(name: str, builder: Builder, self: Tensor) -> Tensor:
+    """Apply a function of floats by its name."""
+    return in_floats(builder, lambda e: e.unary(name), self)
 
 
-def _same_type(name: str, of_integers: bool = True) -> Conversion:
-    """Return the conversion of a unary function whose result has the type of its operand.
-
-    `of_integers` is False for a function that leaves integers unchanged, such as floor.
-    """
-
-    def convert(builder: Builder, self: Tensor) -> Tensor:
-        if not of_integers and category(self.dtype) < 2:
-            return self
-        return ew.unary(builder, name, self)
-
-    return convert
+def _same_type(name: str, builder: Builder, self: Tensor) -> Tensor:
+    """Apply a function whose result has the type of its operand."""
+    return ew.unary(builder, name, self)
 
 
-def _predicate(name: str) -> Conversion:
-    """Return the conversion of isnan, isinf or isfinite; the result for integers is constant."""
-
-    def convert(builder: Builder, self: Tensor) -> Tensor:
-        if category(self.dtype) < 2:
-            return formula(builder, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
-        return ew.unary(builder, name, self)
-
-    return convert
+def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
+    """Round each float to an integer; integers stay."""
+    return self if category(self.dtype) < 2 else ew.unary(builder, name, self)
 
 
-@converts("aten.reciprocal")
-def reciprocal(builder: Builder, self: Tensor) -> Tensor:
-    return in_floats(builder, lambda e: 1.0 / e, self)
+def of_floats(written: Callable[..., Element], builder: Builder, self: Tensor, *others: Tensor) -> Tensor:
+    """Evaluate a formula on the elements of one tensor or several as floats."""
+    return in_floats(builder, written, self, *others)
+
+
+def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
+    """Return isnan, isinf or isfinite; the result for integers is constant."""
+    if category(self.dtype) < 2:
+        return formula(builder, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+    return ew.unary(builder, name, self)
 
 
 @converts("aten.round")
@@ -149,45 +137,32 @@ def rsub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> 
     return sub(builder, other, self, alpha)
 
 
-def _promoted_binary(name: str, floats: bool = False) -> Conversion:
-    """Return the conversion of a binary function of operands of their promoted type; with `floats`, integers become
-    f32.
-    """
-
-    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(builder, name, *promoted(builder, self, other, floats=floats))
-
-    return convert
+def _promoted_binary(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Apply a function of operands of their promoted type by its name."""
+    return ew.binary(builder, name, *promoted(builder, self, other))
 
 
-mul = _promoted_binary("mul")
+def _binary_of_floats(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Apply a function of floats by its name; integers become f32."""
+    return ew.binary(builder, name, *promoted(builder, self, other, floats=True))
 
 
-def _extreme_ignoring_nan(name: str) -> Conversion:
-    """Return the conversion of fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
-
-    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
-        return formula(builder, partial(extreme_ignoring_nan, name), *promoted(builder, self, other))
-
-    return convert
+mul = partial(_promoted_binary, "mul")
 
 
-def _compare(order: str) -> Conversion:
-    """Return the conversion of a comparison, for example "lt"."""
-
-    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.compare(builder, order, *promoted(builder, self, other))
-
-    return convert
+def _extreme_ignoring_nan(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Return fmax ("max") or fmin ("min"). If one operand is NaN, the result is the other one."""
+    return formula(builder, partial(extreme_ignoring_nan, name), *promoted(builder, self, other))
 
 
-def _logical(name: str) -> Conversion:
-    """Return the conversion of a logical function of the truth values of two operands."""
+def _compare(order: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Compare operands by an order, for example "lt"."""
+    return ew.compare(builder, order, *promoted(builder, self, other))
 
-    def convert(builder: Builder, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(builder, name, truth(builder, self), truth(builder, other))
 
-    return convert
+def _logical(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Apply a logical function to the truth values of two operands."""
+    return ew.binary(builder, name, truth(builder, self), truth(builder, other))
 
 
 @converts("aten.div", "aten.divide", "aten.true_divide")
@@ -244,11 +219,9 @@ def pow_(builder: Builder, self: Operand, exponent: Operand) -> Tensor:
         if power is not None:
             return power
     x, y = promoted(builder, self, exponent)
-    return (
-        in_floats(builder, lambda e, n: e.binary("pow", n), x, y)
-        if x.dtype.is_float
-        else ew.binary(builder, "pow", x, y)
-    )
+    if x.dtype.is_float:
+        return in_floats(builder, lambda e, n: e.binary("pow", n), x, y)
+    return ew.binary(builder, "pow", x, y)
 
 
 def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None:
@@ -261,15 +234,8 @@ def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None
         return x
     if written is None or x.dtype.is_complex or category(x.dtype) < 1:
         return None
-    if x.dtype.is_integer:
-        stays_integer = isinstance(exponent, int) and exponent > 0
-        return (
-            formula(builder, written, x)
-            if stays_integer
-            else in_floats(builder, written, x)
-            if isinstance(exponent, float)
-            else None
-        )
+    if x.dtype.is_integer and isinstance(exponent, int):
+        return formula(builder, written, x) if exponent > 0 else None
     return in_floats(builder, written, x)
 
 
@@ -279,7 +245,7 @@ def where(builder: Builder, condition: Tensor, self: Operand, other: Operand) ->
     return ew.select(builder, truth(builder, condition), x, y)
 
 
-@converts("aten.clamp", "aten.clip")
+@converts("aten.clamp", "aten.clip", "aten.clamp_min")
 def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Return max(min, x), then the minimum with max, in the common type of all three."""
     bounds = [n for n in (min, max) if n is not None]
@@ -291,19 +257,9 @@ def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Opera
     return clamped
 
 
-@converts("aten.clamp_min")
-def clamp_min(builder: Builder, self: Tensor, min: Operand) -> Tensor:
-    return clamp(builder, self, min)
-
-
 @converts("aten.clamp_max")
 def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
     return clamp(builder, self, None, max)
-
-
-@converts("aten.hypot")
-def hypot(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return in_floats(builder, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
 
 
 @converts("aten.lerp")
@@ -348,33 +304,26 @@ _FLOAT_FUNCTIONS = {
     "arcsin": "asin", "arctan": "atan", "special_expm1": "expm1", "special_log1p": "log1p",
 }  # fmt: skip
 
+_PREDICATES = {"isnan": "is_nan", "isinf": "is_inf", "isfinite": "is_finite"}
+_SAME_TYPE = {"abs": "abs", "neg": "neg", "bitwise_not": "not", "sgn": "sign"}
+_OF_PROMOTED = {
+    "multiply": "mul", "fmod": "rem", "maximum": "max", "minimum": "min", "max.other": "max", "min.other": "min",
+    "bitwise_left_shift": "shift_left", "bitwise_right_shift": "shift_right", "__lshift__": "shift_left",
+    "__rshift__": "shift_right",
+    **{form.format(name): name for form in ("bitwise_{}", "__{}__") for name in ("and", "or", "xor")},
+}  # fmt: skip
+
 register({
-    **{f"aten.{name}": _float_function(function) for name, function in _FLOAT_FUNCTIONS.items()},
-    **{f"aten.{name}": _same_type(name, of_integers=False) for name in ("ceil", "floor", "trunc")},
-    "aten.abs": _same_type("abs"),
-    "aten.neg": _same_type("neg"),
-    "aten.bitwise_not": _same_type("not"),
-    "aten.sgn": _same_type("sign"),
-    "aten.isnan": _predicate("is_nan"),
-    "aten.isinf": _predicate("is_inf"),
-    "aten.isfinite": _predicate("is_finite"),
+    **{f"aten.{name}": partial(_float_function, function) for name, function in _FLOAT_FUNCTIONS.items()},
+    **{f"aten.{name}": partial(_rounding, name) for name in ("ceil", "floor", "trunc")},
+    **{f"aten.{name}": partial(_same_type, function) for name, function in _SAME_TYPE.items()},
+    **{f"aten.{name}": partial(_predicate, function) for name, function in _PREDICATES.items()},
     "aten.mul": mul,
-    "aten.multiply": mul,
-    "aten.fmod": _promoted_binary("rem"),
-    "aten.maximum": _promoted_binary("max"),
-    "aten.minimum": _promoted_binary("min"),
-    "aten.max.other": _promoted_binary("max"),
-    "aten.min.other": _promoted_binary("min"),
-    "aten.fmax": _extreme_ignoring_nan("max"),
-    "aten.fmin": _extreme_ignoring_nan("min"),
-    "aten.atan2": _promoted_binary("atan2", floats=True),
-    "aten.copysign": _promoted_binary("copysign", floats=True),
-    **{f"aten.bitwise_{name}": _promoted_binary(name) for name in ("and", "or", "xor")},
-    **{f"aten.__{name}__": _promoted_binary(name) for name in ("and", "or", "xor")},
-    "aten.bitwise_left_shift": _promoted_binary("shift_left"),
-    "aten.bitwise_right_shift": _promoted_binary("shift_right"),
-    "aten.__lshift__": _promoted_binary("shift_left"),
-    "aten.__rshift__": _promoted_binary("shift_right"),
-    **{f"aten.logical_{name}": _logical(name) for name in ("and", "or", "xor")},
-    **{f"aten.{order}": _compare(order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{f"aten.{name}": partial(_promoted_binary, function) for name, function in _OF_PROMOTED.items()},
+    **{f"aten.f{name}": partial(_extreme_ignoring_nan, name) for name in ("max", "min")},
+    **{f"aten.{name}": partial(_binary_of_floats, name) for name in ("atan2", "copysign")},
+    **{f"aten.logical_{name}": partial(_logical, name) for name in ("and", "or", "xor")},
+    **{f"aten.{order}": partial(_compare, order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "aten.reciprocal": partial(of_floats, lambda e: 1.0 / e),
+    "aten.hypot": partial(of_floats, lambda e, n: (e * e + n * n).unary("sqrt")),
 })  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from pydispatch.frontends.torch.nodes.windows import PoolWindows, elements_in_windows
-from pydispatch.frontends.torch.registry import Conversion, register
+from pydispatch.frontends.torch.nodes.windows import PoolWindows, divisor_of_windows
+from pydispatch.frontends.torch.registry import register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Size, product
@@ -17,73 +18,40 @@ from pydispatch.operations.formulas import Element, formula
 Ints = Sequence[int]
 
 
-def _max_pool(spatial: int) -> Conversion:
-    """Return the conversion of the gradient of max pooling, which adds each gradient to the element at the
-    saved index.
-    """
-
-    def convert(
-        builder: Builder,
-        grad_output: Tensor,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints,
-        padding: Ints,
-        dilation: Ints,
-        ceil_mode: bool,
-        indices: Tensor,
-    ) -> Tensor:
-        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        inner = normalization.wide(self.dtype)
-        grad, positions = ew.convert(builder, p.batched(grad_output), inner), p.batched(indices)
-        gradient = windows.sum_over_windows(builder, grad, p.x.shape[2:], p.kernel, p.window, positions)
-        return p.without_batch(ew.convert(builder, gradient, self.dtype))
-
-    return convert
+def _max_pool(
+    spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, kernel_size: Ints, stride: Ints, padding: Ints,
+    dilation: Ints, ceil_mode: bool, indices: Tensor,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of max pooling: add each gradient to the element at the saved index."""
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    inner = normalization.wide(self.dtype)
+    grad, positions = ew.convert(builder, p.batched(grad_output), inner), p.batched(indices)
+    gradient = windows.sum_over_windows(builder, grad, p.x.shape[2:], p.kernel, p.window, positions)
+    return p.without_batch(ew.convert(builder, gradient, self.dtype))
 
 
-def _avg_pool(spatial: int) -> Conversion:
-    """Return the conversion of the gradient of average pooling, which distributes each gradient evenly over
-    its window.
-    """
-
-    def convert(
-        builder: Builder,
-        grad_output: Tensor,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints,
-        padding: Ints,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ) -> Tensor:
-        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
-        inner = normalization.wide(self.dtype)
-        if divisor_override is not None:
-            divisor = builder.constant(divisor_override, inner)
-        else:
-            divisor = elements_in_windows(builder, p, count_include_pad, inner)
-        share = ew.binary(builder, "div", ew.convert(builder, p.batched(grad_output), inner), divisor)
-        gradient = windows.sum_over_windows(builder, share, p.x.shape[2:], p.kernel, p.window)
-        return p.without_batch(ew.convert(builder, gradient, self.dtype))
-
-    return convert
+def _avg_pool(
+    spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, kernel_size: Ints, stride: Ints, padding: Ints,
+    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
+) -> Tensor:  # fmt: skip
+    """Return the gradient of average pooling: distribute each gradient evenly over its window."""
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+    inner = normalization.wide(self.dtype)
+    divisor = divisor_of_windows(builder, p, count_include_pad, divisor_override, inner)
+    share = ew.binary(builder, "div", ew.convert(builder, p.batched(grad_output), inner), divisor)
+    gradient = windows.sum_over_windows(builder, share, p.x.shape[2:], p.kernel, p.window)
+    return p.without_batch(ew.convert(builder, gradient, self.dtype))
 
 
 # -- pooling to a size
 
 
-def _adaptive_avg_pool(spatial: int) -> Conversion:
-    """Return the conversion of the gradient of adaptive average pooling."""
-
-    def convert(builder: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
-        gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
-        for axis in range(self.rank - spatial, self.rank):
-            gradient = _adaptive_mean_gradient(builder, gradient, axis, self.shape[axis])
-        return ew.convert(builder, gradient, self.dtype)
-
-    return convert
+def _adaptive_avg_pool(spatial: int, builder: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
+    """Return the gradient of adaptive average pooling."""
+    gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
+    for axis in range(self.rank - spatial, self.rank):
+        gradient = _adaptive_mean_gradient(builder, gradient, axis, self.shape[axis])
+    return ew.convert(builder, gradient, self.dtype)
 
 
 def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
@@ -123,22 +91,18 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
     )
 
 
-def _adaptive_max_pool(spatial: int) -> Conversion:
-    """Return the conversion of the gradient of adaptive max pooling."""
-
-    def convert(builder: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
-        lead = self.shape[: self.rank - spatial]
-        grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
-        start = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
-        gradient = scatters.put_along(builder, start, positions, ew.convert(builder, grad, start.dtype), 1, "add")
-        return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)
-
-    return convert
+def _adaptive_max_pool(spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+    """Return the gradient of adaptive max pooling."""
+    lead = self.shape[: self.rank - spatial]
+    grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
+    start = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
+    gradient = scatters.put_along(builder, start, positions, ew.convert(builder, grad, start.dtype), 1, "add")
+    return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)
 
 
 register({
-    **{f"aten.max_pool{n}d_with_indices_backward": _max_pool(n) for n in (2, 3)},
-    **{f"aten.avg_pool{n}d_backward": _avg_pool(n) for n in (2, 3)},
-    **{f"aten._adaptive_avg_pool{n}d_backward": _adaptive_avg_pool(n) for n in (2, 3)},
-    **{f"aten.adaptive_max_pool{n}d_backward": _adaptive_max_pool(n) for n in (2, 3)},
+    **{f"aten.max_pool{n}d_with_indices_backward": partial(_max_pool, n) for n in (2, 3)},
+    **{f"aten.avg_pool{n}d_backward": partial(_avg_pool, n) for n in (2, 3)},
+    **{f"aten._adaptive_avg_pool{n}d_backward": partial(_adaptive_avg_pool, n) for n in (2, 3)},
+    **{f"aten.adaptive_max_pool{n}d_backward": partial(_adaptive_max_pool, n) for n in (2, 3)},
 })  # fmt: skip

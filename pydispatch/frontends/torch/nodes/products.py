@@ -20,24 +20,9 @@ Ints = Sequence[int]
 Tensors = Sequence[Tensor]
 
 
-@converts("aten.matmul")
+@converts("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot")
 def matmul(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     return products.matmul(builder, self, other)
-
-
-@converts("aten.mm", "aten.bmm")
-def matmul_mat2(builder: Builder, self: Tensor, mat2: Tensor) -> Tensor:
-    return products.matmul(builder, self, mat2)
-
-
-@converts("aten.mv")
-def matmul_vec(builder: Builder, self: Tensor, vec: Tensor) -> Tensor:
-    return products.matmul(builder, self, vec)
-
-
-@converts("aten.dot")
-def dot(builder: Builder, self: Tensor, tensor: Tensor) -> Tensor:
-    return products.matmul(builder, self, tensor)
 
 
 def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
@@ -50,16 +35,9 @@ def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, pro
     return product if scale == 0 else ew.binary(builder, "add", scaled(x, scale), product)
 
 
-@converts("aten.addmm")
+@converts("aten.addmm", "aten.baddbmm", "aten.addmv")
 def addmm(builder: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     return _scaled_sum(builder, self, beta, products.matmul(builder, mat1, mat2), alpha)
-
-
-@converts("aten.baddbmm")
-def baddbmm(
-    builder: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
-) -> Tensor:
-    return addmm(builder, self, batch1, batch2, beta=beta, alpha=alpha)
 
 
 @converts("aten.addbmm")
@@ -67,14 +45,8 @@ def addbmm(
     builder: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """Return beta * self + alpha * the sum over the batch of the products of matrices."""
-    total = products.dot_general(
-        builder,
-        shapes.transpose(builder, batch1, [1, 0, 2]),
-        batch2,
-        [],
-        [(1, 0), (2, 1)],
-        normalization.wide(self.dtype),
-    )
+    rows, inner = shapes.transpose(builder, batch1, [1, 0, 2]), normalization.wide(self.dtype)
+    total = products.dot_general(builder, rows, batch2, [], [(1, 0), (2, 1)], inner)
     return _scaled_sum(builder, self, beta, ew.convert(builder, total, self.dtype), alpha)
 
 
@@ -109,11 +81,6 @@ def scaled_mm(
     if scale_result is not None and out.bits == 8:
         product = ew.binary(builder, "mul", product, scale_result)
     return ew.convert(builder, product, out)
-
-
-@converts("aten.addmv")
-def addmv(builder: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    return addmm(builder, self, mat, vec, beta=beta, alpha=alpha)
 
 
 @converts("aten.linear")
@@ -209,19 +176,18 @@ def window_of(builder: Builder, spatial: int, stride: Sizes, padding: Sizes, dil
     to all axes.
     """
     pads = _per_axis(padding, spatial)
-    strides, dilations = (
-        _static_per_axis(builder, "strides", stride, spatial),
-        _static_per_axis(builder, "dilations", dilation, spatial),
-    )
-    return convolutions.Window(strides, pads, pads, dilations)
+    strides = _static_per_axis(builder, "strides", stride, spatial)
+    return convolutions.Window(strides, pads, pads, _static_per_axis(builder, "dilations", dilation, spatial))
 
 
-@converts("aten.convolution")
+@converts("aten.convolution", "aten._convolution")
 def convolution(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
-    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int,
+    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, *flags: bool,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution, or transposed convolution, of [n, c, ...] or [c, ...], summed in a wider type."""
+    """Return the convolution, or transposed convolution, of [n, c, ...] or [c, ...], summed in a wider type. The flags
+    of `_convolution` select libraries of PyTorch.
+    """
     spatial = weight.rank - 2
     is_batched = input.rank == spatial + 2
     x = input if is_batched else shapes.expand_dims(builder, input, [0])
@@ -235,16 +201,10 @@ def convolution(
     else:
         result = convolutions.convolution(builder, x, weight, window, groups=groups, dtype=inner)
     if bias is not None:
-        result = ew.binary(builder, "add", result, _channels(builder, ew.convert(builder, bias, inner), result.rank))
+        channels = normalization.along(builder, ew.convert(builder, bias, inner), 1, result.rank)
+        result = ew.binary(builder, "add", result, channels)
     result = ew.convert(builder, result, x.dtype)
     return result if is_batched else shapes.squeeze(builder, result, [0])
-
-
-def _channels(builder: Builder, vector: Tensor, rank: int) -> Tensor:
-    """Reshape a vector so that it broadcasts along the channel axis of a tensor [n, c, ...] of a given rank."""
-    channels = normalization.along(builder, vector, 1, rank)
-    assert channels is not None
-    return channels
 
 
 @converts(*(f"aten.conv{n}d" for n in (1, 2, 3)))
@@ -267,37 +227,10 @@ def conv(
 
 @converts(*(f"aten.conv_transpose{n}d" for n in (1, 2, 3)))
 def conv_transpose(
-    builder: Builder,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Sizes = (1,),
-    padding: Sizes = (0,),
-    output_padding: Sizes = (0,),
-    groups: int = 1,
-    dilation: Sizes = (1,),
-) -> Tensor:
-    return convolution(
-        builder,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        transposed=True,
-        output_padding=output_padding,
-        groups=groups,
-    )
-
-
-@converts("aten._convolution")
-def _convolution(
-    builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
-    dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, benchmark: bool = False,
-    deterministic: bool = False, cudnn_enabled: bool = True, allow_tf32: bool = True,
+    builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
+    padding: Sizes = (0,), output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
 ) -> Tensor:  # fmt: skip
-    return convolution(builder, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return convolution(builder, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
 @converts("aten.conv_tbc")

@@ -221,10 +221,6 @@ def fake_quant_per_channel(
     return ew.convert(builder, result, F32)
 
 
-def convert_element_type(builder: Builder, input: Tensor, dtype: DType) -> Tensor:
-    return ew.convert(builder, input, dtype)
-
-
 # -- fake_quantize
 
 
@@ -323,5 +319,5 @@ register({
         quantize_per_tensor, dequantize_per_tensor, quantize_per_channel, dequantize_per_channel, quantize_per_token,
         dequantize_per_token, quantize_per_channel_group, dequantize_per_channel_group, choose_qparams,
         choose_qparams_symmetric, choose_qparams_per_token, choose_qparams_per_token_asymmetric,
-        fake_quant_per_channel, convert_element_type)},
+        fake_quant_per_channel)},
 })  # fmt: skip

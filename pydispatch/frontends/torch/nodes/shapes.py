@@ -30,14 +30,9 @@ def axis_of(builder: Builder, dim: int, rank: int) -> int:
 # -- reshape
 
 
-@converts("prims.reshape", "aten.view", "aten.reshape", "aten._unsafe_view")
-def view(builder: Builder, self: Tensor, size: Sizes) -> Tensor:
+@converts("prims.reshape", "aten.view", "aten.reshape", "aten._unsafe_view", "aten._reshape_alias")
+def view(builder: Builder, self: Tensor, size: Sizes, stride: Sizes = ()) -> Tensor:
     return shapes.reshape(builder, self, size)
-
-
-@converts("aten._reshape_alias")
-def reshape_alias(builder: Builder, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
-    return view(builder, self, size)
 
 
 @converts("aten.view_as")
@@ -45,12 +40,12 @@ def view_as(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     return shapes.reshape(builder, self, other.shape)
 
 
-def _write_reshaped(builder: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
+def write_reshaped(builder: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     """Write to the base of a view that only changes the shape."""
     return shapes.reshape(builder, written, whole.shape)
 
 
-@converts("aten.flatten")
+@converts("aten.flatten", "prims.collapse", "prims.collapse_view")
 def flatten(builder: Builder, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the axes from start_dim to end_dim, both included, into one."""
     if not self.rank:
@@ -221,15 +216,13 @@ def _write_whole(builder: Builder, whole: Tensor, written: Tensor, output_index:
     return written
 
 
+_RESHAPES = ("view", "_unsafe_view", "_reshape_alias", "view_as", "unsqueeze", "squeeze", "unflatten", "reshape",
+             "flatten")  # fmt: skip
 VIEWS.update({
-    "aten.alias": _write_whole, "aten.detach": _write_whole, "aten.view": _write_reshaped,
-    "aten._unsafe_view": _write_reshaped,
-    "aten._reshape_alias": _write_reshaped, "aten.view_as": _write_reshaped, "aten.unsqueeze": _write_reshaped,
-    "aten.squeeze": _write_reshaped, "aten.unflatten": _write_reshaped, "aten.permute": _write_permuted,
-    "aten.transpose": _write_transposed, "aten.swapaxes": _write_transposed, "aten.swapdims": _write_transposed,
-    "aten.t": _write_reversed, "aten.numpy_T": _write_reversed,
-    "aten.reshape": _write_reshaped, "aten.flatten": _write_reshaped, "aten.contiguous": _write_whole,
-    "aten.to": _write_whole,
+    **{f"aten.{name}": _write_whole for name in ("alias", "detach", "contiguous", "to")},
+    **{f"aten.{name}": write_reshaped for name in _RESHAPES},
+    **{f"aten.{name}": _write_transposed for name in ("transpose", "swapaxes", "swapdims")},
+    "aten.permute": _write_permuted, "aten.t": _write_reversed, "aten.numpy_T": _write_reversed,
     # Not inverted: the result has one element at several positions.
     "aten.expand": None, "aten.expand_as": None, "aten.broadcast_to": None, "aten.movedim": None, "aten.mT": None,
 })  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from pydispatch.frontends.torch.promotion import Operand, promoted
 from pydispatch.frontends.torch.registry import converts, register
@@ -16,17 +17,9 @@ from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
 
-def _of_floats(builder: Builder, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
+def _of_float(function: Callable[..., Scalar], builder: Builder, self: Tensor) -> Tensor:
     """Apply a function of floats, which computes small ones in f32; integers become f32."""
-    return ew.apply(builder, function, *promoted(builder, *operands, floats=True))
-
-
-def lgamma(builder: Builder, self: Tensor) -> Tensor:
-    return _of_floats(builder, gamma.lgamma, self)
-
-
-def digamma(builder: Builder, self: Tensor) -> Tensor:
-    return _of_floats(builder, _digamma, self)
+    return ew.apply(builder, function, *promoted(builder, self, floats=True))
 
 
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
@@ -35,20 +28,24 @@ def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
     return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, gamma.digamma(scalars, x))
 
 
-def erfinv(builder: Builder, self: Tensor) -> Tensor:
-    return _of_floats(builder, special.erf_inv, self)
-
-
+@converts("aten.polygamma", "aten.special_polygamma")
 def polygamma(builder: Builder, n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise builder.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(builder, lambda s, x: gamma.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
+    return _of_float(partial(_polygamma, n), builder, self)
 
 
+def _polygamma(n: int, scalars: Scalars, x: Scalar) -> Scalar:
+    """Return the n-th derivative of digamma; digamma itself for n = 0."""
+    return gamma.digamma_derivative(scalars, n, x) if n else _digamma(scalars, x)
+
+
+@converts("aten.special_zeta", "prims.zeta")
 def zeta(builder: Builder, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(builder, gamma.hurwitz_zeta, self, other)
+    return ew.apply(builder, gamma.hurwitz_zeta, *promoted(builder, self, other, floats=True))
 
 
+@converts("aten.nextafter", "prims.nextafter")
 def nextafter(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     return ew.apply(builder, float_bits.next_after, *promoted(builder, self, other))
 
@@ -66,10 +63,7 @@ def angle(builder: Builder, self: Tensor) -> Tensor:
 
 
 register({
-    **dict.fromkeys(("aten.lgamma", "aten.special_gammaln", "prims.lgamma"), lgamma),
-    **dict.fromkeys(("aten.digamma", "aten.special_digamma", "prims.digamma"), digamma),
-    **dict.fromkeys(("aten.erfinv", "aten.special_erfinv", "prims.erf_inv"), erfinv),
-    **dict.fromkeys(("aten.polygamma", "aten.special_polygamma"), polygamma),
-    **dict.fromkeys(("aten.special_zeta", "prims.zeta"), zeta),
-    **dict.fromkeys(("aten.nextafter", "prims.nextafter"), nextafter),
+    **dict.fromkeys(("aten.lgamma", "aten.special_gammaln", "prims.lgamma"), partial(_of_float, gamma.lgamma)),
+    **dict.fromkeys(("aten.digamma", "aten.special_digamma", "prims.digamma"), partial(_of_float, _digamma)),
+    **dict.fromkeys(("aten.erfinv", "aten.special_erfinv", "prims.erf_inv"), partial(_of_float, special.erf_inv)),
 })  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, promoted
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.frontends.torch.schema import OpaqueArgument
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F64, I64
@@ -27,26 +28,24 @@ def sym_size(builder: Builder, self: Tensor, dim: int) -> Size:
     return self.shape[dim]
 
 
-def _arithmetic(on_numbers: Callable[[Any, Any], Any], on_tensors: OfTensors) -> Conversion:
-    """Return the conversion of an operator of two numbers.
+def _arithmetic(
+    on_numbers: Callable[[Any, Any], Any], on_tensors: OfTensors, builder: Builder, lhs: Operand, rhs: Operand
+) -> Operand:
+    """Compute a function of two numbers.
 
     It is evaluated at compile time on numbers and sizes. Where the result is no size, such as a fraction, it is
     computed as a tensor of rank 0 by `on_tensors`.
     """
-
-    def convert(builder: Builder, lhs: Operand, rhs: Operand) -> Operand:
-        if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
-            return _on_tensors(builder, on_tensors, lhs, rhs)
-        if not isinstance(lhs, Expr) and not isinstance(rhs, Expr):
-            return on_numbers(lhs, rhs)
-        if isinstance(lhs, float) or isinstance(rhs, float):
-            return _on_tensors(builder, on_tensors, lhs, rhs)
-        try:
-            return on_numbers(lhs, rhs)
-        except (UndecidedError, TypeError):
-            return _on_tensors(builder, on_tensors, lhs, rhs)
-
-    return convert
+    if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
+        return _on_tensors(builder, on_tensors, lhs, rhs)
+    if not isinstance(lhs, Expr) and not isinstance(rhs, Expr):
+        return on_numbers(lhs, rhs)
+    if isinstance(lhs, float) or isinstance(rhs, float):
+        return _on_tensors(builder, on_tensors, lhs, rhs)
+    try:
+        return on_numbers(lhs, rhs)
+    except (UndecidedError, TypeError):
+        return _on_tensors(builder, on_tensors, lhs, rhs)
 
 
 def _on_tensors(builder: Builder, function: OfTensors, lhs: Operand, rhs: Operand) -> Tensor:
@@ -55,14 +54,12 @@ def _on_tensors(builder: Builder, function: OfTensors, lhs: Operand, rhs: Operan
     return function(builder, *promoted(builder, x, y))
 
 
-def _binary(name: str) -> OfTensors:
-    """Return a function that applies a binary operation to two tensors."""
-    return lambda builder, x, y: ew.binary(builder, name, x, y)
+def _binary(name: str, builder: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return ew.binary(builder, name, x, y)
 
 
-def _comparison(order: str) -> OfTensors:
-    """Return a function that compares two tensors."""
-    return lambda builder, x, y: ew.compare(builder, order, x, y)
+def _comparison(order: str, builder: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return ew.compare(builder, order, x, y)
 
 
 @converts("torch.sym_sum")
@@ -85,15 +82,11 @@ def _as_size(builder: Builder, x: Tensor) -> Size:
     return builder.size_of(builder.scalar(ew.convert(builder, x, I64)))
 
 
-def _rounded(name: str, rounding: Callable[[float], int]) -> Conversion:
-    """Return the conversion of a rounding function whose result is a size."""
-
-    def convert(builder: Builder, a: Operand) -> Size:
-        if isinstance(a, Tensor):
-            return _as_size(builder, ew.unary(builder, name, a) if a.dtype.is_float else a)
-        return a if isinstance(a, (int, Expr)) else rounding(a)  # type: ignore[arg-type]
-
-    return convert
+def _rounded(name: str, rounding: Callable[[float], int], builder: Builder, a: Operand) -> Size:
+    """Return a number rounded to a size."""
+    if isinstance(a, Tensor):
+        return _as_size(builder, ew.unary(builder, name, a) if a.dtype.is_float else a)
+    return a if isinstance(a, (int, Expr)) else rounding(a)  # type: ignore[arg-type]
 
 
 @converts("torch.sym_float")
@@ -150,24 +143,23 @@ def with_effects(builder: Builder, token: Tensor, op: Any, *args: Any, **keyword
     return token, None
 
 
-_FUNCTIONS = {
-    "add": (operator.add, _binary("add")), "sub": (operator.sub, _binary("sub")), "mul": (operator.mul, _binary("mul")),
+_BINARY = ("add", "sub", "mul", "pow", "and_", "or_")
+_FUNCTIONS: dict[str, tuple[Any, OfTensors]] = {
+    **{name: (getattr(operator, name), partial(_binary, name.rstrip("_"))) for name in _BINARY},
+    **{name: (getattr(operator, name), partial(_comparison, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "floordiv": (operator.floordiv, floor_divide), "mod": (operator.mod, remainder),
-    "pow": (operator.pow, _binary("pow")),
-    **{name: (getattr(operator, name), _comparison(name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    "and_": (operator.and_, _binary("and")), "or_": (operator.or_, _binary("or")),
 }  # fmt: skip
 _ASSERTIONS = ("aten._assert_scalar", "aten._assert_async", "aten._assert_tensor_metadata", "aten.sym_constrain_range",
                "aten.sym_constrain_range_for_size", "aten._assert_async.msg", "aten._linalg_check_errors")  # fmt: skip
 
 register({
-    **{f"_operator.{name}": _arithmetic(*functions) for name, functions in _FUNCTIONS.items()},
-    "torch.sym_max": _arithmetic(maximum, _binary("max")),
-    "torch.sym_min": _arithmetic(minimum, _binary("min")),
-    "torch.sym_int": _rounded("trunc", int),
-    "math.trunc": _rounded("trunc", math.trunc),
-    "math.floor": _rounded("floor", math.floor),
-    "math.ceil": _rounded("ceil", math.ceil),
-    "math.round": _rounded("round_even", round),
+    **{f"_operator.{name}": partial(_arithmetic, *functions) for name, functions in _FUNCTIONS.items()},
+    "torch.sym_max": partial(_arithmetic, maximum, partial(_binary, "max")),
+    "torch.sym_min": partial(_arithmetic, minimum, partial(_binary, "min")),
+    "torch.sym_int": partial(_rounded, "trunc", int),
+    "math.trunc": partial(_rounded, "trunc", math.trunc),
+    "math.floor": partial(_rounded, "floor", math.floor),
+    "math.ceil": partial(_rounded, "ceil", math.ceil),
+    "math.round": partial(_rounded, "round_even", round),
     **dict.fromkeys(_ASSERTIONS, no_operation),
 })  # fmt: skip

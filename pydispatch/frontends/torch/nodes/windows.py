@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from pydispatch.frontends.torch.registry import Conversion, register
+from pydispatch.frontends.torch.registry import register
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import I64
+from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, normalization, reductions, shapes, windows
@@ -58,63 +59,46 @@ class PoolWindows:
         return result if result.rank == self.rank else shapes.squeeze(self.b, result, [0])
 
 
-def _max_pool(spatial: int) -> Conversion:
-    """Return the conversion of max pooling over `spatial` axes."""
-
-    def convert(
-        builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,),
-        dilation: Ints = (1,), ceil_mode: bool = False,
-    ) -> Tensor:  # fmt: skip
-        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.without_batch(windows.pool(builder, "max", p.x, p.kernel, p.window, p.out))
-
-    return convert
+def _max_pool(
+    spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation:
+    Ints = (1,), ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the maximum of each window over `spatial` axes."""
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    return p.without_batch(windows.pool(builder, "max", p.x, p.kernel, p.window, p.out))
 
 
-def _max_pool_with_indices(spatial: int) -> Conversion:
-    """Return the conversion of max pooling that also returns the index of each maximum in its image."""
-
-    def convert(
-        builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,),
-        dilation: Ints = (1,), ceil_mode: bool = False,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, positions = windows.max_pool_with_indices(builder, p.x, p.kernel, p.window, p.out)
-        return p.without_batch(values), p.without_batch(positions)
-
-    return convert
+def _max_pool_with_indices(
+    spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation:
+    Ints = (1,), ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the maximum of each window and its index in its image."""
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    values, positions = windows.max_pool_with_indices(builder, p.x, p.kernel, p.window, p.out)
+    return p.without_batch(values), p.without_batch(positions)
 
 
-def _avg_pool(spatial: int) -> Conversion:
-    """Return the conversion of average pooling over `spatial` axes."""
-
-    def convert(
-        builder: Builder,
-        self: Tensor,
-        kernel_size: Ints,
-        stride: Ints = (),
-        padding: Ints = (0,),
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Tensor:
-        p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
-        inner = normalization.wide(p.x.dtype)
-        total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
-        if divisor_override is not None:
-            divisor = builder.constant(divisor_override, inner)
-        else:
-            divisor = elements_in_windows(builder, p, count_include_pad, inner)
-        return p.without_batch(ew.convert(builder, ew.binary(builder, "div", total, divisor), p.x.dtype))
-
-    return convert
+def _avg_pool(
+    spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), ceil_mode:
+    bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the mean of each window over `spatial` axes."""
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+    inner = normalization.wide(p.x.dtype)
+    total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
+    divisor = divisor_of_windows(builder, p, count_include_pad, divisor_override, inner)
+    return p.without_batch(ew.convert(builder, ew.binary(builder, "div", total, divisor), p.x.dtype))
 
 
-def elements_in_windows(builder: Builder, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
-    """Return the number of elements in each window, as a tensor that broadcasts to the result.
+def divisor_of_windows(
+    builder: Builder, pool: PoolWindows, padding_counts: bool, stated: int | None, dtype: DType
+) -> Tensor:
+    """Return the stated divisor, or the number of elements in each window, as a tensor that broadcasts to the result.
 
     With `padding_counts`, elements in the padding count too, but not elements after it that ceil_mode adds.
     """
+    if stated is not None:
+        return builder.constant(stated, dtype)
     total = builder.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         pad, stride, extent = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
@@ -129,7 +113,7 @@ def elements_in_windows(builder: Builder, pool: PoolWindows, padding_counts: boo
 
 
 register({
-    **{f"aten.max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
-    **{f"aten.max_pool{n}d_with_indices": _max_pool_with_indices(n) for n in (1, 2, 3)},
-    **{f"aten.avg_pool{n}d": _avg_pool(n) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d": partial(_max_pool, n) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices": partial(_max_pool_with_indices, n) for n in (1, 2, 3)},
+    **{f"aten.avg_pool{n}d": partial(_avg_pool, n) for n in (1, 2, 3)},
 })  # fmt: skip
