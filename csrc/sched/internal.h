@@ -10,7 +10,8 @@
 //   wake.c        waking pool threads, and the caller of a job
 //   start.c       starting pool threads
 //   work.c        taking part in a published job: chunks, stealing, failures; owns pyd_sched_cell_t
-//   job.c         pyd_sched_run; owns pyd_sched_slot_t
+//   slot.c        claiming, opening and releasing the slot of a job; owns pyd_sched_slot_t
+//   job.c         pyd_sched_run: the job of a caller
 //   blocking.c    threads for tasks that may sleep; owns pyd_blocking_pool_t
 //   task.c        submitted tasks: dependencies, running, end; owns pyd_task_t
 //   wait.c        waiting for a submitted task
@@ -220,6 +221,12 @@ typedef struct pyd_sched_meter_s {
   uint64_t waited;      // picoseconds that it waited for a permit
 } pyd_sched_meter_t;
 
+// Returns the product, UINT64_MAX if it is larger.
+static inline uint64_t pyd_sched_multiply(uint64_t a, uint64_t b) {
+  uint64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
@@ -267,12 +274,7 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
 // wake.c: leaves the job of a caller, and wakes the caller if this is the last participant.
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
-// job.c: the following functions serve jobs with and without a caller.
-// Runs the part of the job that is not worth sharing on this thread: the whole job, or its first indices until their
-// cost is known. Returns the first index that has not run, or job->count, and the cost of an index in picoseconds, 0 if
-// unknown.
-uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
-                         pyd_sched_failure_t* out_failure);
+// slot.c: the following functions serve jobs with and without a caller.
 // Acquires a slot for the job, still closed. Returns NULL when all slots are in use or there is no thread to share
 // with. |cost|: picoseconds per index, 0 if unknown.
 pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
@@ -281,6 +283,13 @@ void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
 // Gives |count| indices from slot->base on to |worker|, opens the slot, and wakes threads if that pays. Returns whether
 // it woke one. |state|: flags that the slot gets besides PYD_SLOT_OPEN, or the initial count of participants.
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state);
+
+// job.c: the following functions serve jobs with and without a caller.
+// Runs the part of the job that is not worth sharing on this thread: the whole job, or its first indices until their
+// cost is known. Returns the first index that has not run, or job->count, and the cost of an index in picoseconds, 0 if
+// unknown.
+uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
+                         pyd_sched_failure_t* out_failure);
 // After all participants have left: stores the failure, or updates the wake-up threshold from |count| indices that took
 // |picoseconds|.
 void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,

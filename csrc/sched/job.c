@@ -1,5 +1,5 @@
-#include "sched/placement.h"
-#include "sched/task.h"
+// Parallel jobs of callers: what a caller runs alone, when sharing pays, and waiting for the other participants.
+#include "sched/internal.h"
 
 // Runs indices [begin, end) on this thread in one call of the body. Returns false when an index failed.
 static bool run_chunk(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
@@ -9,11 +9,6 @@ static bool run_chunk(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, 
   out_failure->code = code;
   out_failure->index = failed >= begin && failed < end ? failed : begin;
   return false;
-}
-
-static uint64_t multiply_saturating(uint64_t a, uint64_t b) {
-  uint64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
 // Returns the cost estimate of one index in picoseconds, 0 when the job was never measured.
@@ -141,80 +136,6 @@ static void run_alone(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t e
   note_serial_work(sched, meter->picoseconds);
 }
 
-// Claims a free slot; returns NULL when all are in use.
-static pyd_sched_slot_t* take_slot(pyd_sched_t* sched) {
-  uint32_t used = atomic_load_explicit(&sched->used, memory_order_relaxed);
-  while (~used) {
-    uint32_t bit = ~used & (used + 1);
-    // Acquire pairs with pyd_sched_release_slot: the last owner's writes to the slot precede ours.
-    if (atomic_compare_exchange_weak_explicit(&sched->used, &used, used | bit, memory_order_acquire,
-                                              memory_order_relaxed)) {
-      return &sched->slots[__builtin_ctz(bit)];
-    }
-  }
-  return NULL;
-}
-
-pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
-                                         pyd_task_t* task) {
-  pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? take_slot(sched) : NULL;
-  if (!slot) return NULL;
-  uint32_t bit = 1u << (slot - sched->slots), callers = atomic_load_explicit(&sched->callers, memory_order_relaxed);
-  if (!task && !(callers & bit)) atomic_fetch_or_explicit(&sched->callers, bit, memory_order_relaxed);
-  if (task && callers & bit) atomic_fetch_and_explicit(&sched->callers, ~bit, memory_order_relaxed);
-  slot->job = job;
-  slot->task = task;
-  slot->scope = task ? NULL : pyd_scope_now(sched->scopes);
-  const uint32_t limit = task ? task->workers : pyd_scope_workers(slot->scope);
-  slot->max_participants = limit && limit < sched->workers ? limit : sched->workers;
-  slot->fp_mode = pyd_cpu_fp_mode();
-  slot->cost = cost ? cost : PYD_SCHED_GUESS;
-  slot->is_guess = !cost;
-  slot->has_permit = false;
-  atomic_store_explicit(&slot->cpu, PYD_PLACEMENT_NONE, memory_order_relaxed);
-  return slot;
-}
-
-void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
-  atomic_fetch_and_explicit(&sched->used, ~(1u << (slot - sched->slots)), memory_order_release);
-}
-
-// Returns how many pool threads would pay for the |count| indices of a slot: one per PYD_SCHED_PART_PER_HELPER-th of
-// the cost of waking a thread, at most one for each index but the caller's.
-static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
-  const uint64_t work_per_helper =
-      atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
-  uint64_t useful = multiply_saturating(slot->cost, count) / work_per_helper + 1;
-  uint64_t others = slot->max_participants - 1;  // without the caller, or the first participant in the job of a task
-  uint64_t limit = others < count - 1 ? others : count - 1;
-  return (uint32_t)(useful < limit ? useful : limit);
-}
-
-bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
-  atomic_store_explicit(&slot->failure, PYD_SCHED_NO_FAILURE, memory_order_relaxed);
-  atomic_store_explicit(&slot->wakes_left, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->has_left_early, 0, memory_order_relaxed);
-  pyd_range_store(&slot->cells[worker].range, (pyd_range_t){.begin = 0, .end = count});
-  if (!slot->task) pyd_placement_open(sched, slot);
-  const uint32_t joiners = pyd_sched_joiners(sched, slot),
-                 room = slot->task ? slot->max_participants : slot->max_participants - 1;
-  atomic_store_explicit(&slot->state, PYD_SLOT_OPEN | room << PYD_SLOT_ROOM_SHIFT | state, memory_order_release);
-  if (slot->max_participants == 1) return false;
-  atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_seq_cst);
-  // A thread counted as spinning now will see the bit, at the latest in its last check before it parks; a count read
-  // before the bit was set would not guarantee that.
-  uint32_t helpers = useful_helpers(sched, slot, count);
-  uint32_t spinners = atomic_load_explicit(&sched->spinners, memory_order_seq_cst);
-  if (helpers <= spinners || !atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) return false;
-  if (!pyd_permit_is_free(sched->permits)) {  // a woken thread would find no permit
-    atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
-    return false;
-  }
-  atomic_store_explicit(&sched->serial_work, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
-  return pyd_sched_pool_wake(sched, joiners, 1) != 0;
-}
-
 // Sleeps until the last participant notifies the caller, and polls the interrupt of the job meanwhile.
 static void sleep_until_done(pyd_sched_slot_t* slot) {
   const pyd_sched_job_t* job = slot->job;
@@ -261,7 +182,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
     if (!slot->is_guess && slot->max_participants > 1)
-      update_wake_threshold(sched, has_woken, picoseconds < multiply_saturating(slot->cost, count) / 8 * 7);
+      update_wake_threshold(sched, has_woken, picoseconds < pyd_sched_multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -309,7 +230,7 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
     begin += chunk;
     left -= chunk;
     *out_cost = meter->picoseconds / chunk + 1;
-    if (left > 1 && multiply_saturating(*out_cost, left) >= sharing_threshold(sched)) break;
+    if (left > 1 && pyd_sched_multiply(*out_cost, left) >= sharing_threshold(sched)) break;
     chunk *= 2;
   }
   return begin;
@@ -338,8 +259,8 @@ static inline uint64_t run_unshared(pyd_sched_t* sched, const pyd_sched_job_t* j
   }
   if (!known && is_coarse(sched, job)) return 0;
   if (!known) return probe(sched, job, meter, out_cost, out_failure);
-  if (multiply_saturating(known, job->count) >= sharing_threshold(sched)) return 0;
-  run_alone(sched, job, multiply_saturating(known, job->count), meter, out_failure);
+  if (pyd_sched_multiply(known, job->count) >= sharing_threshold(sched)) return 0;
+  run_alone(sched, job, pyd_sched_multiply(known, job->count), meter, out_failure);
   return job->count;
 }
 
@@ -373,10 +294,10 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
-  bool has_permit = acquire_permit(sched, job, multiply_saturating(learned_cost(job), job->count), &scope, out_failure);
+  bool has_permit = acquire_permit(sched, job, pyd_sched_multiply(learned_cost(job), job->count), &scope, out_failure);
   uint64_t cost, begin = out_failure->code ? job->count : run_unshared(sched, job, &cost, &meter, out_failure);
   if (begin < job->count && !has_permit) {
-    has_permit = acquire_permit(sched, job, multiply_saturating(cost ? cost : PYD_SCHED_GUESS, job->count - begin),
+    has_permit = acquire_permit(sched, job, pyd_sched_multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin),
                                 &scope, out_failure);
     if (out_failure->code) begin = job->count;
   }

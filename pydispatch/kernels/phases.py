@@ -7,22 +7,19 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pydispatch.kernels import functions
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import binary, cast, default_type, is_float, neutral
-from pydispatch.kernels.calls import TABLE
+from pydispatch.kernels.arithmetic import binary, cast, default_type, neutral
 from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
 from pydispatch.kernels.expressions import known
+from pydispatch.kernels.loop_bounds import LoopBounds
 from pydispatch.kernels.names import assigned_in, exits_of, read_in, targets_of
-from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
-from pydispatch.kernels.subgroups import Subgroups
-from pydispatch.kernels.variables import Variables, assignments, classify, split
-from pydispatch.patterns.types import DType
+from pydispatch.kernels.variables import assignments, classify, split
 
 
-class Phases(Subgroups):
+class Phases(LoopBounds):
     """Code generator for a whole kernel in the per-invocation style.
 
     statics: values of the parameters that are known at compile time.
@@ -34,10 +31,6 @@ class Phases(Subgroups):
         super().__init__(source, workgroup)
         self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
         self._statics = statics
-        self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
-        self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
-        self._assigned = assigned_in(source.tree.body)
-        self.variables = Variables()
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
         """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
@@ -61,15 +54,6 @@ class Phases(Subgroups):
 
     # ---- which statements are for all invocations together
 
-    def _named_object(self, node: ast.expr) -> Any:
-        """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
-        if isinstance(node, ast.Name):
-            return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
-        if isinstance(node, ast.Attribute):
-            base = self._named_object(node.value)
-            return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
-        return MISSING
-
     def _collective_kind(self, node: ast.AST) -> str:
         """Return the kind of collective operation that a call is, as in `COLLECTIVES`; "" for any other node."""
         if not isinstance(node, ast.Call):
@@ -91,27 +75,6 @@ class Phases(Subgroups):
         if isinstance(statement, (ast.If, ast.For, ast.While)) and any(map(self._collective_kind, ast.walk(statement))):
             return "control"
         return "phase"
-
-    def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
-        """Return whether an expression reads no memory and no variables but `names`."""
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
-                if child.id in self._assigned and child.id not in names:
-                    return False
-            elif isinstance(child, ast.Subscript):
-                is_size = isinstance(child.value, ast.Attribute) and child.value.attr == "shape"
-                if not is_size:
-                    return False
-            elif isinstance(child, ast.Call):
-                called = self._named_object(child.func)
-                if not isinstance(called, DType) and (called not in TABLE or called in COLLECTIVES):
-                    return False
-        return True
-
-    def _depends_on_invocation(self, node: ast.expr) -> bool:
-        """Return whether an expression calls global_id or local_id, so that its value differs between invocations."""
-        ids = (functions.global_id, functions.local_id)
-        return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
 
     # ---- the number of the invocation
 
@@ -261,89 +224,6 @@ class Phases(Subgroups):
         head = f"scf.parallel ({', '.join(names)}) = ({zeros}) to ({', '.join(ends)}) step ({ones})"
         outer.region(f"{end}{head}{reduced}", inner)
 
-    def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements of a phase, and the upper bound of its loop along axis 0 or None.
-
-        If the whole phase is guarded by `global_id(0) < n`, the bound replaces the guard: loops without conditions can
-        be vectorized.
-        """
-        *before, last = nodes
-        if (
-            not isinstance(last, ast.If)
-            or last.orelse
-            or self.variables.spilled & assigned_in(nodes)
-            or _has_exit(last)
-        ):
-            if isinstance(last, ast.If) or len(nodes) < 2:
-                return nodes, None
-            return self._bounded_by_return(nodes)
-        tests = (
-            last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
-        )
-        values = dict(self.variables.formulas)
-        for statement in before:
-            if not isinstance(statement, ast.Assign) or not self._is_pure(statement.value, self._assigned):
-                return nodes, None
-            values |= {name: value for name, value, _ in assignments([statement]) if value is not None}
-        if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
-            return nodes, None
-        for test in tests:
-            end = self._loop_end_of_test(test, values)
-            if end is None:
-                continue
-            rest = [statement for statement in tests if statement is not test]
-            if not rest:
-                return [*before, *last.body], end
-            left = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rest), last.test)
-            return [*before, ast.copy_location(ast.If(left, last.body, []), last)], end
-        return nodes, None
-
-    def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Apply `_bounded` to a phase that begins with `if i >= n: return`, read as `if i < n` around the statements
-        after it.
-        """
-        for index, statement in enumerate(nodes):
-            if (
-                isinstance(statement, ast.If)
-                and len(statement.body) == 1
-                and isinstance(statement.body[0], ast.Return)
-                and not statement.orelse
-            ):
-                test = statement.test
-                if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
-                    in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
-                    rest = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
-                    bounded, end = self._bounded([*nodes[:index], rest])
-                    return (bounded, end) if end is not None else (nodes, None)
-                return nodes, None
-        return nodes, None
-
-    def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test."""
-        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
-            return None
-        left, right = test.left, test.comparators[0]
-        while isinstance(left, ast.Name) and left.id in values:
-            left = values[left.id]
-        is_first = (
-            isinstance(left, ast.Call)
-            and self._named_object(left.func) is functions.global_id
-            and len(left.args) == 1
-            and isinstance(left.args[0], ast.Constant)
-            and left.args[0].value == 0
-        )
-        if not is_first or not self._is_pure(right, set()) or self._depends_on_invocation(right):
-            return None
-        size = self.number(right)
-        if isinstance(size, Scalar) and is_float(size.type):
-            return None
-        group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
-        first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
-        left_over = binary(self.writer, "-", cast(self.writer, size, "index"), first)
-        end = binary(self.writer, "min", self.extents[0], left_over)
-        assert isinstance(end, Scalar)
-        return end
-
     # ---- reductions
 
     def _publish(self, call: ast.Call) -> None:
@@ -414,7 +294,3 @@ class Phases(Subgroups):
         outer.lines.insert(mark, f"{neutral_name} = {line}")
         assert isinstance(node.targets[0], ast.Name)
         self.bind(node.targets[0], Scalar(result, type), call)
-
-
-def _has_exit(node: ast.If) -> bool:
-    return bool(exits_of(node))

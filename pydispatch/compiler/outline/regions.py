@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects import arith, func, memref, tensor
+from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -14,29 +13,21 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     ModuleOp,
-    StringAttr,
-    SymbolRefAttr,
     TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.destinations import ALIASES, base_of
 from pydispatch.compiler.analysis.in_place import GRID
-from pydispatch.compiler.outline.export_config import size_attribute
-from pydispatch.compiler.outline.slices import KernelBody
-from pydispatch.errors import CompileError
-from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.compiler.outline.outlined_kernel import OutlinedKernel
+from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_tensor_ext, stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
 DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
-IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))
-DERIVED_COUNTS = (
-    "iree_tensor_ext.dispatch.workgroup_count_from_slice", "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
-)  # fmt: skip
 
 
 def is_handwritten(op: Operation) -> bool:
@@ -58,144 +49,6 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
         for op in list(walk(function)):
             if op.name == "tensor.empty" and not list(op.results[0].uses):
                 erase_op(op)
-
-
-class OutlinedKernel(KernelBody):
-    """Outlining of one dispatch region into an executable.
-
-    head: operations to insert before the body. Results that are tied to no operand become the last bindings.
-    """
-
-    def __init__(self, op: Operation, name: str) -> None:
-        super().__init__(Block())
-        self.op = self.source = op
-        self.name = name
-        self.kernel = self.block
-        # Values that the number of workgroups is computed from.
-        self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
-        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed
-        self.head: list[Operation] = []
-
-    @abstractmethod
-    def build(self) -> flow.DispatchOp:
-        """Translate the body into kernel code, and return the dispatch that replaces the operation."""
-
-    @property
-    def body(self) -> Block:
-        return cast(flow.DispatchRegionOp, self.op).body.block
-
-    def outline(self) -> stream.ExecutableOp:
-        """Replace the operation by a dispatch, and return the executable that it calls."""
-        dispatch = self.build()
-        self.source = self.op
-        self.add(func.ReturnOp())
-        first = self.kernel.first_op
-        assert first is not None
-        self.kernel.insert_ops_before(self.head, first)
-        count = self.count()
-        workload = self.workload
-        final = flow.DispatchOp(
-            operands=[workload, dispatch.arguments, dispatch.argument_dims, dispatch.result_dims],
-            result_types=[[r.type for r in dispatch.results]],
-            properties={
-                "entry_points": ArrayAttr([SymbolRefAttr(self.name, [self.name])]),
-                "tied_operands": dispatch.tied_operands,
-            },
-        )
-        dispatch.erase()
-        set_location(final, self.op)
-        block = self.op.parent
-        assert block is not None
-        block.insert_op_before(final, self.op)
-        for old, new in zip(self.op.results, final.results, strict=True):
-            new.name_hint = old.name_hint
-            old.replace_all_uses_with(new)
-        executable = self._executable(count)
-        erase_op(self.op, safe_erase=False)
-        return executable
-
-    def _executable(self, count: Region) -> stream.ExecutableOp:
-        """Return an executable with the kernel and its declarations. count: the grid."""
-        types = [a.type for a in self.kernel.args]
-        function = func.FuncOp(self.name, (types, []), Region(self.kernel))
-        export = stream.ExecutableExportOp.create(
-            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("public")},
-            attributes=size_attribute(self.op),
-            regions=[count],
-        )
-        inner = ModuleOp([*self.declarations.values(), function])
-        executable = stream.ExecutableOp.create(
-            properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
-            attributes={} if (objects := self.all_objects()) is None else {"hal.executable.objects": objects},
-            regions=[Region(Block([export, inner]))],
-        )
-        for op in (executable, export, inner, function):
-            set_location(op, self.op)
-        return executable
-
-    def count(self) -> Region:
-        """Return the grid as a region of an export. Values of the host that it uses become part of the workload."""
-        region = cast(flow.DispatchRegionOp, self.op).count
-        self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
-        if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
-            if any(op.name in IDS for op in walk(self.body)):
-                raise CompileError(
-                    f"'{self.op.name}' asks for its workgroup id but has no grid", location_of(self.op),
-                    "give it one: count(%size: index) -> (index, index, index) { ... flow.return %x, %y, %z : ... }",
-                )  # fmt: skip
-            one = self.index(1)
-            self.add(stream.ReturnOp(operands=[[one, one, one]]))
-            return Region(block)
-        own = region.block
-        if len(own.args) != len(self.workload):
-            raise CompileError(
-                f"the grid of '{self.op.name}' takes {len(own.args)} values, its workload has {len(self.workload)}",
-                location_of(self.op), "the workload stands in brackets: flow.dispatch.region[%size] -> ...",
-            )  # fmt: skip
-        mapping: dict[SSAValue, SSAValue] = dict(zip(own.args, block.args, strict=True))
-        for op in own.ops:
-            self.source = op
-            for value in op.operands:
-                if value not in mapping:
-                    mapping[value] = self._outer_of_count(value, block)
-            if op.next_op is None:
-                self.add(stream.ReturnOp(operands=[[mapping[v] for v in op.operands]]))
-            else:
-                copy = op.clone(mapping)
-                self.add(copy)
-                mapping.update(zip(op.results, copy.results, strict=True))
-        return Region(block)
-
-    def _outer_of_count(self, value: SSAValue, block: Block) -> SSAValue:
-        """Return a value of the host inside the grid region: a copy of a constant, else an argument for an entry of the
-        workload.
-        """
-        if isinstance(value.owner, arith.ConstantOp):
-            return self.add(value.owner.clone()).results[0]
-        if value in self.workload:
-            return block.args[self.workload.index(value)]
-        self.workload.append(value)
-        return block.insert_arg(value.type, len(block.args))
-
-    # -- pieces
-
-    def at_head(self, op: Operation) -> SSAValue:
-        """Insert an operation before the body."""
-        set_location(op, self.op)
-        self.head.append(op)
-        return op.results[0]
-
-    def _zero(self) -> SSAValue:
-        if self.zero is None:
-            self.zero = self.at_head(arith.ConstantOp.from_int_and_width(0, IndexType()))
-        return self.zero
-
-    def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """Return an operation that views a whole binding as a memref."""
-        return stream.BindingSubspanOp(
-            operands=[binding, self._zero(), list(dims)],
-            result_types=[MemRefType(type_.element_type, type_.get_shape())],
-        )
 
 
 class RegionKernel(OutlinedKernel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
@@ -18,34 +18,20 @@ from pydispatch.kernels.entities import (
     Known,
     Literal,
     MemoryRef,
-    Scalar,
     Tile,
     TupleValue,
-    Undefined,
     described,
 )
 from pydispatch.kernels.expressions import known
-from pydispatch.kernels.names import assigned_in, read_in
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
-from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.slices import ViewSlice
 from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, REMEDIES, TAKES_TILES
-from pydispatch.kernels.tiles.updates import Updates
-from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
+from pydispatch.kernels.tiles.variables import TileVariables, snapshot
 from pydispatch.patterns.types import DType
 
-_ENDED = Undefined("is not used any more")
 
-
-class Variable(NamedTuple):
-    """Variable of one function: functions that are inlined may have variables of the same name."""
-
-    function: ast.FunctionDef
-    name: str
-
-
-class TileKernel(Updates):
+class TileKernel(TileVariables):
     """Code generator for a whole kernel on tiles."""
 
     def __init__(
@@ -54,16 +40,8 @@ class TileKernel(Updates):
         super().__init__(source, workgroup)
         self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
         self._statics = statics
-        self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
-        self._statement: ast.stmt | None = None
-        self._owners: dict[str, Variable] = {}
-        """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
-        read the buffer (`Tile.reads`)."""
         self._evaluated: dict[ast.expr, Entity] = {}
         """Expressions that were evaluated to see whether they are tiles, and are asked for next."""
-        self._depth = 0
-        self._bound: dict[Variable, int] = {}
-        """How many loops and conditions are around the first value of a variable, which gives it its shape."""
         self._covered: dict[str, tuple[int, ...]] = {}
 
     handlers = HANDLERS
@@ -97,125 +75,6 @@ class TileKernel(Updates):
             "compute the first index of a tile: pydispatch.group_id(0) * 16",
         )
 
-    # ---- variables
-
-    @property
-    def _lifetimes(self) -> Lifetimes:
-        """Return the lifetimes of the names of the current function, computed once."""
-        tree = self.source.tree
-        if tree not in self._known_lifetimes:
-            self._known_lifetimes[tree] = Lifetimes(tree)
-        return self._known_lifetimes[tree]
-
-    def _variable(self, name: str) -> Variable:
-        """Return the variable of the current function with a name."""
-        return Variable(self.source.tree, name)
-
-    def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
-        """Assign a value to a variable. A tile variable that is assigned more than once keeps its memory and shape."""
-        name, old = target.id, self.environment.get(target.id)
-        if not isinstance(value, Tile):
-            if isinstance(old, Tile):
-                raise self.error(
-                    origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
-                )
-            super().bind(target, value, origin)
-            return
-        self.check_name(target)
-        if isinstance(old, (Scalar, TupleValue)):
-            raise self.error(
-                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
-            )
-        variable = self._variable(name)
-        # Beside its first value, a variable may get another shape; inside of loops and conditions, the shape stays.
-        is_beside_first_value = self._bound.get(variable) == self._depth
-        if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):
-            self._assign_variable(name, old, value, origin)
-        else:
-            self._bound[variable] = self._depth
-            value = _snapshot(value)
-            if not value.buffer and self._lifetimes.read[name] > 1:
-                value = self._store_variable(name, value, origin)
-            self.environment[name] = value
-
-    def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """Store the first value of a tile variable, and return the stored tile.
-
-        The memory of a variable that ends with this statement is reused, if the value reads it only at the index of
-        each element.
-        """
-        is_variable, variable = self._lifetimes.assigned[name] > 1, self._variable(name)
-        statement = self._statement
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
-            for other, entity in list(self.environment.items()):
-                if (
-                    isinstance(entity, Tile)
-                    and (entity.shape, entity.dtype) == (value.shape, value.dtype)
-                    and value.reads.get(entity.buffer) is SAME_INDEX
-                    and self._owns_dead_buffer(other, entity)
-                ):
-                    tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
-                    self.fill(origin, tile, value)
-                    self.environment[other] = _ENDED
-                    self._owners[entity.buffer] = variable
-                    return tile
-        tile = self.materialized(origin, value, is_variable)
-        self._owners[tile.buffer] = variable
-        return tile
-
-    def _owns_dead_buffer(self, name: str, tile: Tile) -> bool:
-        """Return whether the buffer of a tile was allocated for a variable of the current function, and no statement
-        after the current one reads the buffer.
-        """
-        if self._statement is None or self._owners.get(tile.buffer) != self._variable(name):
-            return False
-        others = (entity for other, entity in self.environment.items() if other != name)
-        is_read_by_lazy_tile = any(isinstance(entity, Tile) and tile.buffer in entity.reads for entity in others)
-        return self._lifetimes.ends(name, self._statement) and not is_read_by_lazy_tile
-
-    def _release(self) -> None:
-        """Release the buffers of variables that are dead after the current statement."""
-        for name, entity in list(self.environment.items()):
-            if isinstance(entity, Tile) and entity.buffer and self._owns_dead_buffer(name, entity):
-                del self._owners[entity.buffer]
-                self.environment[name] = _ENDED
-                self.release(entity)
-
-    def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
-        """Store a new value into the memory of a tile variable."""
-        if value is old:
-            return
-        if value.shape != old.shape:
-            raise self.error(
-                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
-            )
-        self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
-        self._materialize_readers(origin, lambda tile: old.buffer in tile.reads and tile is not value)
-        if value.reads.get(old.buffer, SAME_INDEX) is OTHER_INDEX:
-            value = self.materialized(origin, value, is_temporary=True)
-        self.fill(origin, old, value)
-
-    def _materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
-        """Materialize the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
-        for name, entity in self.environment.items():
-            if isinstance(entity, Tile) and not entity.buffer and which(entity):
-                self.environment[name] = self.materialized(node, entity)
-
-    def _spill_tiles(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:
-        """Materialize tiles before statements that run repeatedly or conditionally.
-
-        Tiles that the statements change get a buffer of their own. Other tiles are computed here if the statements read
-        them, or if they are lazy and their sources may change.
-        """
-        changed, read = assigned_in(inner), read_in(inner)
-        for name, entity in self.environment.items():
-            if not isinstance(entity, Tile) or entity.is_variable:
-                continue
-            if name in changed:
-                self.environment[name] = self.materialized(node, entity, is_variable=True)
-            elif not entity.buffer and (name in read or entity.reads):
-                self.environment[name] = self.materialized(node, entity)
-
     # ---- statements
 
     def statement(self, node: ast.stmt) -> None:
@@ -224,22 +83,22 @@ class TileKernel(Updates):
         self._statement, self._temporaries = node, []
         super().statement(node)
         self.release_temporaries()
-        self._release()
+        self.release_dead()
         self._statement, self._temporaries = outer
 
     def _for_statement(self, node: ast.For) -> None:
-        self._spill_tiles(node, node.body)
+        self.spill_tiles(node, node.body)
         self._in_nested_region(lambda: super(TileKernel, self)._for_statement(node))
 
     def _while_statement(self, node: ast.While) -> None:
-        self._spill_tiles(node, [*node.body, node.test])
+        self.spill_tiles(node, [*node.body, node.test])
         self._in_nested_region(lambda: super(TileKernel, self)._while_statement(node))
 
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
         """Lower a condition; tiles that a branch assigns are stored in buffers before it."""
-        self._spill_tiles(node, [*then, *other])
+        self.spill_tiles(node, [*then, *other])
         self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
 
     def _in_nested_region(self, write: Callable[[], None]) -> None:
@@ -255,11 +114,11 @@ class TileKernel(Updates):
             value = replace(
                 value,
                 items=tuple(
-                    self.materialized(node, _snapshot(item)) if isinstance(item, Tile) else item for item in value.items
+                    self.materialized(node, snapshot(item)) if isinstance(item, Tile) else item for item in value.items
                 ),
             )
         elif isinstance(value, Tile) and len(node.targets) > 1:
-            value = self.materialized(node, _snapshot(value))
+            value = self.materialized(node, snapshot(value))
         for target in node.targets:
             self.assign(target, value, node.value)
 
@@ -271,7 +130,7 @@ class TileKernel(Updates):
         super().assign(target, value, origin)
 
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
-        self._materialize_readers(origin, lambda tile: memory.name in tile.reads)
+        self.materialize_readers(origin, lambda tile: memory.name in tile.reads)
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
@@ -285,19 +144,19 @@ class TileKernel(Updates):
     def _write(self, target: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         """Store a value into a slice of a view, and record how much of the view a workgroup writes."""
         name = part.memory.name
-        self._materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
+        self.materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
         if not self._depth and part.memory.parameter and not part.index_tiles:
             self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         """Inline a call; tiles are stored first, since the callee may write what they are computed from."""
-        self._materialize_readers(node, lambda tile: True)
+        self.materialize_readers(node, lambda tile: True)
         return super().inlined(
             node,
             function,
             [
-                _snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
+                snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
                 for argument in arguments
             ],
         )
@@ -425,13 +284,8 @@ class TileKernel(Updates):
         memory = arguments[0] if len(arguments) > 1 else None
         if isinstance(memory, MemoryRef):
             name = memory.name
-            self._materialize_readers(node, lambda tile: name in tile.reads)
+            self.materialize_readers(node, lambda tile: name in tile.reads)
             if self.update_elements(node, handler, memory, arguments[1], arguments[2:]):
                 return Known(None)
         handler(self, node, arguments)
         return Known(None)
-
-
-def _snapshot(tile: Tile) -> Tile:
-    """Return the current value of a tile variable as a tile that is not the variable itself."""
-    return replace(tile, buffer="", is_variable=False) if tile.is_variable else tile

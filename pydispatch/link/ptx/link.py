@@ -9,9 +9,8 @@ the module are renamed.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from pydispatch.errors import InvalidArgumentError
@@ -21,20 +20,14 @@ from pydispatch.link.ptx.library import (
     Item,
     PtxLibrary,
     PtxParts,
-    fits,
     open_library,
     read_parts,
     signature_text,
-    variable_text,
 )
+from pydispatch.link.ptx.resolve import PRESENCE_PREFIX, Key, Resolver, imported_items
 from pydispatch.link.ptx.text import Text, higher, item_text
 
-PRESENCE_PREFIX = "pyd_has_"
-"""The prefix of a function that tests whether a symbol is present."""
-
 Source = PtxModule | str | bytes | bytearray | memoryview
-_Key = tuple[int, str]  # module (0 is the kernel's) and name
-
 __all__ = ["PRESENCE_PREFIX", "LinkedPtx", "PtxLibrary", "imports_of", "link", "open_library", "prototypes_of"]
 
 
@@ -61,12 +54,14 @@ class LinkedPtx:
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
     """Return the symbols that a module uses and does not define, in the order of the module."""
-    return tuple(dict.fromkeys(item.name.removeprefix(PRESENCE_PREFIX) for item in _imports(read_parts(data, what))))
+    return tuple(
+        dict.fromkeys(item.name.removeprefix(PRESENCE_PREFIX) for item in imported_items(read_parts(data, what)))
+    )
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
-    imports = _imports(read_parts(data, what))
+    imports = imported_items(read_parts(data, what))
     return {item.name: signature_text(item.what) for item in imports if isinstance(item.what, PtxFunction)}
 
 
@@ -94,156 +89,27 @@ def link(
     return _PtxLinker(read_parts(data, where), libraries, frozenset(optional), unique).run()
 
 
-def _imports(parts: PtxParts) -> list[Item]:
-    """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
-    used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
-    return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
-
-
 @dataclass
-class _PtxLinker:
-    """State of one link: resolves the names of the kernel's module and of the libraries, and writes the result.
-
-    Modules are identified by index: 0 is the kernel's, then the libraries in search order.
-
-    Attributes:
-        linked: Definitions of libraries that the result contains, in order of discovery.
-    """
-
-    kernel: PtxParts
-    libraries: Sequence[PtxLibrary]
-    optional: frozenset[str]
-    unique: bool
-    providers: dict[str, str] = field(default_factory=dict)
-    unresolved: dict[str, None] = field(default_factory=dict)
-    linked: dict[_Key, None] = field(default_factory=dict)
-    means: dict[_Key, _Key | None] = field(default_factory=dict)
-    """The resolution of a name that a module declares: a definition somewhere, or None."""
-
-    def __post_init__(self) -> None:
-        self.parts = [self.kernel, *(library.parts for library in self.libraries)]
+class _PtxLinker(Resolver):
+    """Writer of the linked text, after the definitions have been resolved."""
 
     def run(self) -> LinkedPtx:
         """Collect the definitions that the kernel needs, directly or not, and return the linked text."""
-        todo = deque((0, item.name) for item in _imports(self.kernel))
-        seen: set[tuple[int, int]] = set()
-        while todo:
-            key = self._resolved(*todo.popleft())
-            if key is not None and key not in self.linked and key[0] != 0:
-                self.linked[key] = None
-                item = self._item(key)
-                if (key[0], item.first) not in seen:
-                    seen.add((key[0], item.first))
-                    todo += [(key[0], used) for used in item.uses]
+        self.collect()
         names = self._names()
         target, version, raised = self._target()
         return LinkedPtx(
             "".join(self._text(names, target, version)), self.providers, tuple(self.unresolved), target, version, raised
         )
 
-    def _item(self, key: _Key) -> Item:
-        return self.parts[key[0]].items[key[1]]
-
-    # Name resolution
-
-    def _resolved(self, module: int, name: str) -> _Key | None:
-        """Return the definition that a name of a module refers to; None if it is unresolved."""
-        key = module, name
-        if self._item(key).is_defined:
-            return key
-        if key not in self.means:
-            self.means[key] = self._search_definition(module, name)
-        return self.means[key]
-
-    def _search_definition(self, module: int, name: str) -> _Key | None:
-        """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.
-
-        Records the provider, or the name as unresolved. Returns None for unresolved names, driver functions and
-        presence tests.
-        """
-        wanted, parts = self._item((module, name)), self.parts[module]
-        if name in BUILT_IN:
-            return None
-        if name.startswith(PRESENCE_PREFIX):
-            self._check_presence_test(parts, wanted)
-            symbol = name.removeprefix(PRESENCE_PREFIX)
-            if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
-                self.unresolved[symbol] = None
-            else:
-                self._record_provider(symbol)
-            return None
-        own = self.kernel.items.get(name)
-        if module and own is not None and own.is_offered:
-            self._check_compatible(parts, wanted, self.kernel, own)
-            return 0, name
-        for index, library in enumerate(self.libraries, 1):
-            if index != module and name in library.offered:
-                self._check_compatible(parts, wanted, library.parts, library.offered[name])
-                self._record_provider(name)
-                return index, name
-        if own is not None and own.is_defined:
-            raise InvalidArgumentError(
-                f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.location(own)} has one for "
-                "itself; make that one .visible, or rename it"
-            )
-        if name not in self.optional:
-            self.unresolved[name] = None
-        return None
-
-    def _record_provider(self, name: str) -> None:
-        """Record the first library that defines a symbol; raise InvalidArgumentError if it must be unique and is
-        not."""
-        providers = [library for library in self.libraries if name in library.offered]
-        strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
-        if self.unique and len(strong) > 1:
-            a, b = (provider.parts.location(provider.offered[name]) for provider in strong[:2])
-            raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
-        if providers:
-            self.providers.setdefault(name, providers[0].name)
-
-    def _check_presence_test(self, parts: PtxParts, wanted: Item) -> None:
-        """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`."""
-        function = wanted.what
-        if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
-            return
-        raise InvalidArgumentError(
-            f"'{wanted.name}' ({parts.location(wanted)}) asks for a symbol and is no function () -> .b32"
-        )
-
-    def _check_compatible(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
-        """Raise InvalidArgumentError unless a definition fits its declaration: kind, signature or size, state space,
-        alignment."""
-        a, b = wanted.what, definition.what
-        if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
-            if not fits(a, b):
-                raise InvalidArgumentError(
-                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.location(wanted)} calls "
-                    f"{signature_text(a)}, {others.location(definition)} defines {signature_text(b)}"
-                )
-        elif isinstance(a, Variable) and isinstance(b, Variable):
-            open_ended = a.sizes[:1] == (0,)
-            if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
-                raise InvalidArgumentError(
-                    f"the variable '{a.name}' of {others.name} is not the one that is declared: "
-                    f"{parts.location(wanted)} declares {variable_text(a)}, "
-                    f"{others.location(definition)} defines {variable_text(b)}"
-                )
-        else:
-            kinds = ["a function" if isinstance(symbol, PtxFunction) else "a variable" for symbol in (a, b)]
-            raise InvalidArgumentError(
-                f"'{a.name}' is {kinds[0]} in {parts.location(wanted)} and {kinds[1]} in {others.location(definition)}"
-            )
-
-    # The result
-
-    def _names(self) -> dict[_Key, str]:
+    def _names(self) -> dict[Key, str]:
         """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
         used = set(self.kernel.items)
         gone = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
         used -= gone
         used |= {*self.unresolved, *BUILT_IN}
         imported = {target for target in self.means.values() if target is not None}
-        names: dict[_Key, str] = {}
+        names: dict[Key, str] = {}
         # An exported name is retained; of several, that of the first in search order.
         for key in sorted(self.linked, key=lambda key: key not in imported):
             name, suffix = key[1], 1
@@ -272,7 +138,7 @@ class _PtxLinker:
                 raised.append(name)
         return best[0], version, tuple(raised)
 
-    def _text(self, names: dict[_Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
+    def _text(self, names: dict[Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
         """Yield the text of the result: header, prototypes, variables, the kernel's module, functions."""
         kernel = self.kernel
         yield from self._header(target, version)
@@ -280,7 +146,7 @@ class _PtxLinker:
         declared: set[str] = set()
         written: set[tuple[int, int]] = set()  # of several variables of one declaration, the first brings all
         for key in self._ordered():
-            item, parts = self._item(key), self.parts[key[0]]
+            item, parts = self.item(key), self.parts[key[0]]
             if (key[0], item.first) in written:
                 continue
             written.add((key[0], item.first))
@@ -292,7 +158,7 @@ class _PtxLinker:
             else:
                 variables.append(f"{shown}{text.whole()}\n")
             for name in item.uses:  # unresolved names are declared here, unless the kernel does so
-                if self._resolved(key[0], name) is None and name not in kernel.items and name not in declared:
+                if self.resolved(key[0], name) is None and name not in kernel.items and name not in declared:
                     declared.add(name)
                     prototypes.append(self._declaration((key[0], name)))
         yield from prototypes
@@ -310,18 +176,18 @@ class _PtxLinker:
         options = "".join(f", {option}" for option in module.options)
         yield f".version {version[0]}.{version[1]}\n.target {target}{options}\n.address_size 64\n\n"
 
-    def _name(self, module: int, names: dict[_Key, str], name: str) -> str:
+    def _name(self, module: int, names: dict[Key, str], name: str) -> str:
         """Return what a word of a module's text becomes in the result: a renamed symbol, or the word itself."""
         if name not in self.parts[module].items:
             return name
-        key = self._resolved(module, name)
+        key = self.resolved(module, name)
         return names.get(key, key[1]) if key is not None else name
 
-    def _ordered(self) -> list[_Key]:
+    def _ordered(self) -> list[Key]:
         """Return the linked definitions in an order in which variables follow the variables that their initializers
         name."""
-        done: dict[_Key, None] = {}
-        seen: set[_Key] = set()
+        done: dict[Key, None] = {}
+        seen: set[Key] = set()
         expanded: set[tuple[int, int]] = set()
         for first in self.linked:
             stack = [(first, False)]
@@ -332,16 +198,16 @@ class _PtxLinker:
                 elif key not in seen and key in self.linked:
                     seen.add(key)
                     stack.append((key, True))
-                    item = self._item(key)
+                    item = self.item(key)
                     if isinstance(item.what, Variable) and (key[0], item.first) not in expanded:
                         expanded.add((key[0], item.first))
-                        dependencies = [self._resolved(key[0], name) for name in item.uses]
+                        dependencies = [self.resolved(key[0], name) for name in item.uses]
                         stack += [(dependency, False) for dependency in dependencies if dependency is not None]
         return list(done)
 
-    def _declaration(self, key: _Key) -> str:
+    def _declaration(self, key: Key) -> str:
         """Return the declaration of an unresolved name, or the result of a presence test."""
-        item, parts = self._item(key), self.parts[key[0]]
+        item, parts = self.item(key), self.parts[key[0]]
         stub = self._presence_test(key[1], item)
         if stub is not None:
             return stub

@@ -11,6 +11,7 @@
 #include "sched/queue.c"
 #include "sched/scheduler.c"
 #include "sched/share.c"
+#include "sched/slot.c"
 #include "sched/start.c"
 #include "sched/task.c"
 #include "sched/trace.c"

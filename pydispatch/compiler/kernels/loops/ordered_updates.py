@@ -14,7 +14,8 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.nests import Partition, emit_inner, emit_nest
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 Write = Callable[[Builder, list[Index]], None]

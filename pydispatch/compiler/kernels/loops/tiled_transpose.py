@@ -16,7 +16,8 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import transpose_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend

@@ -27,7 +27,8 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from pydispatch.compiler.kernels.matmul.chain import Chain
 from pydispatch.compiler.kernels.matmul.hidden_columns import ignores_hidden_columns
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.expressions import Expression
 from pydispatch.ir.op_info import info_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Index as Index
@@ -381,36 +381,3 @@ class Builder(IndexArithmetic[SSAValue]):
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))
-
-
-def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
-    """Return the negation of a condition."""
-    if isinstance(condition, bool):
-        return not condition
-    return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
-
-
-def both(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue | bool:
-    """Return the conjunction of two conditions."""
-    if isinstance(lhs, bool):
-        return rhs if lhs else False
-    if isinstance(rhs, bool):
-        return lhs if rhs else False
-    return build.pure(arith.AndIOp(lhs, rhs))
-
-
-def equal(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
-    """Return whether two indices are equal."""
-    if isinstance(lhs, int) and isinstance(rhs, int):
-        return lhs == rhs
-    return True if lhs is rhs else build.pure(arith.CmpiOp(build.value(lhs), build.value(rhs), "eq"))
-
-
-def not_less(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
-    """Return a >= b, signed."""
-    if rhs == 0 and build.less(lhs, 0) is False:
-        return True
-    less = build.less(lhs, rhs)
-    if isinstance(less, bool):
-        return not less
-    return build.pure(arith.CmpiOp(build.value(lhs), build.value(rhs), "sge"))

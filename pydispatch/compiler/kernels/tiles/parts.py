@@ -9,7 +9,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
 from pydispatch.compiler.kernel_ir.expand.views import Strided, strided
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.ir.dialects.pyd.tiles import ReadTileOp
 

@@ -9,7 +9,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both, equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp, Update

@@ -9,7 +9,8 @@ from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import mixed_operands
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.tensor_ops.requirements import NotNegative, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp

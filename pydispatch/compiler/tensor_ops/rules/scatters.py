@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, not_less
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
 from pydispatch.ir.values import Dim, shape_of

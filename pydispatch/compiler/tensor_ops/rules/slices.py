@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.sizes import kept_dims, size_of, term_of
 from pydispatch.compiler.analysis.views import is_contiguous, walked_axes
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, equal, not_less
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both, equal, not_less
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement, SliceFits

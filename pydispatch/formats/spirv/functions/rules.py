@@ -6,6 +6,15 @@ from collections.abc import Callable
 
 from pydispatch.formats.spirv.declared import Shape, check_variable
 from pydispatch.formats.spirv.functions.blocks import NO_CODE
+from pydispatch.formats.spirv.functions.composites import (
+    check_construct,
+    check_element,
+    check_extract,
+    check_insert,
+    check_product,
+    check_shuffle,
+    check_transpose,
+)
 from pydispatch.formats.spirv.functions.glsl import check_extended
 from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.instruction import SpirvInstruction
@@ -15,15 +24,21 @@ _FREE = NO_CODE | {Op.LABEL, Op.LOOP_MERGE, Op.SELECTION_MERGE, Op.BRANCH, Op.UN
 """Opcodes that `check_blocks` checks, or that take anything."""
 
 _MAPS = {
-    **dict.fromkeys((109, 110), "i f"), **dict.fromkeys((111, 112), "f i"), **dict.fromkeys((113, 114), "i i"),
-    **dict.fromkeys((115, 116, *range(207, 216)), "f f"), 126: "i =", 127: "f =",
-    **dict.fromkeys((128, 130, 132), "i =="),
-    **dict.fromkeys((134, 135, 137, 138, 139, 197, 198, 199), "i =="),
-    **dict.fromkeys((129, 131, 133, 136, 140, 141), "f =="),
-    **dict.fromkeys((156, 157), "b f"), **dict.fromkeys((164, 165, 166, 167), "b =="), 168: "b =",
-    **dict.fromkeys(range(170, 180), "b ii"), **dict.fromkeys(range(180, 192), "b ff"),
-    **dict.fromkeys((194, 195, 196), "i =i"), **dict.fromkeys((200, 204), "i ="), 205: "i i",
-    201: "i ==sS", **dict.fromkeys((202, 203), "i =sS"),
+    109: "i f", 110: "i f", 111: "f i", 112: "f i",  # ConvertFToU, ConvertFToS, ConvertSToF, ConvertUToF
+    113: "i i", 114: "i i", 115: "f f", 116: "f f",  # UConvert, SConvert, FConvert, QuantizeToF16
+    **dict.fromkeys(range(207, 216), "f f"),  # derivatives: DPdx to FwidthCoarse
+    126: "i =", 127: "f =",  # SNegate, FNegate
+    **dict.fromkeys((128, 130, 132), "i =="),  # IAdd, ISub, IMul
+    **dict.fromkeys((134, 135, 137, 138, 139), "i =="),  # UDiv, SDiv, UMod, SRem, SMod
+    **dict.fromkeys((197, 198, 199), "i =="),  # BitwiseOr, BitwiseXor, BitwiseAnd
+    **dict.fromkeys((129, 131, 133, 136, 140, 141), "f =="),  # FAdd, FSub, FMul, FDiv, FRem, FMod
+    156: "b f", 157: "b f",  # IsNan, IsInf
+    **dict.fromkeys((164, 165, 166, 167), "b =="), 168: "b =",  # LogicalEqual, NotEqual, Or and And; LogicalNot
+    **dict.fromkeys(range(170, 180), "b ii"),  # comparisons of integers: IEqual to SLessThanEqual
+    **dict.fromkeys(range(180, 192), "b ff"),  # comparisons of floats: FOrdEqual to FUnordGreaterThanEqual
+    **dict.fromkeys((194, 195, 196), "i =i"),  # ShiftRightLogical, ShiftRightArithmetic, ShiftLeftLogical
+    200: "i =", 204: "i =", 205: "i i",  # Not, BitReverse, BitCount
+    201: "i ==sS", 202: "i =sS", 203: "i =sS",  # BitFieldInsert, BitFieldSExtract, BitFieldUExtract
 }  # fmt: skip
 """Opcode → mapping of its components, see `FunctionChecker.components`."""
 
@@ -157,134 +172,9 @@ def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
     )
 
 
-def _extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check `OpCompositeExtract type result composite index...`: the indices, from word 4 on, lead to an element of the
-    type."""
-    type_ = code.value(inst, 3)
-    for at in range(4, len(inst.words)):
-        inner = code.declared.part(type_, inst.words[at])
-        if inner is None:
-            raise code.fail(inst.at + at, f"type {type_} has no element {inst.words[at]}")
-        type_ = inner
-    code.demand(inst, type_ == inst.type_id)
-
-
-def _insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check `OpCompositeInsert type result object composite index...`: the indices, from word 5 on, lead to an element
-    of the object's type."""
-    code.same(inst, 4, inst.type_id)
-    type_ = inst.type_id
-    for at in range(5, len(inst.words)):
-        inner = code.declared.part(type_, inst.words[at])
-        if inner is None:
-            raise code.fail(inst.at + at, f"type {type_} has no element {inst.words[at]}")
-        type_ = inner
-    code.same(inst, 3, type_)
-
-
-def _construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpCompositeConstruct: components of a vector, or the elements of another composite."""
-    declared, result = code.declared, code.declared.shape(inst.type_id)
-    if result is not None:
-        shapes = [code.shape(inst, position) for position in inst.ids]
-        fits = all((s.kind, s.width) == (result.kind, result.width) for s in shapes) and result.count > 1
-        code.demand(inst, fits and sum(s.count for s in shapes) == result.count)
-        return
-    count, types = declared.parts(inst.type_id)
-    code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
-    is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
-    for index, position in enumerate(inst.ids):
-        code.same(inst, position, types[index if is_struct else 0])
-
-
-def _shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check `OpVectorShuffle type result a b component...`: components count through both vectors; 0xFFFFFFFF is
-    undefined."""
-    result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
-    chosen = inst.words[5:]
-    code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
-    assert result is not None
-    code.demand(inst, {(s.kind, s.width) for s in (result, a, b)} == {(result.kind, result.width)})
-    code.demand(inst, all(c < a.count + b.count or c == 0xFFFFFFFF for c in chosen), "components that are not there")
-
-
-def _element(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check `OpVectorExtractDynamic type result vector index`, or `OpVectorInsertDynamic type result vector component
-    index`."""
-    code.shape(inst, 3)
-    part = code.declared.part(code.value(inst, 3), None)
-    if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:
-        code.demand(inst, part == inst.type_id and part is not None)
-        code.integers(inst, 4)
-    else:
-        code.demand(inst, code.value(inst, 3) == inst.type_id and part is not None)
-        code.same(inst, 4, part or 0)
-        code.integers(inst, 5)
-
-
 def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCopyObject."""
     code.same(inst, 3, inst.type_id)
-
-
-_TAKES_MATRICES = {
-    Op.MATRIX_TIMES_SCALAR: (True, False), Op.VECTOR_TIMES_MATRIX: (False, True),
-    Op.MATRIX_TIMES_VECTOR: (True, False), Op.MATRIX_TIMES_MATRIX: (True, True),
-}  # fmt: skip
-"""Whether the first, and the second, operand of a product is a matrix; no operand of the others is."""
-
-
-def _product(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
-    elements. A vector is a column.
-    """
-    types = [code.value(inst, 3), code.value(inst, 4)]
-    rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
-    result = _sides(code, inst.type_id)
-    kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
-    # Of each product: rows and columns of the result, and two sizes that must be equal.
-    result_rows, result_columns, (summed, other_summed) = {
-        Op.VECTOR_TIMES_SCALAR: (rows[0], 1, (1, 1)),
-        Op.MATRIX_TIMES_SCALAR: (rows[0], columns[0], (1, 1)),
-        Op.VECTOR_TIMES_MATRIX: (columns[1], 1, (rows[1], rows[0])),
-        Op.MATRIX_TIMES_VECTOR: (rows[0], 1, (columns[0], rows[1])),
-        Op.MATRIX_TIMES_MATRIX: (rows[0], columns[1], (columns[0], rows[1])),
-        Op.OUTER_PRODUCT: (rows[0], rows[1], (1, 1)),
-        Op.DOT: (1, 1, (rows[0], rows[1])),
-    }[Op(inst.op)]
-    are_matrices = tuple(code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types)
-    takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
-    fits = (
-        kinds != {None}
-        and len(kinds) == 1
-        and are_matrices == _TAKES_MATRICES.get(Op(inst.op), (False, False))
-        and (not takes_scalar or (rows[1], columns[1]) == (1, 1))
-        and summed == other_summed
-    )
-    code.demand(inst, fits and result == (result_rows, result_columns))
-
-
-def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a matrix, vector (one column) or scalar (1, 1)."""
-    op, words = code.declared.type(type_)
-    inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
-    if inner is not None:
-        return inner.count, words[1]
-    shape = code.declared.shape(type_)
-    return (shape.count if shape is not None else 0), 1
-
-
-def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
-    """Return the kind and the width of a floating-point scalar, vector or matrix type; None for other types."""
-    op, words = code.declared.type(type_)
-    shape = code.declared.shape(words[0] if op == Op.TYPE_MATRIX else type_)
-    return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
-
-
-def _transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpTranspose."""
-    rows, columns = _sides(code, code.value(inst, 3))
-    code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)
 
 
 def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -402,11 +292,17 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {
     Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
-    **dict.fromkeys((65, 66, 67, 70), _chain), Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call,
-    Op.EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,
-    80: _construct, 79: _shuffle, Op.VECTOR_EXTRACT_DYNAMIC: _element, Op.VECTOR_INSERT_DYNAMIC: _element, 83: _copy,
-    **dict.fromkeys(range(Op.VECTOR_TIMES_SCALAR, Op.DOT + 1), _product), 84: _transpose,
-    **dict.fromkeys((149, 150, 151, 152), _carry), 154: _any, 155: _any,
-    224: _barrier, 225: _barrier, Op.PHI: _phi, Op.BRANCH_CONDITIONAL: _branch,
-    Op.SWITCH: _switch, Op.RETURN: _return, Op.RETURN_VALUE: _return,
+    Op.ACCESS_CHAIN: _chain, Op.IN_BOUNDS_ACCESS_CHAIN: _chain,
+    Op.PTR_ACCESS_CHAIN: _chain, Op.IN_BOUNDS_PTR_ACCESS_CHAIN: _chain,
+    Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call, Op.EXT_INST: check_extended,
+    169: _select, Op.BITCAST: _bitcast, Op.COPY_OBJECT: _copy,
+    81: check_extract, 82: check_insert, 80: check_construct, 79: check_shuffle,
+    Op.VECTOR_EXTRACT_DYNAMIC: check_element, Op.VECTOR_INSERT_DYNAMIC: check_element,
+    **dict.fromkeys(range(Op.VECTOR_TIMES_SCALAR, Op.DOT + 1), check_product), 84: check_transpose,
+    149: _carry, 150: _carry, 151: _carry, 152: _carry,  # IAddCarry, ISubBorrow, UMulExtended, SMulExtended
+    154: _any, 155: _any,  # Any, All
+    224: _barrier, 225: _barrier,  # ControlBarrier, MemoryBarrier
+    Op.PHI: _phi, Op.BRANCH_CONDITIONAL: _branch, Op.SWITCH: _switch,
+    Op.RETURN: _return, Op.RETURN_VALUE: _return,
 }  # fmt: skip
+"""Opcode → check of an instruction. The checks name the instructions in their docstrings."""

@@ -25,7 +25,8 @@ from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine

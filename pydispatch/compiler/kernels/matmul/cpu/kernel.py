@@ -26,7 +26,8 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.matmul.windows.channels_first import lower_channels_first
 from pydispatch.compiler.kernels.matmul.windows.channels_last import lower_channels_last
-from pydispatch.compiler.kernels.ops.builder import Builder, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder
+from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine

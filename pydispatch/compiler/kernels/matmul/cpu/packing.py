@@ -22,7 +22,8 @@ from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
 from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 

@@ -35,7 +35,8 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute

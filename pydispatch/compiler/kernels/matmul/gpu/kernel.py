@@ -35,7 +35,8 @@ from pydispatch.compiler.kernels.matmul.gpu.plan import (
 )
 from pydispatch.compiler.kernels.matmul.results import starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both, opposite
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute

@@ -21,7 +21,8 @@ from pydispatch.compiler.kernels.matmul.windows.padding import PaddedInputs
 from pydispatch.compiler.kernels.matmul.windows.plan import WindowPlan, plan_of
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend

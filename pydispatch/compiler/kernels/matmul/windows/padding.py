@@ -14,7 +14,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
-from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type

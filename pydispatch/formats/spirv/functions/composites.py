@@ -1,0 +1,134 @@
+"""Validation rules of SPIR-V instructions on composites: elements, and products of vectors and matrices."""
+
+from __future__ import annotations
+
+from pydispatch.formats.spirv.functions.operands import FunctionChecker
+from pydispatch.formats.spirv.instruction import SpirvInstruction
+from pydispatch.formats.spirv.names import Op
+
+
+def check_extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check `OpCompositeExtract type result composite index...`: the indices, from word 4 on, lead to an element of the
+    type."""
+    element_type = _element_type(code, inst, code.value(inst, 3), 4)
+    code.demand(inst, element_type == inst.type_id)
+
+
+def check_insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check `OpCompositeInsert type result object composite index...`: the indices, from word 5 on, lead to an element
+    of the object's type."""
+    code.same(inst, 4, inst.type_id)
+    code.same(inst, 3, _element_type(code, inst, inst.type_id, 5))
+
+
+def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check an OpCompositeConstruct: components of a vector, or the elements of another composite."""
+    declared, result = code.declared, code.declared.shape(inst.type_id)
+    if result is not None:
+        shapes = [code.shape(inst, position) for position in inst.ids]
+        fits = all((s.kind, s.width) == (result.kind, result.width) for s in shapes) and result.count > 1
+        code.demand(inst, fits and sum(s.count for s in shapes) == result.count)
+        return
+    count, types = declared.parts(inst.type_id)
+    code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
+    is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+    for index, position in enumerate(inst.ids):
+        code.same(inst, position, types[index if is_struct else 0])
+
+
+def check_shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check `OpVectorShuffle type result a b component...`: components count through both vectors; 0xFFFFFFFF is
+    undefined."""
+    result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
+    chosen = inst.words[5:]
+    code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
+    assert result is not None
+    code.demand(inst, {(s.kind, s.width) for s in (result, a, b)} == {(result.kind, result.width)})
+    code.demand(inst, all(c < a.count + b.count or c == 0xFFFFFFFF for c in chosen), "components that are not there")
+
+
+def check_element(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check `OpVectorExtractDynamic type result vector index`, or `OpVectorInsertDynamic type result vector component
+    index`."""
+    code.shape(inst, 3)
+    part = code.declared.part(code.value(inst, 3), None)
+    if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:
+        code.demand(inst, part == inst.type_id and part is not None)
+        code.integers(inst, 4)
+    else:
+        code.demand(inst, code.value(inst, 3) == inst.type_id and part is not None)
+        code.same(inst, 4, part or 0)
+        code.integers(inst, 5)
+
+
+def _element_type(code: FunctionChecker, inst: SpirvInstruction, type_: int, first: int) -> int:
+    """Return the id of the type of the element that the constant indices lead to, which are the words from `first` on.
+
+    type_: id of the type of the composite. Raise ArtifactError for an index that its type does not have.
+    """
+    for position in range(first, len(inst.words)):
+        inner = code.declared.part(type_, inst.words[position])
+        if inner is None:
+            raise code.fail(inst.at + position, f"type {type_} has no element {inst.words[position]}")
+        type_ = inner
+    return type_
+
+
+_TAKES_MATRICES = {
+    Op.MATRIX_TIMES_SCALAR: (True, False), Op.VECTOR_TIMES_MATRIX: (False, True),
+    Op.MATRIX_TIMES_VECTOR: (True, False), Op.MATRIX_TIMES_MATRIX: (True, True),
+}  # fmt: skip
+"""Whether the first, and the second, operand of a product is a matrix; no operand of the others is."""
+
+
+def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
+    elements. A vector is a column.
+    """
+    types = [code.value(inst, 3), code.value(inst, 4)]
+    rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
+    result = _sides(code, inst.type_id)
+    kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
+    # Of each product: rows and columns of the result, and two sizes that must be equal.
+    result_rows, result_columns, (summed, other_summed) = {
+        Op.VECTOR_TIMES_SCALAR: (rows[0], 1, (1, 1)),
+        Op.MATRIX_TIMES_SCALAR: (rows[0], columns[0], (1, 1)),
+        Op.VECTOR_TIMES_MATRIX: (columns[1], 1, (rows[1], rows[0])),
+        Op.MATRIX_TIMES_VECTOR: (rows[0], 1, (columns[0], rows[1])),
+        Op.MATRIX_TIMES_MATRIX: (rows[0], columns[1], (columns[0], rows[1])),
+        Op.OUTER_PRODUCT: (rows[0], rows[1], (1, 1)),
+        Op.DOT: (1, 1, (rows[0], rows[1])),
+    }[Op(inst.op)]
+    are_matrices = tuple(code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types)
+    takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
+    fits = (
+        kinds != {None}
+        and len(kinds) == 1
+        and are_matrices == _TAKES_MATRICES.get(Op(inst.op), (False, False))
+        and (not takes_scalar or (rows[1], columns[1]) == (1, 1))
+        and summed == other_summed
+    )
+    code.demand(inst, fits and result == (result_rows, result_columns))
+
+
+def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
+    """Return the numbers of rows and columns of a matrix, vector (one column) or scalar (1, 1)."""
+    op, words = code.declared.type(type_)
+    inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
+    if inner is not None:
+        return inner.count, words[1]
+    shape = code.declared.shape(type_)
+    return (shape.count if shape is not None else 0), 1
+
+
+def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
+    """Return the kind and the width of a floating-point scalar, vector or matrix type; None for other types."""
+    op, words = code.declared.type(type_)
+    shape = code.declared.shape(words[0] if op == Op.TYPE_MATRIX else type_)
+    return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
+
+
+def check_transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
+    """Check an OpTranspose."""
+    rows, columns = _sides(code, code.value(inst, 3))
+    code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)

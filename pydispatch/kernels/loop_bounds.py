@@ -1,0 +1,148 @@
+"""Bounds of the parallel loop over invocations, from conditions such as `if global_id(0) < n` around its statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydispatch.kernels import functions
+from pydispatch.kernels.arithmetic import binary, cast, is_float
+from pydispatch.kernels.calls import TABLE
+from pydispatch.kernels.collectives import COLLECTIVES
+from pydispatch.kernels.entities import Scalar
+from pydispatch.kernels.names import assigned_in, exits_of
+from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.subgroups import Subgroups
+from pydispatch.kernels.variables import Variables, assignments
+from pydispatch.patterns.types import DType
+
+
+class LoopBounds(Subgroups):
+    """Analysis of the expressions of a kernel: the objects that they name, what they read, and the loop bounds that
+    conditions imply.
+    """
+
+    def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        super().__init__(source, workgroup)
+        self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
+        self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
+        self._assigned = assigned_in(source.tree.body)
+        self.variables = Variables()
+
+    def _named_object(self, node: ast.expr) -> Any:
+        """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
+        if isinstance(node, ast.Name):
+            return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self._named_object(node.value)
+            return MISSING if base is MISSING else getattr(base, node.attr, MISSING)
+        return MISSING
+
+    def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
+        """Return whether an expression reads no memory and no variables but `names`."""
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+                if child.id in self._assigned and child.id not in names:
+                    return False
+            elif isinstance(child, ast.Subscript):
+                is_size = isinstance(child.value, ast.Attribute) and child.value.attr == "shape"
+                if not is_size:
+                    return False
+            elif isinstance(child, ast.Call):
+                called = self._named_object(child.func)
+                if not isinstance(called, DType) and (called not in TABLE or called in COLLECTIVES):
+                    return False
+        return True
+
+    def _depends_on_invocation(self, node: ast.expr) -> bool:
+        """Return whether an expression calls global_id or local_id, so that its value differs between invocations."""
+        ids = (functions.global_id, functions.local_id)
+        return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
+
+    def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
+        """Return the statements of a phase, and the upper bound of its loop along axis 0 or None.
+
+        If the whole phase is guarded by `global_id(0) < n`, the bound replaces the guard: loops without conditions can
+        be vectorized.
+        """
+        *before, last = nodes
+        if (
+            not isinstance(last, ast.If)
+            or last.orelse
+            or self.variables.spilled & assigned_in(nodes)
+            or _has_exit(last)
+        ):
+            if isinstance(last, ast.If) or len(nodes) < 2:
+                return nodes, None
+            return self._bounded_by_return(nodes)
+        tests = (
+            last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
+        )
+        values = dict(self.variables.formulas)
+        for statement in before:
+            if not isinstance(statement, ast.Assign) or not self._is_pure(statement.value, self._assigned):
+                return nodes, None
+            values |= {name: value for name, value, _ in assignments([statement]) if value is not None}
+        if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
+            return nodes, None
+        for test in tests:
+            end = self._loop_end_of_test(test, values)
+            if end is None:
+                continue
+            rest = [statement for statement in tests if statement is not test]
+            if not rest:
+                return [*before, *last.body], end
+            left = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rest), last.test)
+            return [*before, ast.copy_location(ast.If(left, last.body, []), last)], end
+        return nodes, None
+
+    def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
+        """Apply `_bounded` to a phase that begins with `if i >= n: return`, read as `if i < n` around the statements
+        after it.
+        """
+        for index, statement in enumerate(nodes):
+            if (
+                isinstance(statement, ast.If)
+                and len(statement.body) == 1
+                and isinstance(statement.body[0], ast.Return)
+                and not statement.orelse
+            ):
+                test = statement.test
+                if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
+                    in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
+                    rest = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
+                    bounded, end = self._bounded([*nodes[:index], rest])
+                    return (bounded, end) if end is not None else (nodes, None)
+                return nodes, None
+        return nodes, None
+
+    def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
+        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test."""
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
+            return None
+        left, right = test.left, test.comparators[0]
+        while isinstance(left, ast.Name) and left.id in values:
+            left = values[left.id]
+        is_first = (
+            isinstance(left, ast.Call)
+            and self._named_object(left.func) is functions.global_id
+            and len(left.args) == 1
+            and isinstance(left.args[0], ast.Constant)
+            and left.args[0].value == 0
+        )
+        if not is_first or not self._is_pure(right, set()) or self._depends_on_invocation(right):
+            return None
+        size = self.number(right)
+        if isinstance(size, Scalar) and is_float(size.type):
+            return None
+        group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
+        first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
+        left_over = binary(self.writer, "-", cast(self.writer, size, "index"), first)
+        end = binary(self.writer, "min", self.extents[0], left_over)
+        assert isinstance(end, Scalar)
+        return end
+
+
+def _has_exit(node: ast.If) -> bool:
+    return bool(exits_of(node))

@@ -1,0 +1,161 @@
+"""Variables of kernels whose values are tiles: their memory, when it is reused, and when lazy tiles are stored."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pydispatch.kernels.entities import Entity, Scalar, Tile, TupleValue, Undefined, described
+from pydispatch.kernels.names import assigned_in, read_in
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.tiles.lifetimes import Lifetimes
+from pydispatch.kernels.tiles.updates import Updates
+from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
+
+_ENDED = Undefined("is not used any more")
+
+
+class Variable(NamedTuple):
+    """Variable of one function: functions that are inlined may have variables of the same name."""
+
+    function: ast.FunctionDef
+    name: str
+
+
+class TileVariables(Updates):
+    """Code generator for assignments of tiles to variables."""
+
+    def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        super().__init__(source, workgroup)
+        self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
+        self._statement: ast.stmt | None = None
+        self._owners: dict[str, Variable] = {}
+        """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
+        read the buffer (`Tile.reads`)."""
+        self._depth = 0
+        self._bound: dict[Variable, int] = {}
+        """How many loops and conditions are around the first value of a variable, which gives it its shape."""
+
+    @property
+    def _lifetimes(self) -> Lifetimes:
+        """Return the lifetimes of the names of the current function, computed once."""
+        tree = self.source.tree
+        if tree not in self._known_lifetimes:
+            self._known_lifetimes[tree] = Lifetimes(tree)
+        return self._known_lifetimes[tree]
+
+    def _variable(self, name: str) -> Variable:
+        """Return the variable of the current function with a name."""
+        return Variable(self.source.tree, name)
+
+    def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
+        """Assign a value to a variable. A tile variable that is assigned more than once keeps its memory and shape."""
+        name, old = target.id, self.environment.get(target.id)
+        if not isinstance(value, Tile):
+            if isinstance(old, Tile):
+                raise self.error(
+                    origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+                )
+            super().bind(target, value, origin)
+            return
+        self.check_name(target)
+        if isinstance(old, (Scalar, TupleValue)):
+            raise self.error(
+                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+            )
+        variable = self._variable(name)
+        # Beside its first value, a variable may get another shape; inside of loops and conditions, the shape stays.
+        is_beside_first_value = self._bound.get(variable) == self._depth
+        if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):
+            self._assign_variable(name, old, value, origin)
+        else:
+            self._bound[variable] = self._depth
+            value = snapshot(value)
+            if not value.buffer and self._lifetimes.read[name] > 1:
+                value = self._store_variable(name, value, origin)
+            self.environment[name] = value
+
+    def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
+        """Store the first value of a tile variable, and return the stored tile.
+
+        The memory of a variable that ends with this statement is reused, if the value reads it only at the index of
+        each element.
+        """
+        is_variable, variable = self._lifetimes.assigned[name] > 1, self._variable(name)
+        statement = self._statement
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
+            for other, entity in list(self.environment.items()):
+                if (
+                    isinstance(entity, Tile)
+                    and (entity.shape, entity.dtype) == (value.shape, value.dtype)
+                    and value.reads.get(entity.buffer) is SAME_INDEX
+                    and self._owns_dead_buffer(other, entity)
+                ):
+                    tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
+                    self.fill(origin, tile, value)
+                    self.environment[other] = _ENDED
+                    self._owners[entity.buffer] = variable
+                    return tile
+        tile = self.materialized(origin, value, is_variable)
+        self._owners[tile.buffer] = variable
+        return tile
+
+    def _owns_dead_buffer(self, name: str, tile: Tile) -> bool:
+        """Return whether the buffer of a tile was allocated for a variable of the current function, and no statement
+        after the current one reads the buffer.
+        """
+        if self._statement is None or self._owners.get(tile.buffer) != self._variable(name):
+            return False
+        others = (entity for other, entity in self.environment.items() if other != name)
+        is_read_by_lazy_tile = any(isinstance(entity, Tile) and tile.buffer in entity.reads for entity in others)
+        return self._lifetimes.ends(name, self._statement) and not is_read_by_lazy_tile
+
+    def release_dead(self) -> None:
+        """Release the buffers of variables that are dead after the current statement."""
+        for name, entity in list(self.environment.items()):
+            if isinstance(entity, Tile) and entity.buffer and self._owns_dead_buffer(name, entity):
+                del self._owners[entity.buffer]
+                self.environment[name] = _ENDED
+                self.release(entity)
+
+    def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
+        """Store a new value into the memory of a tile variable."""
+        if value is old:
+            return
+        if value.shape != old.shape:
+            raise self.error(
+                origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
+            )
+        self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
+        self.materialize_readers(origin, lambda tile: old.buffer in tile.reads and tile is not value)
+        if value.reads.get(old.buffer, SAME_INDEX) is OTHER_INDEX:
+            value = self.materialized(origin, value, is_temporary=True)
+        self.fill(origin, old, value)
+
+    def materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
+        """Materialize the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
+        for name, entity in self.environment.items():
+            if isinstance(entity, Tile) and not entity.buffer and which(entity):
+                self.environment[name] = self.materialized(node, entity)
+
+    def spill_tiles(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:
+        """Materialize tiles before statements that run repeatedly or conditionally.
+
+        Tiles that the statements change get a buffer of their own. Other tiles are computed here if the statements read
+        them, or if they are lazy and their sources may change.
+        """
+        changed, read = assigned_in(inner), read_in(inner)
+        for name, entity in self.environment.items():
+            if not isinstance(entity, Tile) or entity.is_variable:
+                continue
+            if name in changed:
+                self.environment[name] = self.materialized(node, entity, is_variable=True)
+            elif not entity.buffer and (name in read or entity.reads):
+                self.environment[name] = self.materialized(node, entity)
+
+
+def snapshot(tile: Tile) -> Tile:
+    """Return the current value of a tile variable as a tile that is not the variable itself."""
+    return replace(tile, buffer="", is_variable=False) if tile.is_variable else tile

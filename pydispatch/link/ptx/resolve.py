@@ -1,0 +1,165 @@
+"""Search of the definitions that a PTX module needs, and checks that they fit the declarations."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.formats.ptx.module import PtxFunction, Variable
+from pydispatch.link.ptx.library import (
+    BUILT_IN,
+    Item,
+    PtxLibrary,
+    PtxParts,
+    fits,
+    signature_text,
+    variable_text,
+)
+
+PRESENCE_PREFIX = "pyd_has_"
+"""The prefix of a function that tests whether a symbol is present."""
+
+Key = tuple[int, str]
+"""A symbol of a module: the index of the module (0 is the kernel's, then the libraries from 1) and the name."""
+
+
+def imported_items(parts: PtxParts) -> list[Item]:
+    """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
+    used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
+    return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
+
+
+@dataclass
+class Resolver:
+    """Search of the definitions that the kernel's module needs, in libraries.
+
+    Modules are identified by index: 0 is the kernel's, then the libraries in search order.
+
+    Attributes:
+        kernel: Declarations and definitions of the kernel's module.
+        libraries: The libraries in search order.
+        optional: Symbols that may be missing.
+        unique: Whether a symbol that two libraries define is an error.
+        providers: By resolved symbol, the name of the library that defines it.
+        unresolved: Symbols without a definition, as keys.
+        linked: Definitions of libraries that the result contains, as keys, in order of discovery.
+        means: By the key of a declaration, that of the definition which it refers to; None if there is none.
+    """
+
+    kernel: PtxParts
+    libraries: Sequence[PtxLibrary]
+    optional: frozenset[str]
+    unique: bool
+    providers: dict[str, str] = field(default_factory=dict)
+    unresolved: dict[str, None] = field(default_factory=dict)
+    linked: dict[Key, None] = field(default_factory=dict)
+    means: dict[Key, Key | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.parts = [self.kernel, *(library.parts for library in self.libraries)]
+
+    def collect(self) -> None:
+        """Add the definitions that the kernel needs, directly or not, to `linked`."""
+        todo = deque((0, item.name) for item in imported_items(self.kernel))
+        seen: set[tuple[int, int]] = set()
+        while todo:
+            key = self.resolved(*todo.popleft())
+            if key is not None and key not in self.linked and key[0] != 0:
+                self.linked[key] = None
+                item = self.item(key)
+                if (key[0], item.first) not in seen:
+                    seen.add((key[0], item.first))
+                    todo += [(key[0], used) for used in item.uses]
+
+    def item(self, key: Key) -> Item:
+        return self.parts[key[0]].items[key[1]]
+
+    def resolved(self, module: int, name: str) -> Key | None:
+        """Return the definition that a name of a module refers to; None if it is unresolved."""
+        key = module, name
+        if self.item(key).is_defined:
+            return key
+        if key not in self.means:
+            self.means[key] = self._search_definition(module, name)
+        return self.means[key]
+
+    def _search_definition(self, module: int, name: str) -> Key | None:
+        """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.
+
+        Records the provider, or the name as unresolved. Returns None for unresolved names, driver functions and
+        presence tests.
+        """
+        wanted, parts = self.item((module, name)), self.parts[module]
+        if name in BUILT_IN:
+            return None
+        if name.startswith(PRESENCE_PREFIX):
+            self._check_presence_test(parts, wanted)
+            symbol = name.removeprefix(PRESENCE_PREFIX)
+            if not any(symbol in library.offered for library in self.libraries) and symbol not in self.optional:
+                self.unresolved[symbol] = None
+            else:
+                self._record_provider(symbol)
+            return None
+        own = self.kernel.items.get(name)
+        if module and own is not None and own.is_offered:
+            self._check_compatible(parts, wanted, self.kernel, own)
+            return 0, name
+        for index, library in enumerate(self.libraries, 1):
+            if index != module and name in library.offered:
+                self._check_compatible(parts, wanted, library.parts, library.offered[name])
+                self._record_provider(name)
+                return index, name
+        if own is not None and own.is_defined:
+            raise InvalidArgumentError(
+                f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.location(own)} has one for "
+                "itself; make that one .visible, or rename it"
+            )
+        if name not in self.optional:
+            self.unresolved[name] = None
+        return None
+
+    def _record_provider(self, name: str) -> None:
+        """Record the first library that defines a symbol; raise InvalidArgumentError if it must be unique and is
+        not."""
+        providers = [library for library in self.libraries if name in library.offered]
+        strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
+        if self.unique and len(strong) > 1:
+            a, b = (provider.parts.location(provider.offered[name]) for provider in strong[:2])
+            raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
+        if providers:
+            self.providers.setdefault(name, providers[0].name)
+
+    def _check_presence_test(self, parts: PtxParts, wanted: Item) -> None:
+        """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`."""
+        function = wanted.what
+        if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
+            return
+        raise InvalidArgumentError(
+            f"'{wanted.name}' ({parts.location(wanted)}) asks for a symbol and is no function () -> .b32"
+        )
+
+    def _check_compatible(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
+        """Raise InvalidArgumentError unless a definition fits its declaration: kind, signature or size, state space,
+        alignment."""
+        a, b = wanted.what, definition.what
+        if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
+            if not fits(a, b):
+                raise InvalidArgumentError(
+                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.location(wanted)} calls "
+                    f"{signature_text(a)}, {others.location(definition)} defines {signature_text(b)}"
+                )
+        elif isinstance(a, Variable) and isinstance(b, Variable):
+            open_ended = a.sizes[:1] == (0,)
+            if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
+                raise InvalidArgumentError(
+                    f"the variable '{a.name}' of {others.name} is not the one that is declared: "
+                    f"{parts.location(wanted)} declares {variable_text(a)}, "
+                    f"{others.location(definition)} defines {variable_text(b)}"
+                )
+        else:
+            kinds = ["a function" if isinstance(symbol, PtxFunction) else "a variable" for symbol in (a, b)]
+            raise InvalidArgumentError(
+                f"'{a.name}' is {kinds[0]} in {parts.location(wanted)} and {kinds[1]} in {others.location(definition)}"
+            )
