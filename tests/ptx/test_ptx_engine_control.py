@@ -7,6 +7,7 @@ import pytest
 from ptx_engine import Kernels, each, wrap
 
 from pydispatch.errors import ArtifactError, KernelError
+from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 
 INDEX = ".reg .u32 %i, %r<8>; .reg .u64 %o, %p; .reg .pred %q<4>; mov.u32 %i, %tid.x;"
 OUT = "ld.param.u64 %o, [out]; mad.wide.u32 %p, %i, 4, %o;"
@@ -282,6 +283,12 @@ def test_what_does_not_run_is_said_at_load(text: str, why: str) -> None:
     with pytest.raises(ArtifactError) as caught:
         Kernels(wrap(f"{INDEX}\n{text}\nret;", params=".param .u64 out"), "bad.ptx")
     assert "bad.ptx:8" in str(caught.value) and why in str(caught.value), str(caught.value)
+
+
+def test_a_fault_of_the_interpreter_is_no_fault_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HANDLERS, "brev", lambda builder, instruction: instruction.operand)
+    with pytest.raises(AttributeError, match="'Instruction' object has no attribute 'operand'"):
+        Kernels(wrap(f"{INDEX}\nbrev.b32 %r0, %r1;\nret;", params=".param .u64 out"), "good.ptx")
 
 
 def test_ptx_for_a_newer_gpu() -> None:

@@ -21,6 +21,11 @@ FLOAT: dict[int, np.dtype[Any]] = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.d
 BOOL: np.dtype[Any] = np.dtype("?")
 
 
+def aligned(size: int, alignment: int) -> int:
+    """Return a number of bytes, rounded up to a multiple of `alignment` bytes."""
+    return -(-size // alignment) * alignment
+
+
 def is_type(name: str) -> bool:
     """Return whether a modifier is a type that a register may have."""
     return name in SIZES and name != "b128"

@@ -22,6 +22,7 @@ from pydispatch.formats.ptx.module import (
     Vector,
 )
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special
+from pydispatch.runtime.simulators.ptx.elements import aligned
 from pydispatch.runtime.simulators.ptx.functions import HOST
 from pydispatch.runtime.simulators.ptx.specials import is_special
 from pydispatch.runtime.simulators.ptx.translate import FunctionCode, Translator, symbols_of
@@ -30,10 +31,21 @@ if TYPE_CHECKING:
     from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 FUNCTIONS = 0x7C00_0000_0000
-"""The first of the synthetic addresses of functions, 16 bytes apart."""
+"""The first of the synthetic addresses of functions."""
+
+FUNCTION_STRIDE = 16
+"""Bytes between the addresses of functions."""
+
+LOCAL_ALIGNMENT = 16
+"""Alignment of a function's local memory, in bytes."""
+
+DYNAMIC_ALIGNMENT = 16
+"""Alignment of shared memory whose size a launch decides, in bytes."""
+
 MAX_VARIABLE_BYTES = 1 << 31
 """Of all variables of a module: what a GPU's code can address. More would let a few words of PTX reserve terabytes."""
 _HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
+"""Functions that the interpreter has itself, as symbols without an address."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +54,11 @@ class PtxKernel:
 
     Attributes:
         loaded: The module.
+        name: Name of the entry.
         function, code: The entry as parsed, and as closures.
-        offsets: Where each parameter begins in the packed bytes.
+        offsets: Byte offset of each parameter in the packed parameters.
         param_bytes: Bytes of all parameters.
-        shared: Static bytes of shared memory.
+        shared: Bytes of shared memory of static size.
     """
 
     loaded: Loaded
@@ -72,7 +85,7 @@ class Loaded:
         for name in names:
             declared = module.function(name)
             assert declared is not None
-            self._symbols[name] = FUNCTIONS + 16 * len(self._functions)
+            self._symbols[name] = FUNCTIONS + FUNCTION_STRIDE * len(self._functions)
             self._functions.append(declared)
         self._lines = module.text.split("\n")
         self._by_name = {function.name: function for function in self._functions}
@@ -114,14 +127,14 @@ class Loaded:
         return self._codes.get(name)
 
     def code_at(self, address: int) -> FunctionCode | None:
-        """Return the function at a synthetic address."""
-        index, remainder = divmod(address - FUNCTIONS, 16)
+        """Return the code of the function at a synthetic address, None if there is none."""
+        index, remainder = divmod(address - FUNCTIONS, FUNCTION_STRIDE)
         if remainder or not 0 <= index < len(self._functions):
             return None
         return self._codes.get(self._functions[index].name)
 
     def free(self) -> None:
-        """Give the variables' memory back."""
+        """Release the memory of the variables."""
         for address, _ in self._variables.values():
             self.memory.free(address)
         self._variables.clear()
@@ -162,8 +175,9 @@ class Loaded:
                 self.memory.write(address, data[:size])
 
     def _word(self, variable: Variable, value: int | float | PtxSymbol) -> bytes:
-        """Return the bytes of one initial value of a variable."""
+        """Return the bytes of one initial value of a variable, little-endian, in the size of the variable's type."""
         size = SIZES[variable.type]
+        mask = (1 << 8 * size) - 1
         if isinstance(value, PtxSymbol):
             address = self._symbols.get(value.name)
             if not isinstance(address, int):
@@ -171,7 +185,8 @@ class Loaded:
                     f"{self.module.name}:{variable.line}: '{variable.name}' holds the address of '{value.name}', "
                     "which is not declared"
                 )
-            return ((address + value.offset) >> value.shift & (1 << 8 * size) - 1).to_bytes(size, "little")
+            shifted = (address + value.offset) >> value.shift
+            return (shifted & mask).to_bytes(size, "little")
         floats = {"f32": "<f", "f64": "<d", "f16": "<e"}
         if variable.type == "f16" and isinstance(value, int):
             return (value & 0xFFFF).to_bytes(2, "little")
@@ -182,16 +197,18 @@ class Loaded:
                 raise ArtifactError(
                     f"{self.module.name}:{variable.line}: '{variable.name}' of {variable.type} cannot hold {value:g}"
                 ) from None
-        return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+        return (value & mask).to_bytes(size, "little")
 
     # -- Functions -----------------------------------------------------------------------------------------------
 
     def _translate(self, function: PtxFunction) -> FunctionCode:
         """Translate a function into closures."""
         symbols_here = symbols_of(function.variables)
-        size = max((s.offset for s in symbols_here.values() if isinstance(s, Special)), default=0)
-        size = max([size] + [s.offset + v.size for v in function.variables
-                             if v.space == "local" and isinstance(s := symbols_here[v.name], Special)])  # fmt: skip
+        local_bytes = 0
+        for variable in function.variables:
+            symbol = symbols_here.get(variable.name)
+            if variable.space == "local" and isinstance(symbol, Special):
+                local_bytes = max(local_bytes, symbol.offset + variable.size)
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
                 symbols_here[param.name] = Special("param", np.dtype("u8"), offset)
@@ -199,7 +216,7 @@ class Loaded:
         builder = FunctionBuilder(
             self.module.name, self._lines, function.registers, all_symbols, is_special, self._by_name
         )
-        return Translator(function, builder).run(-(-size // 16) * 16)
+        return Translator(function, builder).run(aligned(local_bytes, LOCAL_ALIGNMENT))
 
     def _kernel(self, function: PtxFunction) -> PtxKernel:
         """Return the kernel of an entry function, with the layout of its parameters."""
@@ -213,18 +230,19 @@ def offsets_of(function: PtxFunction) -> tuple[int, ...]:
     """Return the offsets of the parameters of an entry: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
-        align = max(param.align, SIZES[param.type])
-        end = -(-end // align) * align
-        offsets.append(end)
-        end += param.size
+        start = aligned(end, max(param.align, SIZES[param.type]))
+        offsets.append(start)
+        end = start + param.size
     return tuple(offsets)
 
 
 class _SharedLayout:
-    """Layout of shared variables: those that no kernel uses together may overlap.
+    """Layout of the shared variables of a module. Variables that no kernel uses together may overlap.
 
-    offsets: by name. users: the kernels of each, by name. ends: bytes that each kernel needs, without dynamic ones,
-    which begin there.
+    Attributes:
+        offsets: By variable, its offset in a block's shared memory, in bytes.
+        users: By variable, the names of the kernels that use it.
+        ends: By kernel, bytes of shared memory with a static size. Memory of dynamic size begins there.
     """
 
     def __init__(self, module: PtxModule) -> None:
@@ -240,19 +258,19 @@ class _SharedLayout:
         for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
                 continue
-            users = [kernel for kernel, names in names_of_kernel.items() if variable.name in names] or list(
-                names_of_kernel
-            )
-            align = max(variable.align, 16 if not variable.size else 1)
-            start = -(-max((self.ends[k] for k in users), default=0) // align) * align
+            users = [kernel for kernel, names in names_of_kernel.items() if variable.name in names]
+            users = users or list(names_of_kernel)  # all kernels, if none names it
+            alignment = max(variable.align, 1 if variable.size else DYNAMIC_ALIGNMENT)
+            start = aligned(max((self.ends[kernel] for kernel in users), default=0), alignment)
             self.offsets[variable.name], self.users[variable.name] = start, users
             for kernel in users:
                 self.ends[kernel] = start + variable.size
 
     def _reached(self, kernel: str, names_of: dict[str, set[str]], module: PtxModule) -> set[str]:
-        """Return all names that a kernel and what it may call mention."""
+        """Return all names that a kernel mentions, and the functions that it may call. names_of: by function."""
         reached: set[str] = set()
-        pending = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, PtxSymbol))]
+        initial_values = (value for variable in module.variables for value in variable.values)
+        pending = [kernel, *(value.name for value in initial_values if isinstance(value, PtxSymbol))]
         while pending:
             name = pending.pop()
             for other in names_of.get(name, ()):
@@ -265,7 +283,8 @@ class _SharedLayout:
 def _names(function: PtxFunction) -> set[str]:
     """Return all names of symbols that a function mentions."""
     names: set[str] = set()
-    pending: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
+    instructions = [item for item in function.body or () if isinstance(item, Instruction)]
+    pending: list[object] = [operand for instruction in instructions for operand in instruction.operands]
     while pending:
         operand = pending.pop()
         if isinstance(operand, PtxSymbol):
@@ -274,4 +293,4 @@ def _names(function: PtxFunction) -> set[str]:
             pending.append(operand.base)
         elif isinstance(operand, Vector | Arguments):
             pending.extend(operand.items)
-    return names | {v.name for v in function.variables}
+    return names | {variable.name for variable in function.variables}

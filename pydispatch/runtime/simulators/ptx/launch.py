@@ -12,6 +12,7 @@ from pydispatch.formats.ptx.interface import MAX_SHARED
 from pydispatch.runtime.simulators.ptx import report
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.code import CodeBlock
+from pydispatch.runtime.simulators.ptx.elements import aligned
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.image import PtxKernel
 from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation, GlobalMemory
@@ -40,12 +41,12 @@ class Launch:
         self.threads = block[0] * block[1] * block[2]
         self.dynamic_shared: int = dynamic_shared
         self.shared_bytes: int = kernel.shared + dynamic_shared
-        self.shared_stride = -(-self.shared_bytes // 16) * 16
+        self.shared_stride = aligned(self.shared_bytes, 16)
         self.cancel, self.max_steps = cancel, max_steps
         self.steps = 0
         self.check_at = min(_CHECK_EVERY, max_steps)
         self._check(params)
-        data = np.frombuffer(params.ljust(-(-len(params) // 8) * 8, b"\0"), np.uint8)
+        data = np.frombuffer(params.ljust(aligned(len(params), 8), b"\0"), np.uint8)
         self.params = Allocation(PARAM, data.size, data, "const", "parameters")
         self.races = RaceDetector(self) if races else None
 

@@ -5,8 +5,8 @@ nothing does, except a fence: accesses of a block before its `membar.gl` or `fen
 Atomics, volatile and acquire/release accesses do not race with each other. Accesses of one instruction are compared
 too.
 
-The table of a range of memory keeps for each piece of it the last writer and the last two readers (of different
-threads). The granularity is as coarse as all accesses so far allow: 4 bytes where all accessed whole words.
+The table of an allocation keeps for each granule the last writer and the last two readers (of different threads).
+Granules are as large as all accesses so far allow: 4 bytes where all accessed whole words.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import Allocation, MemoryAccess
-from pydispatch.runtime.simulators.ptx.threads import Launched
+from pydispatch.runtime.simulators.ptx.threads import Launched, coordinates
 
-_SHOWN = 8
-_WIDEST = 16
-_FIELDS = np.dtype(
+_SHOWN_RACES = 8
+"""Races that the message lists, and that one instruction records; all others are counted only."""
+
+_GRANULE_BYTES = 16
+"""Bytes of a granule at first, those of the widest access. Narrower accesses divide it."""
+
+_ACCESS = np.dtype(
     [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
 )
-"""thread: its index in the launch, from 1; 0: none. Zeros, so that untouched memory costs nothing."""
+"""One access by one thread. All fields of a granule that was not accessed are 0, so that its memory stays untouched.
+
+thread: index of the thread in the launch, plus 1. epoch: barriers that its block had passed. warp: how often the
+threads of its warp had met. fence: fences that its block had passed. line: of the instruction. strong: whether the
+access is atomic, volatile, acquire or release.
+"""
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,8 @@ class Race:
     """Data race: two unordered accesses to the same memory.
 
     Attributes:
-        first, second: (line, whether the access is a write, number of the thread in the launch).
-        where: Location in memory.
+        first, second: (line of the text, whether the access is a write, index of the thread in the launch).
+        where: The accessed byte, as in "byte 4 of shared 'tile'".
     """
 
     first: tuple[int, bool, int]
@@ -45,26 +54,26 @@ class Race:
 
 
 class _Table:
-    """The last accesses to an allocation, for each granule of it.
+    """The last accesses to an allocation: the last writer and the last two readers of each granule of it.
 
-    step: bytes of a granule, a power of two that divides the offset and the size of every access so far.
+    granule_bytes: a power of two that divides the offset and the size of every access so far.
     """
 
     def __init__(self, size: int) -> None:
-        self.step = _WIDEST
-        count = -(-size // _WIDEST)
-        self.writer = np.zeros(count, _FIELDS)
-        self.readers = (np.zeros(count, _FIELDS), np.zeros(count, _FIELDS))
+        self.granule_bytes = _GRANULE_BYTES
+        count = -(-size // _GRANULE_BYTES)
+        self.writer = np.zeros(count, _ACCESS)
+        self.readers = (np.zeros(count, _ACCESS), np.zeros(count, _ACCESS))
 
     def allow(self, offsets: Any, size: int) -> None:
-        """Make granules as small as accesses of `size` bytes at byte `offsets` need."""
-        all_bits = int(np.bitwise_or.reduce(offsets)) | size | self.step
-        step = all_bits & -all_bits
-        if step < self.step:
-            ratio = self.step // step
+        """Make granules as small as accesses of `size` bytes at byte `offsets` (an array) need."""
+        all_bits = int(np.bitwise_or.reduce(offsets)) | size | self.granule_bytes
+        granule_bytes = all_bits & -all_bits  # the lowest bit set: the largest power of two that divides all of them
+        if granule_bytes < self.granule_bytes:
+            ratio = self.granule_bytes // granule_bytes
             self.writer = np.repeat(self.writer, ratio)
             self.readers = (np.repeat(self.readers[0], ratio), np.repeat(self.readers[1], ratio))
-            self.step = step
+            self.granule_bytes = granule_bytes
 
 
 class RaceDetector:
@@ -74,12 +83,12 @@ class RaceDetector:
         self._launch = launch
         # Identity of an allocation → (it, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
-        self._found: dict[tuple[int, int], Race] = {}  # pair of lines → the first race between them
-        self._count = 0
+        self._races: dict[tuple[int, int], Race] = {}  # lines of the two accesses → the first race between them
+        self._count = 0  # of all races
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         self._fences = np.zeros(total, np.int64)  # of each block, how many fences it has passed
         self._warps_per_block = -(-launch.threads // 32)
-        self._warps: dict[int, int] = {}  # warp → how often its threads have met
+        self._warp_syncs: dict[int, int] = {}  # index of a warp in the launch → how often its threads have met
 
     def fence(self, frame: Frame) -> None:
         """Record a fence, after which earlier accesses of the frame's blocks count as ordered."""
@@ -89,48 +98,57 @@ class RaceDetector:
         """Record that the warps of the frame have met, after which their earlier accesses count as ordered."""
         threads = self._threads(frame, frame.threads)
         for warp in np.unique(self._warp(threads)):
-            self._warps[int(warp)] = self._warps.get(int(warp), 0) + 1
+            self._warp_syncs[int(warp)] = self._warp_syncs.get(int(warp), 0) + 1
 
     def _blocks(self, frame: Frame, threads: Any) -> Any:
-        """Return the blocks of threads of a batch in the launch."""
+        """Return the index in the launch of the block of each thread. threads: indices in the frame's batch."""
         return frame.batch.first + threads // frame.batch.threads_per_block
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
-        """Return the numbers of threads of a batch in the launch."""
+        """Return the index in the launch of each thread. threads: indices in the frame's batch."""
         return frame.batch.first * frame.batch.threads_per_block + threads
 
     def _warp(self, threads: Any) -> Any:
-        """Return the warps of threads in the launch."""
-        size = self._launch.threads
-        return threads // size * self._warps_per_block + threads % size // 32
+        """Return the index in the launch of the warp of each thread. threads: indices in the launch."""
+        threads_per_block = self._launch.threads
+        return threads // threads_per_block * self._warps_per_block + threads % threads_per_block // 32
 
     def access(
         self, frame: Frame, instruction: Instruction, access: MemoryAccess, size: int, write: bool, strong: bool
     ) -> None:
-        """Check an access of `size` bytes per thread against earlier ones, and record it."""
+        """Check an access by the threads of a frame against earlier ones, and record it.
+
+        Args:
+            frame: The threads that run.
+            instruction: The instruction that accesses memory.
+            access: The allocation, and the byte offset of each thread in it.
+            size: Bytes that each thread accesses.
+            write: Whether the access is a write.
+            strong: Whether it is atomic, volatile, acquire or release.
+        """
         allocation = access.memory
         if allocation.kind in ("const", "local"):
             return
         threads = access.select(frame.threads)
         blocks = self._blocks(frame, threads)
-        now = np.zeros(threads.size, _FIELDS)
-        numbers = self._threads(frame, threads)
-        now["thread"] = numbers + 1
+        now = np.zeros(threads.size, _ACCESS)
+        launch_threads = self._threads(frame, threads)
+        now["thread"] = launch_threads + 1
         now["epoch"] = frame.batch.epochs[blocks - frame.batch.first]
         now["fence"] = self._fences[blocks]
-        warps = self._warp(numbers)
-        now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
+        warps = self._warp(launch_threads)
+        now["warp"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
         now["line"], now["strong"] = instruction.line, strong
         table = self._table(allocation)
         table.allow(access.offsets, size)
-        first = access.offsets // table.step
-        for piece in range(size // table.step):
-            granules = first + piece
+        first_granules = access.offsets // table.granule_bytes
+        for index in range(size // table.granule_bytes):
+            granules = first_granules + index
             if write:
-                self._inside(granules, now, allocation, strong, table.step)
+                self._check_writes(granules, now, allocation, strong, table.granule_bytes)
                 for reader in table.readers:
-                    self._conflicts(reader[granules], now, False, True, allocation, granules, table.step)
-            self._conflicts(table.writer[granules], now, True, write, allocation, granules, table.step)
+                    self._check(reader[granules], now, False, True, allocation, granules, table.granule_bytes)
+            self._check(table.writer[granules], now, True, write, allocation, granules, table.granule_bytes)
             if write:
                 table.writer[granules] = now
             else:
@@ -146,85 +164,89 @@ class RaceDetector:
             entry = self._tables[id(allocation)] = (allocation, _Table(allocation.size))
         return entry[1]
 
-    def _inside(self, granules: Any, now: Any, allocation: Allocation, strong: bool, step: int) -> None:
+    def _check_writes(self, granules: Any, now: Any, allocation: Allocation, strong: bool, granule_bytes: int) -> None:
         """Record races between threads that write the same granule with one instruction."""
         if strong:
             return
         order = np.argsort(granules, kind="stable")
         shares_granule = granules[order][1:] == granules[order][:-1]
-        for k in np.flatnonzero(shares_granule)[:_SHOWN]:
-            self._enter(now[order[k]], now[order[k + 1]], True, True, allocation, int(granules[order[k]]) * step)
-        self._count += max(0, int(shares_granule.sum()) - _SHOWN)
+        for k in np.flatnonzero(shares_granule)[:_SHOWN_RACES]:
+            thread, neighbour = order[k], order[k + 1]
+            self._record(now[thread], now[neighbour], True, True, allocation, int(granules[thread]) * granule_bytes)
+        self._count += max(0, int(shares_granule.sum()) - _SHOWN_RACES)
 
-    def _conflicts(
-        self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, where: Any, step: int
-    ) -> None:
+    def _check(
+        self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, granules: Any,
+        granule_bytes: int,
+    ) -> None:  # fmt: skip
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
 
-        wrote, writes: whether the earlier accesses, and those now, are writes. where: the granules. step: bytes of a
-        granule.
+        Args:
+            before: The earlier access to the granule of each thread that accesses one now, of type `_ACCESS`.
+            now: The access of each thread.
+            wrote, writes: Whether the earlier accesses, and those now, are writes.
+            allocation: The accessed memory.
+            granules: Index of the granule that each thread accesses.
+            granule_bytes: Bytes of a granule.
         """
-        size = self._launch.threads
+        threads_per_block = self._launch.threads
         is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
         is_conflict &= ~(before["strong"] & now["strong"])
         if not is_conflict.any():
             return
         first, second = before["thread"] - 1, now["thread"] - 1
-        block, own_block = np.maximum(first, 0) // size, second // size
+        block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block
         is_same_block = block == own_block
         is_unordered = np.where(is_same_block, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
         same_warp = is_same_block & (self._warp(first) == self._warp(second))
         is_unordered &= ~same_warp | (before["warp"] == now["warp"])
         hits = np.flatnonzero(is_conflict & is_unordered)
-        for k in hits[:_SHOWN]:
-            self._enter(before[k], now[k], wrote, writes, allocation, int(where[k]) * step)
-        self._count += max(0, hits.size - _SHOWN)
+        for k in hits[:_SHOWN_RACES]:
+            self._record(before[k], now[k], wrote, writes, allocation, int(granules[k]) * granule_bytes)
+        self._count += max(0, hits.size - _SHOWN_RACES)
 
-    def _enter(self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, where: int) -> None:
-        """Count a race, and record it if it is the first between its two lines."""
+    def _record(self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, offset: int) -> None:
+        """Count a race at byte `offset` of an allocation, and record it if it is the first between its two lines."""
         self._count += 1
         key = (int(before["line"]), int(now["line"]))
-        if key not in self._found:
-            self._found[key] = Race(
+        if key not in self._races:
+            self._races[key] = Race(
                 (key[0], wrote, int(before["thread"]) - 1),
                 (key[1], writes, int(now["thread"]) - 1),
-                self._name(allocation, where),
+                self._name(allocation, offset),
             )
 
-    def _name(self, allocation: Allocation, where: int) -> str:
-        """Return text that names a byte of an allocation."""
+    def _name(self, allocation: Allocation, offset: int) -> str:
+        """Return text that names byte `offset` of an allocation. Shared memory of all blocks is one allocation."""
         if allocation.kind != "shared":
-            return f"byte {where} of the {allocation}"
-        offset, kernel = where % self._launch.shared_stride, self._launch.kernel
+            return f"byte {offset} of the {allocation}"
+        offset_in_block, kernel = offset % self._launch.shared_stride, self._launch.kernel
         for name, start, size in kernel.loaded.shared_variables(kernel.name):
-            if start <= offset < start + size or (not size and offset >= start):
-                return f"byte {offset - start} of shared '{name}'"
-        return f"byte {offset} of shared memory"
+            has_dynamic_size = size == 0
+            if start <= offset_in_block and (has_dynamic_size or offset_in_block < start + size):
+                return f"byte {offset_in_block - start} of shared '{name}'"
+        return f"byte {offset_in_block} of shared memory"
 
     def _describe_location(self, thread: int) -> str:
-        """Return text that names a thread of the launch."""
+        """Return text that names a thread, from its index in the launch."""
         launch = self._launch
-        (gx, gy, _), (bx, by, _) = launch.grid, launch.block
-        block, inside = divmod(thread, launch.threads)
-        return (
-            f"block ({block % gx}, {block // gx % gy}, {block // (gx * gy)}), "
-            f"thread ({inside % bx}, {inside // bx % by}, {inside // (bx * by)})"
-        )
+        block, thread_in_block = divmod(thread, launch.threads)
+        return f"block {coordinates(block, launch.grid)}, thread {coordinates(thread_in_block, launch.block)}"
 
     def finish(self) -> None:
-        """KernelError that lists the pairs of lines that race, with one pair of threads each."""
-        if not self._found:
+        """Raise KernelError if lines race. It lists the pairs of lines, with one pair of threads each."""
+        if not self._races:
             return
         kernel = self._launch.kernel
         text = kernel.code.builder
         lines = []
-        for race in list(self._found.values())[:_SHOWN]:
+        for race in list(self._races.values())[:_SHOWN_RACES]:
             parts = []
             for line, writes, thread in (race.first, race.second):
                 done = "writes" if writes else "reads"
                 parts.append(f"line {line} '{text.line(line)}' {done} in {self._describe_location(thread)}")
             lines.append(f"{race.where}: {parts[0]}; {parts[1]}")
-        more = len(self._found) - len(lines)
+        more = len(self._races) - len(lines)
         rest = f"\n  and {more} more pairs of lines" if more > 0 else ""
         raise KernelError(
             f"kernel '{kernel.name}' ({text.module}): {self._count} accesses race with others, without a barrier "

@@ -12,25 +12,25 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.simulators.ptx.builder import Special
 from pydispatch.runtime.simulators.ptx.memory import PARAM
-from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, ThreadBatch, coordinates
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def _thread(batch: ThreadBatch, axis: int) -> Any:
-    x, y, _ = batch.launch.block
-    inside = np.tile(np.arange(batch.threads_per_block), batch.count)
-    return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
+def _thread_index(batch: ThreadBatch, axis: int) -> Any:
+    """Return %tid of each thread along an axis: its index in its block."""
+    thread_in_block = np.tile(np.arange(batch.threads_per_block), batch.count)
+    return coordinates(thread_in_block, batch.launch.block)[axis].astype(np.uint32)
 
 
-def _block(batch: ThreadBatch, axis: int) -> Any:
-    x, y, _ = batch.launch.grid
+def _block_index(batch: ThreadBatch, axis: int) -> Any:
+    """Return %ctaid of each thread along an axis: the index of its block in the grid."""
     block = batch.first + batch.block_slots()
-    return (block % x, block // x % y, block // (x * y))[axis].astype(np.uint32)
+    return coordinates(block, batch.launch.grid)[axis].astype(np.uint32)
 
 
 def _lane(batch: ThreadBatch) -> Any:
-    """Return the lane of each thread in its warp."""
+    """Return the lane of each thread in its warp, 0 to 31."""
     return (batch.lane_numbers() & LANE_MASK).astype(np.uint32)
 
 
@@ -40,20 +40,26 @@ def _warp(batch: ThreadBatch) -> Any:
 
 
 def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
-    """Return a function that makes the mask of the lanes that are in the relation `kind` to the thread's own."""
+    """Return the function for %lanemask_`kind`: bit i is set for lanes i that are "eq", "lt", "le", "gt" or "ge" the
+    thread's own lane.
+    """
 
-    def make(batch: ThreadBatch) -> Any:
-        """Return the masks of the lanes that are equal to, below or above each thread's own."""
-        one = np.uint64(1) << _lane(batch).astype(np.uint64)
-        below = one - np.uint64(1)
-        masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
+    def masks_of_threads(batch: ThreadBatch) -> Any:
+        """Return the mask of each thread."""
+        own = np.uint64(1) << _lane(batch).astype(np.uint64)
+        below = own - np.uint64(1)
+        masks = {"eq": own, "lt": below, "le": below | own, "gt": ~(below | own), "ge": ~below}
         return masks[kind].astype(np.uint32)
 
-    return make
+    return masks_of_threads
 
 
-def _size(batch: ThreadBatch, of: str, axis: int) -> int:
-    return (batch.launch.block if of == "block" else batch.launch.grid)[axis]
+def _block_size(batch: ThreadBatch, axis: int) -> int:
+    return batch.launch.block[axis]
+
+
+def _grid_size(batch: ThreadBatch, axis: int) -> int:
+    return batch.launch.grid[axis]
 
 
 def _one(batch: ThreadBatch) -> int:
@@ -69,16 +75,17 @@ _THREADS: dict[str, Callable[[ThreadBatch], Any]] = {
     "%warpid": _warp,
     "%smid": lambda batch: np.zeros(batch.n, np.uint32),
     **{f"%lanemask_{kind}": _mask(kind) for kind in ("eq", "lt", "le", "gt", "ge")},
-    **{f"%tid.{a}": partial(_thread, axis=k) for a, k in _AXES.items()},
-    **{f"%ctaid.{a}": partial(_block, axis=k) for a, k in _AXES.items()},
+    **{f"%tid.{name}": partial(_thread_index, axis=axis) for name, axis in _AXES.items()},
+    **{f"%ctaid.{name}": partial(_block_index, axis=axis) for name, axis in _AXES.items()},
 }
+"""Special registers whose value differs between threads → function that returns the value of each thread of a batch."""
 
 _UNIFORM: dict[str, Callable[[ThreadBatch], int]] = {
-    **{f"%ntid.{a}": partial(_size, of="block", axis=k) for a, k in _AXES.items()},
-    **{f"%nctaid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
-    **{f"%cluster_nctaid.{a}": _one for a in _AXES},
-    **{f"%cluster_ctaid.{a}": _zero for a in _AXES},
-    **{f"%nclusterid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
+    **{f"%ntid.{name}": partial(_block_size, axis=axis) for name, axis in _AXES.items()},
+    **{f"%nctaid.{name}": partial(_grid_size, axis=axis) for name, axis in _AXES.items()},
+    **{f"%cluster_nctaid.{name}": _one for name in _AXES},
+    **{f"%cluster_ctaid.{name}": _zero for name in _AXES},
+    **{f"%nclusterid.{name}": partial(_grid_size, axis=axis) for name, axis in _AXES.items()},
     "%cluster_ctarank": _zero,
     "%cluster_nctarank": _one,
     "%is_explicit_cluster": _zero,
@@ -90,6 +97,8 @@ _UNIFORM: dict[str, Callable[[ThreadBatch], int]] = {
     "%aggr_smem_size": lambda batch: batch.launch.shared_bytes,
     "WARP_SZ": lambda batch: 32,
 }
+"""Special registers with one value for all threads of a launch → function that returns it. A cluster is one block."""
+
 CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
 
@@ -98,7 +107,7 @@ def is_special(name: str) -> bool:
 
 
 def clock(name: str) -> int:
-    """Nanoseconds of the machine: the low or high half for the registers of 32 bits."""
+    """Return the value of a register of `CLOCKS`: nanoseconds of the host, or their low or high 32 bits."""
     now = time.perf_counter_ns() if "clock" in name else time.time_ns()
     if name.endswith("_hi"):
         return now >> 32
@@ -106,9 +115,18 @@ def clock(name: str) -> int:
 
 
 def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Special) -> Any:
-    """Return a scalar for values uniform across threads, else an array over `threads`.
+    """Return a special value: a scalar if it is uniform across threads, else an array over `threads`.
 
-    module: its name, for errors. local: where local memory of the function begins.
+    Args:
+        batch: The threads that run.
+        module: Name of the module, for errors.
+        threads: Indices in the batch of the threads whose values are returned.
+        local: Address of the function's local memory.
+        what: A special register, by name; or "parameter" (the value of a kernel parameter), "param" (its address) or
+            "local" (the address of a local variable), at `what.offset`.
+
+    Raises:
+        ArtifactError: There is no such register.
     """
     name, dtype = what.name, what.dtype
     launch = batch.launch
@@ -121,8 +139,8 @@ def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Speci
         return np.uint64(local + what.offset).astype(dtype)
     if name in _UNIFORM:
         return np.uint64(_UNIFORM[name](batch)).astype(dtype)
-    make = _THREADS.get(name)
-    if make is None:
+    values_of = _THREADS.get(name)
+    if values_of is None:
         raise ArtifactError(f"'{module}': the interpreter has no register {name}")
-    values = batch.per_thread(name, lambda: make(batch))
+    values = batch.per_thread(name, lambda: values_of(batch))
     return values[threads].astype(dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.code import FunctionCode
+from pydispatch.runtime.simulators.ptx.elements import aligned
 from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory, MemoryAccess
 
 LANE_BITS = 5
@@ -20,6 +21,15 @@ LOCAL_LIMIT = 512 << 10
 """Most bytes of local memory of a thread, as on a GPU."""
 
 Dim3 = tuple[int, int, int]
+
+
+def coordinates(linear: Any, size: Dim3) -> tuple[Any, Any, Any]:
+    """Return (x, y, z) of a linear index in a grid or block, where x varies fastest.
+
+    linear: an integer, or an array of integers, then x, y and z are arrays.
+    """
+    width, height, _ = size
+    return linear % width, linear // width % height, linear // (width * height)
 
 
 class RaceObserver(Protocol):
@@ -116,23 +126,19 @@ class ThreadBatch:
             if refuse is not None:
                 refuse(why)
             raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
-        stride = max(-(-size // 16) * 16, 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
+        stride = max(aligned(size, 16), 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
         grown = np.zeros((self.n, stride), np.uint8)
         grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)
         self.local, self.local_stride = Allocation(0, grown.size, grown.reshape(-1), "local"), stride
 
     def block_of(self, thread: int) -> Dim3:
-        """Return the block of a thread."""
-        gx, gy, _ = self.launch.grid
-        block = self.first + thread // self.threads_per_block
-        return block % gx, block // gx % gy, block // (gx * gy)
+        """Return the index in the grid, (x, y, z), of the block of a thread of the batch."""
+        return coordinates(self.first + thread // self.threads_per_block, self.launch.grid)
 
     def describe_thread(self, thread: int) -> str:
         """Return `block (x, y, z), thread (x, y, z)` of a thread."""
-        bx, by, _ = self.launch.block
-        index_in_block = thread % self.threads_per_block
-        coordinates = (index_in_block % bx, index_in_block // bx % by, index_in_block // (bx * by))
-        return f"block {self.block_of(thread)}, thread {coordinates}"
+        thread_in_block = coordinates(thread % self.threads_per_block, self.launch.block)
+        return f"block {self.block_of(thread)}, thread {thread_in_block}"
 
     def fault(self, code: FunctionCode, instruction: Instruction, thread: int, why: str) -> NoReturn:
         """Raise KernelError about one thread: kernel, line, instruction, block and thread."""

@@ -12,7 +12,7 @@ from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, 
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, RegisterView, Special, Step, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool
-from pydispatch.runtime.simulators.ptx.elements import BOOL, dtype_of
+from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
 
@@ -31,7 +31,11 @@ class Translator:
         self._is_closed = False
 
     def run(self, local_size: int) -> FunctionCode:
-        """Translate the function. local_size: bytes of its local memory."""
+        """Translate the function, and return its code. local_size: bytes of its local memory.
+
+        Raises:
+            ArtifactError: An instruction, or one of its operands, is not supported. Names line and instruction.
+        """
         builder = self._builder
         for param in (*self._function.params, *self._function.returns):
             if not self._function.is_entry:
@@ -46,7 +50,7 @@ class Translator:
             else:
                 try:
                     self._instruction(item)
-                except (KeyError, IndexError, TypeError, AttributeError):  # of types and operands that do not exist
+                except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
         for block, make in self._pending_ends:
@@ -274,14 +278,14 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
 
 
 def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
-    """Offsets of a function's local variables into its frame."""
+    """Return the symbols of a function's local variables, each with its byte offset in the function's local memory."""
     symbols: dict[str, int | Special] = {}
     end = 0
     for variable in variables:
         if variable.space == "local":
-            end = -(-end // variable.align) * variable.align
-            symbols[variable.name] = Special("local", np.dtype("u8"), end)
-            end += variable.size
+            start = aligned(end, variable.align)
+            symbols[variable.name] = Special("local", np.dtype("u8"), start)
+            end = start + variable.size
     return symbols
 
 
