@@ -8,10 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.formats.elf import reader
-from pydispatch.link.elf.inputs import Part, UnsupportedError
+from pydispatch.link.elf.inputs import InputSection, UnsupportedError
 
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
+"""Names of sections that the loader relocates and then protects, with their prefixes."""
+
 _HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
+"""Bytes of the ELF header, of a program header and of a section header."""
+
+_LAST_PRIORITY = 65536
+"""Sort key of input sections without a priority of their own, after all priorities that compilers emit."""
 
 
 @dataclass
@@ -19,6 +25,11 @@ class OutputSection:
     """Section of the output file.
 
     Attributes:
+        name: Name of the section, such as ".text".
+        kind, flags: sh_type and sh_flags of ELF.
+        alignment: Alignment in bytes.
+        entry_size: sh_entsize: bytes of an entry of a table; 0 if the section is no table.
+        info: sh_info, whose meaning depends on the kind.
         size: Size in memory, in bytes.
         content: Bytes in the file; empty for .bss.
         link: Name of the section whose number is stored as sh_link; "" for none.
@@ -36,7 +47,7 @@ class OutputSection:
     info: int = 0
     size: int = 0
     content: bytes | bytearray = b""
-    parts: list[Part] = field(default_factory=list)
+    parts: list[InputSection] = field(default_factory=list)
     address: int = 0
     offset: int = 0
 
@@ -74,7 +85,7 @@ class OutputSegment:
         return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
 
 
-def gathered(parts: Iterable[Part]) -> dict[str, OutputSection]:
+def gathered(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
     """Merge input sections into output sections.
 
     Returns the output sections by name. Each lists its input sections at their offsets; `part.address` holds that
@@ -100,7 +111,7 @@ def gathered(parts: Iterable[Part]) -> dict[str, OutputSection]:
     return sections
 
 
-def _section_of(part: Part) -> str:
+def _section_of(part: InputSection) -> str:
     """Return the name of the output section for an input section; raise UnsupportedError for TLS and writable code."""
     if part.flags & reader.SHF_TLS or (part.flags & reader.SHF_WRITE and part.flags & reader.SHF_EXEC):
         raise UnsupportedError(f"{part.owner}: section {part.name} is thread-local, or code that is writable")
@@ -116,17 +127,20 @@ def _section_of(part: Part) -> str:
     return ".bss" if part.kind == reader.SHT_NOBITS else ".data"
 
 
-def _priority(part: Part) -> int:
+def _priority(part: InputSection) -> int:
     """Return the sort key of an input section.
 
     `.init_array.101` has key 101 and runs before `.init_array`. All other sections have the same key, so a stable sort
     keeps them in the order of the objects.
     """
     suffix = part.name.rpartition(".")[2]
-    return int(suffix) if part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit() else 65536
+    return (
+        int(suffix) if part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit() else _LAST_PRIORITY
+    )
 
 
 def _aligned(value: int, alignment: int) -> int:
+    """Return an offset or address, rounded up to a multiple of the alignment."""
     return -(-value // alignment) * alignment
 
 

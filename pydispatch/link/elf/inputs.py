@@ -12,8 +12,13 @@ from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 
 _UNUSED_SECTIONS = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.attributes")
 """Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
+
 _MAX_ZEROS = 1 << 28
+"""Most bytes of a section without content (.bss)."""
+
 _COMDAT = 1
+"""Flag of a section group of which a link has one copy (GRP_COMDAT)."""
+
 _SYMBOL_KINDS = (reader.STT_NOTYPE, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE)
 
 
@@ -26,13 +31,18 @@ class UnsupportedError(LinkError):
 
 
 @dataclass(eq=False)
-class Part:
+class InputSection:
     """Section of an input object.
 
     Attributes:
         owner: Label of the object, for messages.
+        name: Name of the section, such as ".text.f".
+        kind, flags: sh_type and sh_flags of ELF.
+        alignment: Alignment in bytes.
+        size: Size in memory, in bytes.
         content: Bytes of the section; fewer than `size` if the rest is zero (.bss).
-        address: Address in the output file; -1 if the section is left out of it.
+        relocations: Relocations of its content.
+        address: Virtual address in the output; -1 if the section is left out of it.
     """
 
     owner: str
@@ -54,16 +64,17 @@ class LinkSymbol:
         binding, kind: Constants of ELF, such as `reader.WEAK` and `reader.STT_FUNCTION`.
         part: Section that contains the definition; None if the symbol is undefined.
         value: Offset in `part`, in bytes.
+        size: Size in bytes; 0 if unknown.
+        wanted_by: Labels of the objects that cannot do without it.
     """
 
     name: str
     binding: int
     kind: int
-    part: Part | None = None
+    part: InputSection | None = None
     value: int = 0
     size: int = 0
     wanted_by: list[str] = field(default_factory=list)
-    """The objects that cannot do without it."""
 
     @property
     def address(self) -> int:
@@ -114,7 +125,7 @@ class Object:
 
     def __init__(self, label: str, data: bytes, names: SymbolTable, machine: int) -> None:
         self.label, self._names = label, names
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, InputSection] = {}
         self.symbols: list[LinkSymbol] = []
         try:
             self._file = ElfFile(data)
@@ -146,14 +157,16 @@ class Object:
             if section.kind == reader.SHT_RELA and part is not None:
                 part.relocations += self._relocations(section, part)
 
-    def _part(self, name: str, section: ElfSection) -> Part:
-        """Return a section as a Part; raise LinkError if its alignment or size is invalid."""
+    def _part(self, name: str, section: ElfSection) -> InputSection:
+        """Convert a section; raise LinkError if its alignment or size is invalid."""
         if section.alignment & (section.alignment - 1):
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
             raise LinkError(f"{self.label}: section {name} has {section.size} zeros, the limit is {_MAX_ZEROS} bytes")
         content = b"" if section.kind == reader.SHT_NOBITS else bytes(self._file.content(section))
-        return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
+        return InputSection(
+            self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content
+        )
 
     def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:
         """Return the numbers of sections whose COMDAT group an earlier object has defined, and record this object's
@@ -196,7 +209,7 @@ class Object:
             symbol.binding, symbol.kind = entry.binding, entry.kind
         return symbol
 
-    def _relocations(self, section: ElfSection, part: Part) -> Iterator[Relocation]:
+    def _relocations(self, section: ElfSection, part: InputSection) -> Iterator[Relocation]:
         """Yield the relocations of `part` from a SHT_RELA section; raise LinkError for one that is out of bounds."""
         content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
         for offset, info, addend in struct.iter_unpack("<QQq", content):

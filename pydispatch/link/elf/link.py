@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pydispatch.formats.elf import reader
 from pydispatch.link.elf.image import OutputSection, OutputSegment, assign_addresses, gathered, written
-from pydispatch.link.elf.inputs import LinkSymbol, Part
+from pydispatch.link.elf.inputs import InputSection, LinkSymbol
 from pydispatch.link.elf.machines import aarch64, riscv64, x86_64
 from pydispatch.link.elf.machines.relocation import Machine
 from pydispatch.link.elf.relocate import RelocationPlan, applied
@@ -133,7 +133,10 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
 
 
 def _fill(
-    sections: Sequence[OutputSection], plan: RelocationPlan, shown: Sequence[LinkSymbol], numbers: dict[Part, int]
+    sections: Sequence[OutputSection],
+    plan: RelocationPlan,
+    shown: Sequence[LinkSymbol],
+    numbers: dict[InputSection, int],
 ) -> None:
     """Fill in the contents of all sections, whose addresses are already assigned.
 
@@ -194,7 +197,9 @@ def _is_named(symbol: LinkSymbol) -> bool:
     return has_address and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 
 
-def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: dict[Part, int]) -> list[OutputSection]:
+def _symbols(
+    local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: dict[InputSection, int]
+) -> list[OutputSection]:
     """Return the sections .symtab and .strtab, in which local symbols precede global ones as ELF requires."""
     texts = bytearray(b"\0")
     entries = []
@@ -219,7 +224,7 @@ def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: 
     ]
 
 
-def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[Part, int], binding: int) -> bytes:
+def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[InputSection, int], binding: int) -> bytes:
     """Encode pairs (name offset, symbol) as a symbol table, which starts with the null entry of 24 bytes."""
     table = bytearray(24)
     for offset, symbol in symbols:

@@ -8,7 +8,7 @@ from functools import partial
 
 from pydispatch.formats.elf import reader
 from pydispatch.link.elf.image import OutputSection
-from pydispatch.link.elf.inputs import LinkError, LinkSymbol, Part, Relocation, UnsupportedError
+from pydispatch.link.elf.inputs import InputSection, LinkError, LinkSymbol, Relocation, UnsupportedError
 from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
 
 _GOT_FORMULAS = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
@@ -24,7 +24,7 @@ class RelocationPlan:
         bases: Number of relocations to which the loader adds its base.
     """
 
-    def __init__(self, parts: Iterable[Part], machine: Machine) -> None:
+    def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
         self.machine = machine
         self.entries: dict[LinkSymbol, int] = {}
         self.bases = 0
@@ -35,7 +35,7 @@ class RelocationPlan:
             part.content = bytes(content)
         self.bases += sum(symbol.part is not None for symbol in self.entries)
 
-    def _collect_requirements(self, part: Part, content: bytearray, relocation: Relocation) -> None:
+    def _collect_requirements(self, part: InputSection, content: bytearray, relocation: Relocation) -> None:
         """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
 
         Raises LinkError for an absolute address in read-only memory, UnsupportedError for a weak undefined target that
@@ -54,7 +54,7 @@ class RelocationPlan:
         elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_GOT_FORMULAS):
             raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
 
-    def _try_relax(self, part: Part, content: bytearray, relocation: Relocation) -> bool:
+    def _try_relax(self, part: InputSection, content: bytearray, relocation: Relocation) -> bool:
         """Relax a load from the GOT in place if the target is defined; return whether that was possible."""
         if relocation.symbol.part is None or not self.machine.shorten(content, relocation.offset, relocation.kind):
             return False
@@ -62,7 +62,7 @@ class RelocationPlan:
         relocations[relocations.index(relocation)] = relocation._replace(kind=_pc_relative_type(self.machine))
         return True
 
-    def rule(self, part: Part, relocation: Relocation) -> Rule:
+    def rule(self, part: InputSection, relocation: Relocation) -> Rule:
         """Return the rule of a relocation's type; raise UnsupportedError if the machine description has none."""
         rule = self.machine.rules.get(relocation.kind)
         if rule is None:
@@ -107,7 +107,7 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
     return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(bases))
 
 
-def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[int, int]]) -> bytearray:
+def _relocated(part: InputSection, plan: RelocationPlan, table: int, bases: list[tuple[int, int]]) -> bytearray:
     """Return a part's content with its relocations applied.
 
     `table` is the address of the GOT; pairs (address, value) that the loader must relocate are appended to `bases`. A
@@ -141,7 +141,7 @@ def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[i
     return content
 
 
-def _put(part: Part, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:
+def _put(part: InputSection, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:
     """Encode a value; raise UnsupportedError if it does not fit, LinkError if the field is outside the part."""
     try:
         rule.put(content, relocation.offset, value)

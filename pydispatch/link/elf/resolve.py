@@ -10,7 +10,15 @@ from collections.abc import Sequence
 
 from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError
-from pydispatch.link.elf.inputs import LinkError, LinkSymbol, Object, Part, SymbolTable, UnsupportedError, defined_names
+from pydispatch.link.elf.inputs import (
+    InputSection,
+    LinkError,
+    LinkSymbol,
+    Object,
+    SymbolTable,
+    UnsupportedError,
+    defined_names,
+)
 
 Labelled = tuple[str, bytes]
 _ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
@@ -91,13 +99,13 @@ def load(
     return loading.objects, loading.names
 
 
-def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[str]) -> list[Part]:
+def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[str]) -> list[InputSection]:
     """Return the parts that are live: reachable from the exports, an init or fini array, or SHF_GNU_RETAIN, in link
     order."""
     parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
     roots += [part for name in exports if (part := names.symbol(name).part) is not None]
-    live: set[Part] = set()
+    live: set[InputSection] = set()
     while roots:
         part = roots.pop()
         if part in live:

@@ -247,8 +247,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     @contextmanager
-    def marked(self, op: Operation) -> Iterator[None]:
-        """Mark the code that is emitted inside with the source line of an operation; used where `marks_lines`."""
+    def at_source_line(self, op: Operation) -> Iterator[None]:
+        """Mark the code that is emitted in this context with the source line of an operation; used if `marks_lines`."""
         raise NotImplementedError
 
     # Regions
@@ -281,7 +281,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 if not self.marks_lines:
                     lowering(self, op)
                     continue
-                with self.marked(op):
+                with self.at_source_line(op):
                     lowering(self, op)
         except CompileError as error:
             if error.location is None and location_of(op) is not None:

@@ -50,7 +50,8 @@ class FunctionEmitter(BlockArithmetic):
         self.plain: dict[object, Any] = {}  # see ops/memory.py
 
     @contextmanager
-    def marked(self, op: Operation) -> Iterator[None]:
+    def at_source_line(self, op: Operation) -> Iterator[None]:
+        """Emit an OpLine with the location of `op` before the code."""
         location = line_of(op, self.function)
         if location is not None and self.code.is_block_open:
             self.code.do("Line", self.m.file(location.file), location.line, location.column)

@@ -96,7 +96,8 @@ class FunctionEmitter(ShaderFunction[Name]):
         self._pad, self._sums = pad, sums
 
     @contextmanager
-    def marked(self, op: Operation) -> Iterator[None]:
+    def at_source_line(self, op: Operation) -> Iterator[None]:
+        """Append a comment with the line of `op` to each emitted line of WGSL that has none."""
         lines, start, location = self.lines, len(self.lines), line_of(op, self.function)
         yield
         if location is not None:

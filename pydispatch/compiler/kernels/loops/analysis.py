@@ -62,17 +62,24 @@ class LoopNest:
     columns: list[Stage] = field(default_factory=list)
     contiguous_dim: int = -1
 
+    @property
+    def representative(self) -> SSAValue:
+        """Return the first result: all results of a nest have the same sizes, and equally many elements per byte."""
+        return self.stores[0][0]
+
     def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Emit the reductions of a row before its inner loops. indices: those of the row."""
         for value, positions in self.stages:
             elements.at(build, value, [0 if p < 0 else indices[p] for p in positions])
 
     def dims(self, elements: Elements) -> list[Index]:
+        """Return the sizes of the dimensions of the index space."""
         if isinstance(self.space, UpdateStep):
             return self.space.dims(elements)
         return elements.dims(self.space.res[0] if isinstance(self.space, OrderedOp) else self.space)
 
     def all_stores(self) -> list[Store]:
+        """Return the results with one element per row, then the others, each with its buffer."""
         return [*self.row_stores, *self.stores]
 
 

@@ -153,7 +153,7 @@ def width_of(value: SSAValue) -> int:
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
     """Partition a nest into workgroups by the estimated bytes that its elements or rows load and store."""
     dims = nest.dims(elements)
-    ratio = elements_per_byte(nest.stores[0][0])
+    ratio = elements_per_byte(nest.representative)
     if isinstance(nest.space, OrderedOp):
         return partition_ordered_rows(elements, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
@@ -166,26 +166,24 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return partition_elements(build, backend, dims, 2 * ratio)
-    inputs, loops = work_of(nest, elements, build)
+    read_bytes, loop_bytes = work_of(nest, elements, build)
+    element_bytes = sum(width_of(value) for value, _ in nest.stores) + read_bytes
     if nest.by_rows:
         inner = build.product(dims[nest.outer_rank :])
-        row = build.plus(build.times(inner, sum(width_of(v) for v, _ in nest.stores) + inputs), loops)
-        return partition_rows(build, backend, build.product(dims[: nest.outer_rank]), row)
+        row_bytes = build.plus(build.times(inner, element_bytes), loop_bytes)
+        return partition_rows(build, backend, build.product(dims[: nest.outer_rank]), row_bytes)
     if nest.contiguous_dim >= 0:
-        return partition_transposed(
-            build, backend, dims, nest.contiguous_dim, sum(width_of(v) for v, _ in nest.stores) + inputs
-        )
+        return partition_transposed(build, backend, dims, nest.contiguous_dim, element_bytes)
     if nest.columns:
-        return partition_columns(build, backend, dims, loops, max_columns(nest.columns))
-    size = build.plus(sum(width_of(v) for v, _ in nest.stores) + inputs, loops)
-    return partition_elements(build, backend, dims, size)
+        return partition_columns(build, backend, dims, loop_bytes, max_columns(nest.columns))
+    return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
 
 
 def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
     """Return the estimated bytes that an element reads outside of reductions (0 if it has any), and within them."""
     visited: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
-    argument_bytes, loops = 0, 0
+    argument_bytes, reductions = 0, 0
     loop_bytes: Index = 0
     while pending:
         value = pending.pop()
@@ -198,15 +196,14 @@ def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, In
         op: Any = value.op
         pending += op.operands
         if op.name == "linalg.generic":
-            g = view_of(elements, op)
-            if g.loops:
-                sizes = loop_sizes(elements, g)
-                steps = build.product([sizes[i] for i in g.loops])
-                loop_bytes = build.plus(
-                    loop_bytes, build.times(steps, sum(width_of(v) for v in g.inputs if _is_tensor(v)) or 1)
-                )
-                loops += 1
-    return (argument_bytes if not loops else 0), loop_bytes
+            generic = view_of(elements, op)
+            if generic.loops:
+                sizes = loop_sizes(elements, generic)
+                steps = build.product([sizes[dim] for dim in generic.loops])
+                bytes_per_step = sum(width_of(input_) for input_ in generic.inputs if _is_tensor(input_)) or 1
+                loop_bytes = build.plus(loop_bytes, build.times(steps, bytes_per_step))
+                reductions += 1
+    return (0 if reductions else argument_bytes), loop_bytes
 
 
 def _is_tensor(value: SSAValue) -> bool:
@@ -231,7 +228,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     if isinstance(nest.space, OrderedOp):
         emit_ordered_rows(e, build, group, partition, nest.space, dict(nest.stores))
         return
-    ratio = elements_per_byte(nest.stores[0][0])
+    ratio = elements_per_byte(nest.representative)
     dims = e.dims(nest.space)
     if ratio > 1:
         emit_bytes(frame, nest, partition, build, group, dims, ratio)
