@@ -10,9 +10,12 @@ from pydispatch.kernels.entities import MemoryRef, Scalar
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 PHASE_BITS = 20
-"""Of a stamp: how many barriers its workgroup had passed, modulo this many bits. The others are the invocation."""
+"""Bits of a stamp, lowest first, that count the barriers its workgroup had passed. The others are the index of its
+invocation, plus 1: a stamp of 0 stands for no access."""
+
 STAMPS = 3
-"""Of each element: that of its last write, of its last read, and of the last read by an invocation other than that."""
+"""Stamps of each element: of its last write, of its last read, and of the last read by any other invocation."""
+
 REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change it by pydispatch.atomic_add"
 
 
@@ -83,20 +86,25 @@ class RaceInstrumentation(WorkgroupMemory):
         self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._counter_type}")
 
     def allocated(self, memory: MemoryRef) -> None:
-        """Allocate unset stamps for an allocation of workgroup memory."""
+        """Allocate the stamps of an allocation of workgroup memory, and set them to 0 (`%race_none`) in a loop nest.
+
+        The code is added to the prologue of the kernel. Stamps have the shape of the memory after a dimension of
+        `STAMPS`.
+        """
         if self.watched is None:
             return
-        sizes = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
-        type = stamps_type("".join(f"{size}x" for size in sizes), f", {WORKGROUP_MEMORY}")
+        shape = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
+        type = stamps_type("".join(f"{size}x" for size in shape), f", {WORKGROUP_MEMORY}")
         name = stamps_name(memory.name)
         self.prologue.append(f"{name} = memref.alloc() : {type}")
         indices = []
-        for dimension, size in enumerate((STAMPS, *sizes)):
+        for dimension, size in enumerate((STAMPS, *shape)):
             end, index = f"{name}_end{dimension}", f"{name}_at{dimension}"
             self.prologue += [f"{end} = arith.constant {size} : index"]
             self.prologue += [f"scf.for {index} = %zero to {end} step %one {{"]
             indices.append(index)
-        self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *["}"] * len(indices)]
+        closing_braces = ["}"] * len(indices)
+        self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *closing_braces]
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this

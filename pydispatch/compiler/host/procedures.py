@@ -209,14 +209,19 @@ class ProcedureLowering:
         return Micro(op.operands, [], branch)
 
     def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
-        """Emit the assignment of block arguments, and a jump to the block unless it follows directly and `may_fall` is
-        true.
+        """Emit an edge of the control flow: moves of the values into the arguments of the block, and a jump to it.
+
+        Args:
+            target: The block.
+            values: The value of each argument. Arguments that the block does not read are not moved.
+            may_fall: Whether to leave the jump out if the block follows directly.
         """
-        needed = [(a, v) for a, v in zip(target.args, values, strict=True) if a in self.live_in[target]]
-        pairs = [(self.slot(argument), self.slot(value)) for argument, value in needed]
-        if pairs:
-            last = [self.slots[v] for _, v in needed if v not in self.live_in[target]]
-            self.procedure.move(pairs, last)
+        live = [(argument, value) for argument, value in zip(target.args, values, strict=True)
+                if argument in self.live_in[target]]  # fmt: skip
+        moves = [(self.slot(argument), self.slot(value)) for argument, value in live]
+        if moves:
+            slots_of_last_uses = [self.slots[value] for _, value in live if value not in self.live_in[target]]
+            self.procedure.move(moves, slots_of_last_uses)
         if target is not self.following or not may_fall:
             self.procedure.jump(self.labels[target])
 

@@ -57,7 +57,7 @@ def create(
     """Create an operation without regions. properties: used without copying or adding defaults."""
     if not _KNOWN_OPERATION:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
-    # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
+    # The same as `Operation.create` in two fifths of its time, without its loops over regions and successors.
     op = kind.__new__(kind)
     op._operands = SSAValues(operands)
     op._operand_uses = uses = tuple([Use(op, index) for index in range(len(operands))])
@@ -71,8 +71,13 @@ def create(
 
 
 def move(first: Operation, end: Operation, insert: Callable[[Operation], object]) -> None:
-    """Move the operations from `first` up to, but not including, `end`. insert: inserts an operation at the new
-    position, after those inserted before."""
+    """Move the operations from `first` up to, but not including, `end` to another position.
+
+    The operations of a block are a linked list. `first` is inserted by the public interface; the rest of the list is
+    then linked in after it, which is faster than one insertion per operation.
+
+    insert: inserts an operation at the new position, after those inserted before.
+    """
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()
     insert(first)
@@ -83,13 +88,13 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
             op, second = second, second.next_op
             op.detach()
             insert(op)
-    elif second is not None and second is not end:  # the others as one piece
-        source._first_op, end._prev_op = end, None
+    elif second is not None and second is not end:
+        source._first_op, end._prev_op = end, None  # unlink second to last; `first` was the head of the list
         op = second
         while op is not end:
             op.parent = block
             op = op._next_op  # type: ignore[assignment]
-        following = first._next_op
+        following = first._next_op  # link second to last between `first` and the operation after it
         first._next_op, second._prev_op, last._next_op = second, first, following
         if following is None:
             block._last_op = last

@@ -20,8 +20,9 @@ def adapted(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Wgsl
     """Return a module whose resources have the binding points that programs use; the same module if nothing changes.
 
     - The uniform block, of any group and binding, moves to the binding point of the constants; storage buffers of its
-    group with larger bindings move down by one. - A storage buffer declared read_write becomes read if no entry point
-    writes it and a layout declares it as ReadOnly.
+      group with larger bindings move down by one.
+    - A storage buffer declared read_write becomes read if no entry point writes it and a layout declares it as
+      ReadOnly.
 
     Args:
         module: The module.

@@ -237,14 +237,18 @@ class Grammar(FormatParser):
         return tuple(parts)
 
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
-        """Return `attr-dict` for the attributes that the format does not write elsewhere."""
+        """Return the directive `attr-dict`: a dictionary of the attributes that the format has no syntax for.
+
+        with_keyword: whether the dictionary follows the keyword `attributes`.
+        """
         self._has_attributes = True
         properties = self.op_def.properties
-        bases = {name: definition.constr.get_bases() or set() for name, definition in properties.items()}
-        words: Any = {
-            name: base for name, classes in bases.items() for base in classes if issubclass(base, Enumeration)
-        }
-        return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, words)
+        enumerations: Any = {}  # property that is an enumeration → the class of its values, which are printed as words
+        for name, definition in properties.items():
+            for attribute_class in definition.constr.get_bases() or ():
+                if issubclass(attribute_class, Enumeration):
+                    enumerations[name] = attribute_class
+        return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, enumerations)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
         if not self._has_attributes:  # A custom directive may have it.

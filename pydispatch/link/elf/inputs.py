@@ -165,7 +165,13 @@ class Object:
             raise LinkError(f"{self.label}: section {name} has {section.size} zeros, the limit is {_MAX_ZEROS} bytes")
         content = b"" if section.kind == reader.SHT_NOBITS else bytes(self._file.content(section))
         return InputSection(
-            self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content
+            owner=self.label,
+            name=name,
+            kind=section.kind,
+            flags=section.flags,
+            alignment=max(section.alignment, 1),
+            size=section.size,
+            content=content,
         )
 
     def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:

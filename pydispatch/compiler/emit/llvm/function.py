@@ -124,9 +124,13 @@ class FunctionEmitter:
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
     def access(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
-        """Return metadata of a load or store. shared: other points may touch the same byte. block: for an operation
-        that adds up in a block: whether the memory is that of the block, or of what it reads, which is never the
-        block's.
+        """Return the metadata of a load or store of `memref`, as text that is appended to the instruction.
+
+        Args:
+            memref: The accessed memory.
+            shared: Whether other points of a parallel loop may access the same byte.
+            block: For an operation that accumulates into a block in memory: True for accesses of the block, False for
+                accesses of its operands, which never alias the block. None for other operations.
 
         Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
         point has for itself; a memref of unknown origin may be such memory.
@@ -135,10 +139,10 @@ class FunctionEmitter:
             return ""
         if memref.root not in self._scopes:
             self._open_scope(memref.root)
-        _, own, others = self._scopes[memref.root]
+        _, own_scope, other_scopes = self._scopes[memref.root]
         if block is not None:
-            own, others = self._block_scopes(memref.root, block)
-        text = f", !alias.scope !{own}, !noalias !{others}"
+            own_scope, other_scopes = self._block_scopes(memref.root, block)
+        text = f", !alias.scope !{own_scope}, !noalias !{other_scopes}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
         if shared:

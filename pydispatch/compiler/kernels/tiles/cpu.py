@@ -122,7 +122,7 @@ def _copy_elements(
     """Emit the copy of a range of (row, column) from a view to a tile, element by element, with conversion."""
 
     def one(builder: Builder, row: Index, column: Index) -> None:
-        value = builder.add(memref.LoadOp.get(part.value, part.place(builder, row, column)))
+        value = builder.add(memref.LoadOp.get(part.value, part.indices_of(builder, row, column)))
         put(builder, converted(builder, value, element_of(tile)), tile, row, column)
 
     _elements(build, low, high, one)

@@ -26,12 +26,21 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 def shape_of(value: SSAValue) -> tuple[int, int]:
+    """Return the static numbers of rows and columns of a memref."""
     rows, columns = memref_type(value).get_shape()
     return rows, columns
 
 
 class TileView:
-    """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from."""
+    """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
+
+    Args:
+        op: Operation before which the strides of the memref are computed, if `layout` is None.
+        value: The memref, with two dimensions.
+        first: Indices in the memref of element (0, 0) of the matrix.
+        transposed: Whether rows of the matrix are along columns of the memref.
+        layout: Storage, offset, sizes and strides of the memref; None for those of its type.
+    """
 
     def __init__(
         self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), transposed: bool = False,
@@ -42,6 +51,7 @@ class TileView:
 
     @property
     def strides(self) -> tuple[Index, Index]:
+        """Return the elements between neighbouring rows, and between neighbouring columns, of the matrix."""
         down, right = self.layout.strides
         return (right, down) if self.transposed else (down, right)
 
@@ -53,7 +63,7 @@ class TileView:
             offset = build.plus(offset, build.times(build.plus(start, own), stride))
         return view_as(build, self.layout.storage, offset, sizes, self.strides)
 
-    def place(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
+    def indices_of(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
         """Return the indices in the memref of an element of the matrix."""
         at = (column, row) if self.transposed else (row, column)
         return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
@@ -118,12 +128,12 @@ class TileView:
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of an element, and return it; zero if it is outside the memref."""
-        coordinates = self.place(build, row, column)
+        indices = self.indices_of(build, row, column)
         exists: SSAValue | bool = True
-        for coordinate, extent in zip(coordinates, self.layout.sizes, strict=True):
-            exists = both(build, exists, build.pure(arith.CmpiOp(coordinate, build.value(extent), "ult")))
+        for index, extent in zip(indices, self.layout.sizes, strict=True):
+            exists = both(build, exists, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
-        return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, coordinates)), lambda _: zero)
+        return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, indices)), lambda _: zero)
 
 
 def part_of(op: ReadTileOp) -> TileView:
@@ -141,6 +151,7 @@ def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Bui
 
 
 def branch(build: Builder) -> Builder:
+    """Return a builder of a new block that runs under a condition."""
     return build.nested(Block(), guarded=True)
 
 
@@ -154,4 +165,5 @@ def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
 
 
 def put(build: Builder, value: SSAValue, tile: SSAValue, row: Index, column: Index) -> None:
+    """Emit the store of an element of a tile."""
     build.add(memref.StoreOp.get(value, tile, [build.value(row), build.value(column)]))

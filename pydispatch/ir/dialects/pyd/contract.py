@@ -22,16 +22,19 @@ class ContractOp(IRDLOperation):
     Syntax: `pyd.contract %a, %b, %c accumulate unsigned_a : memref<MxK…>, memref<KxN…>, memref<MxN…>`.
 
     - M and N are static: the block stays in registers while the loop over K runs. K may be dynamic, and may consist of
-    several dimensions, innermost last, such as the rows and columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. -
-    Strides are those of the types. Vectors run along N if rows of B are contiguous; else along K, which is then one
-    dimension that is contiguous in A and B. - All operands have one element type. With f32, B may have f16 or bf16,
-    widened in registers where the target can. - The grouped form multiplies several steps of K at once into wider sums:
-    two for i16 into i32 or bf16 into f32, four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
-    memref<MxNxi32>`. Groups of eight are contiguous. - `unsigned_a` and `unsigned_b` state that the bytes of A or B are
-    unsigned. - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead. - B may also be
-    unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps: `memref<MxK/4x4xf32>,
-    memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>,
-    memref<MxNxi32>`. Of 4 bits, the low halves of a group's 4 bytes are its first steps, the high halves the others.
+      several dimensions, innermost last, such as the rows and columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`.
+    - Strides are those of the types. Vectors run along N if rows of B are contiguous; else along K, which is then one
+      dimension that is contiguous in A and B.
+    - All operands have one element type. With f32, B may have f16 or bf16, widened in registers where the target can.
+    - The grouped form multiplies several steps of K at once into wider sums: two for i16 into i32 or bf16 into f32,
+      four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`. Groups of eight are
+      contiguous.
+    - `unsigned_a` and `unsigned_b` state that the bytes of A or B are unsigned.
+    - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead.
+    - B may also be unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps:
+      `memref<MxK/4x4xf32>, memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or
+      `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>, memref<MxNxi32>`. Of 4 bits, the low halves of a group's 4 bytes are its
+      first steps, the high halves the others.
     """
 
     name = "pyd.contract"
@@ -57,10 +60,10 @@ class ContractOp(IRDLOperation):
 
     @property
     def grouped(self) -> bool:
-        """Return whether several steps of K are multiplied at once into wider sums.
+        """Return whether operands are in the grouped form: the last dimension of A and B is a group of steps of K.
 
-        Weights are stored in groups of steps, so that each group fills 32 bits. Otherwise A decides: A is narrower than
-        the sums only in groups, whereas B alone may be narrower because B is widened in registers.
+        Unsigned weights are always in groups. Otherwise the type of A decides: elements of A that are narrower than
+        those of C are in groups. B alone may be narrower without groups, because B is widened in registers.
         """
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
         return self.has_weights or self.a.type.element_type != self.c.type.element_type

@@ -289,8 +289,8 @@ class Context(base.Context):
         """Make later work on this device's stream wait, on the device, for the current work of another stream."""
         self._order(stream, self.stream)
 
-    def lead(self, stream: Any) -> None:
-        """Make later work on another stream wait, on the device, for the current work of this device's stream."""
+    def order_before(self, stream: Any) -> None:
+        """Make later work on `stream` wait, on the device, for the work that this device's stream has now."""
         self._order(self.stream, stream)
 
     def _order(self, first: Any, then: Any) -> None:

@@ -85,7 +85,7 @@ def _between(context: Context, stream: Any) -> Iterator[None]:
         yield
     finally:
         if not context.is_shut:
-            context.lead(handle)
+            context.order_before(handle)
 
 
 class CudaProgram(AcceleratorProgram):

@@ -64,7 +64,7 @@ class CudaBuffer(Buffer):
             owner = CudaBuffer(memory, self.shape, self.element, self.nbytes)
         stream = options.get("stream")
         if stream != -1:
-            context.lead(LEGACY_STREAM if stream is None else stream_number(stream))
+            context.order_before(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
         versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
         return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned)

@@ -152,11 +152,18 @@ class Copy(Step):
 
 
 class Fill(Step):
-    """Fill with elements of 1, 2 or 4 bytes.
+    """Fill with elements of 1, 2 or 4 bytes. A fill with a pattern of another size is several steps, each of which
+    writes some bytes of the pattern.
 
     Args:
-        part: Number of low bytes of the pattern that are skipped.
-        pitch: Distance between elements in bytes; 0 if they are adjacent.
+        context: The device.
+        region: Number of its region: steps of one region may run concurrently.
+        command_index: Index of the command, and of its pattern among those of a run.
+        target: Index of the buffer, and byte offset in it.
+        element: Bytes of an element.
+        count: Number of elements.
+        part: Bytes of the pattern, lowest first, that precede those of an element.
+        pitch: Bytes between elements; 0 if they are adjacent.
     """
 
     def __init__(
@@ -173,9 +180,13 @@ class Fill(Step):
         node.width, node.height = (1, count) if pitch else (count, 1)
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """Set the address and the value. Return whether they have changed."""
+        """Set the address and the value of an element. Return whether they have changed.
+
+        addresses: by buffer. patterns: by command, as integers.
+        """
         buffer, offset = self.target
-        value = patterns[self.command_index] >> 8 * self.part & (1 << 8 * self.element) - 1
+        element_mask = (1 << 8 * self.element) - 1
+        value = patterns[self.command_index] >> 8 * self.part & element_mask
         bound = addresses[buffer] + offset + self.part, value
         if bound == self.bound_values:
             return False

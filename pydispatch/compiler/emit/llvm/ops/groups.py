@@ -171,18 +171,22 @@ def _multiply_matrices(
 
     row_starts, column_starts = range(0, rows, 2), range(0, columns, 2)
     tiles = [(row, column) for row in row_starts for column in column_starts]
-    order = (
-        sorted(tiles, key=lambda at: at[::-1]) if len(row_starts) < len(column_starts) else tiles
-    )  # the fewer stay in registers
+    # Along the outer dimension of this order, each pair is loaded when it is used; the other, fewer pairs stay in
+    # registers.
+    order = sorted(tiles, key=lambda tile: tile[::-1]) if len(row_starts) < len(column_starts) else tiles
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Add the product of a pair of rows and a pair of columns to each tile of sums."""
-        left, right, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
+        """Emit the step of K at the indices `k`: to the sums of each tile, add the product of its two rows and its two
+        columns.
+
+        values: the sums of each of `tiles`, as vectors. Return the new ones.
+        """
+        row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
         old_sums = dict(zip(tiles, values, strict=True))
         for row, column in order:
-            x = left[row] = left.get(row) or row_pair(k, row)
-            y = right[column] = right.get(column) or column_pair(k, column)
-            factors = ((BYTES, y), (BYTES, x)) if is_transposed else ((BYTES, x), (BYTES, y))
+            a = row_pairs[row] = row_pairs.get(row) or row_pair(k, row)
+            b = column_pairs[column] = column_pairs.get(column) or column_pair(k, column)
+            factors = ((BYTES, b), (BYTES, a)) if is_transposed else ((BYTES, a), (BYTES, b))
             new_sums[row, column] = emitter.intrinsic(name, SUMS, (SUMS, old_sums[row, column]), *factors)
         return [new_sums[tile] for tile in tiles]
 
