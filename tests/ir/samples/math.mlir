@@ -70,6 +70,7 @@ func.func @blocks(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32
   pyd.contract %a, %b, %c prefetch 64 : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.configure_tiles 4, 16, 8 {kept}
   pyd.release_tiles {kept}
+  pyd.prefetch %a {kept} : memref<4x8xf32>
   pyd.transpose %a, %d {kept} : memref<4x8xf32>, memref<8x4xf32>
   %cas = pyd.compare_exchange %e, %e, %counters[%lane] {kept} : i32, memref<4xi32>
   return

@@ -24,6 +24,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     math,
     memref,
     parallel,
+    prefetch,
     scf,
     tile_registers,
     transpose,
@@ -39,7 +40,10 @@ from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
-SUBJECTS = (arith, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers, transpose)
+SUBJECTS = (
+    arith, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers, transpose,
+    prefetch,
+)  # fmt: skip
 
 
 @functools.cache

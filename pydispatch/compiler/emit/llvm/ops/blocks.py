@@ -16,6 +16,9 @@ from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
 """Feature -> bits of a vector register, the first that a target has."""
 
+LINE_BYTES = 64
+"""Bytes that a prefetch brings."""
+
 BUSY = 16
 """Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
 
@@ -72,11 +75,13 @@ def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, 
     )
 
 
-def prefetch(emitter: FunctionEmitter, pointer: str, offset: int) -> None:
-    """Emit a prefetch into L1 of the line `offset` bytes after an address; it may be outside of any object."""
+def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1) -> None:
+    """Emit a prefetch into a level of the caches of the line `offset` bytes after an address; it may be outside of any
+    object.
+    """
     name, pointer = "llvm.prefetch.p0", emitter.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     emitter.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
-    emitter.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")
+    emitter.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 {4 - level}, i32 1)")
 
 
 def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
+    LINE_BYTES,
     Piece,
     address,
     block_of,
@@ -40,9 +41,6 @@ from pydispatch.ir.op_info import Cost, info_of
 
 FEW_CONSTANTS = 4
 """Scalar constants that are no burden for the registers of a block."""
-
-LINE = 64
-"""Bytes that a prefetch brings."""
 
 SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
@@ -143,7 +141,7 @@ def _along_columns(
         """Add the products of one step to the sums."""
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
         if prefetch_bytes:
-            for offset in range(0, columns * bit_width(rhs.element) // 8, LINE):
+            for offset in range(0, columns * bit_width(rhs.element) // 8, LINE_BYTES):
                 prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset)
         sums: list[str] = []
         for row in range(rows):

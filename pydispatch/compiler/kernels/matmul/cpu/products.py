@@ -14,10 +14,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region
+from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.contract import ContractOp
+from pydispatch.ir.dialects.pyd.prefetch import PrefetchOp
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,32 @@ class Products:
     def emit(self, build: Builder, region: Region, block: Block, target: Target, accumulate: bool) -> None:
         """Emit the product of rows of A and columns of B. accumulate: whether it is added to the sums."""
         schedule = self.nest.plan.schedule
+        self._prefetch_page(build, region, block)
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
+
+    def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
+        """Emit prefetches of what the block of the next page of gathered pages reads, if the table has a next one.
+
+        Pages are anywhere in memory, and each is too short for the CPU's prefetchers.
+        """
+        plan, contraction = self.nest.plan, self.nest.plan.contraction
+        if plan.pages is None or contraction.n is None:
+            return
+        (dim,) = contraction.b.coordinates[plan.pages.axis].dims
+        steps, width = region.extent(contraction.k), plan.schedule.nr
+        if not isinstance(steps, int):
+            return
+        shape, contiguous = ([width, steps], contraction.k) if dim == contraction.n else ([steps, width], contraction.n)
+        columns = {contraction.n: block.column}
+        first = build.plus(region.first(dim), plan.pages.rows)
+        next_page = region.within(dim, Span(first, region.extent(dim)))
+
+        def emit(inner: Builder) -> None:
+            offset = self._offset(inner, next_page, self.b, columns, None)
+            strides = [self.b.stride(inner, dim), self.b.stride(inner, contiguous)]
+            inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
+
+        build.when(build.less(build.plus(first, columns.get(dim, 0)), self.nest.end(dim)), emit)
 
     def emit_factors(
         self,
