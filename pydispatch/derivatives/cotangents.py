@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import AnyFloat, TensorType
@@ -20,6 +20,13 @@ Rule = Callable[["Cotangents", Operation], None]
 """Derivative of an operation: rule(cotangents, operation) adds the cotangents of its operands, from those of its
 results. The operations that it emits come after all operations of the program."""
 
+_OPERATIONS = {
+    "scf.for": "a loop",
+    "scf.while": "a loop",
+    "pyd.recurrence": "a running result other than a sum",
+}
+"""Words of messages for operations without a derivative."""
+
 
 class Cotangents:
     """Cotangents of SSA values, in the program that is being written.
@@ -27,18 +34,42 @@ class Cotangents:
     Attributes:
         trace: Builder of the program.
         active: Values of floats that depend on an input; other values have no cotangents.
+        rules: Rules by the name of the operation.
     """
 
-    def __init__(self, trace: Trace, inputs: list[SSAValue]) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, inputs: Sequence[SSAValue], rules: Mapping[str, Rule]) -> None:
+        self.trace, self.rules = trace, rules
         self.active = set(inputs)
         self._by_value: dict[SSAValue, Tensor] = {}
         self._tensors: dict[SSAValue, Tensor] = {}
 
-    def mark_active(self, op: Operation) -> None:
-        """Add the results of an operation to `active` if one of the values that it uses is active."""
-        if any(operand in self.active for inner in op.walk() for operand in inner.operands):
-            self.active |= {result for result in op.results if is_float(result)}
+    def pull_back(self, ops: Sequence[Operation], seeds: Iterable[tuple[SSAValue, Tensor | None]]) -> None:
+        """Compute the cotangents of the inputs of operations, which are all that the results depend on.
+
+        Args:
+            ops: The operations, in the order in which they run.
+            seeds: Cotangents of results of the operations.
+
+        Raises:
+            CompileError: An operation that depends on an input, and that results depend on, has no rule.
+        """
+        for op in ops:
+            if any(operand in self.active for inner in op.walk() for operand in inner.operands):
+                self.active |= {result for result in op.results if is_float(result)}
+        for value, seed in seeds:
+            if seed is not None:
+                self.add(value, seed)
+        for op in reversed(ops):
+            if any(self.of(result) for result in op.results):
+                with self.trace.at(op):
+                    self._pull_back(op)
+
+    def _pull_back(self, op: Operation) -> None:
+        """Add the cotangents of the operands of an operation."""
+        rule = self.rules.get(op.name)
+        if rule is None:
+            raise self.refuse(_OPERATIONS.get(op.name, f"'{op.name}'"))
+        rule(self, op)
 
     def of(self, value: SSAValue) -> Tensor | None:
         """Return the sum of the cotangents that were added for a value; None without one."""

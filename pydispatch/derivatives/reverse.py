@@ -13,13 +13,6 @@ from pydispatch.derivatives.stated import erase_markers
 from pydispatch.graph.values import Tensor
 from pydispatch.programs.trace import Trace
 
-_OPERATIONS = {
-    "scf.if": "pydispatch.cond", "scf.for": "a loop", "scf.while": "a loop", "iree_linalg_ext.sort": "sorting",
-    "iree_linalg_ext.topk_v2": "sorting", "iree_linalg_ext.scatter": "an assignment at positions that arrays say",
-    "pyd.recurrence": "a running result other than a sum", "iree_linalg_ext.fft": "a Fourier transform",
-}  # fmt: skip
-"""Words of messages for operations without a derivative."""
-
 
 def differentiated(
     trace: Trace,
@@ -50,14 +43,9 @@ def differentiated(
     finally:
         trace.differentiations -= 1
     recorded = _operations_after(markers[-1])
-    cotangents = Cotangents(trace, [trace.value(of) for of in marked])
-    for op in recorded:
-        cotangents.mark_active(op)
-    for result, seed in zip(results, seeds(results), strict=True):
-        for part in result.parts:
-            cotangents.add(part, seed)
-    for op in reversed(recorded):
-        _pull_back(cotangents, op)
+    starts = [(part, seed) for result, seed in zip(results, seeds(results), strict=True) for part in result.parts]
+    cotangents = Cotangents(trace, [trace.value(of) for of in marked], RULES)
+    cotangents.pull_back(recorded, starts)
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
     sources = _erase(markers) | (erase_markers(trace) if trace.differentiations == 0 else {})
     unmarked = [_unmarked(trace, of, sources) for of in (*results, *gradients)]
@@ -81,17 +69,6 @@ def _operations_after(op: Operation) -> list[Operation]:
     while (after := op.next_op) is not None:
         following.append(op := after)
     return following
-
-
-def _pull_back(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of the operands of an operation whose results have some."""
-    if not any(cotangents.of(result) for result in op.results):
-        return
-    with cotangents.trace.at(op):
-        rule = RULES.get(op.name)
-        if rule is None:
-            raise cotangents.refuse(_OPERATIONS.get(op.name, f"'{op.name}'"))
-        rule(cotangents, op)
 
 
 def _unmarked(trace: Trace, of: Tensor, sources: dict[SSAValue, SSAValue]) -> Tensor:

@@ -29,7 +29,6 @@ class StatedCall:
 
     program: ProgramSource
     names: tuple[str, ...]
-    marker: UnrealizedConversionCastOp
 
 
 def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -48,7 +47,8 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
         [trace.value(of) for of in (*operands, *results)], [trace.value(of).type for of in results]
     )
     marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
-    trace.stated_calls.append(StatedCall(program, names, trace.add(marker)))
+    trace.stated_calls.append(StatedCall(program, names))
+    trace.add(marker)
     arrays = [
         Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)
     ]
@@ -60,9 +60,10 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
 def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
     """Erase the operations after calls, and return the values that their results stood for."""
     sources: dict[SSAValue, SSAValue] = {}
-    for call in trace.stated_calls:
-        marker = call.marker
-        for result, source in zip(marker.results, marker.operands[len(call.names) :], strict=True):
+    for marker in list(trace.scope.block.walk()):
+        if _CALL not in marker.attributes:
+            continue
+        for result, source in zip(marker.results, marker.operands[-len(marker.results) :], strict=True):
             sources[result] = source
             result.replace_all_uses_with(source)
         marker.detach()

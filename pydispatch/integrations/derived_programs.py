@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects import func
-
 from pydispatch.derivatives.reverse import differentiated
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.graph.dtypes import of_element
 from pydispatch.graph.values import Tensor
 from pydispatch.integrations.python_programs import TracedProgram
 from pydispatch.operations import shapes
-from pydispatch.patterns.types import Size, TensorType
+from pydispatch.patterns.types import TensorType
 from pydispatch.programs.array import arrays_of
 from pydispatch.programs.trace import Trace, current
 
@@ -112,7 +109,7 @@ class Pullback(DerivedProgram):
     def _parameters(self) -> dict[str, TensorType | None]:
         taken = dict(self.primal.parameters)
         self._seeds = []
-        for result, type in _result_types(self.primal).items():
+        for result, type in self.primal.result_types().items():
             name = f"d{result}"
             while name in taken:
                 name += "_"
@@ -127,33 +124,6 @@ class Pullback(DerivedProgram):
             if seed.dtype != result.dtype or seed.rank != result.rank:
                 raise trace.fail(f"'{name}' of program '{self.name}' is {seed}, and the result is {result}")
         return [trace.as_shape(seed, result.shape) for seed, result in zip(seeds, results, strict=True)]
-
-
-def _result_types(program: TracedProgram) -> dict[str, TensorType]:
-    """Return the types of the results of a program by name. Raises as `ProgramSource.module`."""
-    module = program.module()
-    function = next(op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == program.name)
-    assert function.res_attrs is not None
-    types = {}
-    for type, attributes in zip(function.function_type.outputs, function.res_attrs, strict=True):
-        entries: Any = attributes
-        stated = entries.data.get("pyd.shape")
-        listed: list[Any] = [n.data for n in stated] if stated is not None else list(type.get_shape())  # type: ignore[attr-defined]
-        element: Any = type.element_type  # type: ignore[attr-defined]
-        types[entries.data["pyd.name"].data] = TensorType(_type_name(element), tuple(map(_size, listed)))
-    return types
-
-
-def _type_name(element: Any) -> str:
-    """Return the name of an element type in annotations."""
-    dtype = of_element(element)
-    return "i1" if dtype.is_bool else dtype.name
-
-
-def _size(stated: int | str) -> Size:
-    """Return a size of an annotation; None for one that is computed from others."""
-    text = str(stated)
-    return int(text) if text.isdigit() else text if text.isidentifier() else None
 
 
 def names_with_gradients(program: TracedProgram, wrt: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -11,11 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.faults import translated
 from pydispatch.graph.builder import Input
+from pydispatch.graph.dtypes import DType as ElementType
+from pydispatch.graph.sizes import Expr, Size
 from pydispatch.ir.core.locations import CodeLoc
 from pydispatch.kernels.annotations import Static, type_of
 from pydispatch.kernels.source import is_set
 from pydispatch.locations import definition_line
 from pydispatch.patterns.types import DType, TensorType
+from pydispatch.patterns.types import Size as PatternSize
 from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
@@ -82,12 +85,7 @@ class ProgramSource:
             CompileError: The function uses something that programs lack; the error has the line.
             InvalidArgumentError: A static parameter has no value. Exceptions of the function are raised unchanged.
         """
-        missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
-        if missing is not None:
-            raise InvalidArgumentError(
-                f"program '{self.name}': the static parameter '{missing}' has no value; "
-                f"write {self.name}.specialize({missing}=...)"
-            )
+        self._require_statics()
         if current() is not None:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
         state_names = {} if state_names is None else state_names
@@ -95,6 +93,25 @@ class ProgramSource:
         require_same(self.name, trace.module, self._traced(weights, state_names, trace.copies).module)
         self.has_state = trace.states is not None
         return trace.module
+
+    def _require_statics(self) -> None:
+        """Raise InvalidArgumentError if a static parameter has no value."""
+        missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
+        if missing is not None:
+            raise InvalidArgumentError(
+                f"program '{self.name}': the static parameter '{missing}' has no value; "
+                f"write {self.name}.specialize({missing}=...)"
+            )
+
+    @translated()
+    def result_types(self) -> dict[str, TensorType]:
+        """Trace the program, and return the types of its results by name. A size that is computed from others is None.
+
+        Raises as `module`, and may be called while another program is traced.
+        """
+        self._require_statics()
+        results = self._traced("embed", {}).results
+        return {name: TensorType(_annotated(of.dtype), tuple(map(_stated, of.shape))) for name, of in results.items()}
 
     def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
@@ -110,8 +127,8 @@ class ProgramSource:
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():
                 returned = self._run(trace, arrays)
-                results = {name: trace.tensor_of(tensor) for name, tensor in self.named(trace, returned).items()}
-                trace.finish(self.name, results)
+                trace.results = {name: trace.tensor_of(tensor) for name, tensor in self.named(trace, returned).items()}
+                trace.finish(self.name, trace.results)
         return trace
 
     def _run(self, trace: Trace, arrays: Mapping[str, Array]) -> Any:
@@ -162,6 +179,18 @@ def _raising(error: BaseException, filename: str) -> CodeLoc | str:
             location = CodeLoc(code, traceback.tb_lasti, traceback.tb_lineno)
         traceback = traceback.tb_next
     return location
+
+
+def _annotated(dtype: ElementType) -> str:
+    """Return the name of an element type in annotations."""
+    return "i1" if dtype.is_bool else dtype.name
+
+
+def _stated(size: Size) -> PatternSize:
+    """Return a size as annotations state it; None for one that is computed from others."""
+    if not isinstance(size, Expr):
+        return size
+    return str(size) if str(size).isidentifier() else None
 
 
 def _input(name: str, type: TensorType) -> Input:

@@ -84,6 +84,7 @@ class Trace(Builder):
         self._traced_constants: dict[int, Tensor] = {}  # identity of an array → its tensor
         self.shapes: dict[SSAValue, Shape] = {}
         """Shapes of the values of the program, with the sizes that calls decide."""
+        self.results: dict[str, Tensor] = {}  # those of the finished program, by name
         self.differentiations = 0  # nested functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []  # see `derivatives/stated.py`
         self.state_names: dict[Any, str] = {}

@@ -75,6 +75,11 @@ def several(x: Vector, y: Vector) -> Any:
 
 
 @pd.program
+def rows(x: Vector, i: Annotated[np.ndarray, pd.i64["m"]]) -> Any:
+    return x[i] ** 2
+
+
+@pd.program
 def through_kernels(x: Vector) -> Any:
     out, half = np.zeros_like(x), np.zeros_like(x)
     cubed(np.sin(x), out)
@@ -128,6 +133,15 @@ def test_second_derivatives() -> None:
 
     np.testing.assert_allclose(pd.grad(squared)(X), 16 * X**3)
 
+    @pd.program
+    def of_rows(x: Vector) -> Any:
+        return (pd.vjp(rows)(x, np.array([0, 1, 0, 2]), x[np.array([2, 1, 1, 0])]) * x).sum()
+
+    # of_rows is 2 * x0 * x0 * (x2 + x1) + 2 * x1 * x1 * x1 + 2 * x2 * x2 * x0
+    x0, x1, x2 = X
+    expected = [4 * x0 * (x1 + x2) + 2 * x2 * x2, 2 * x0 * x0 + 6 * x1 * x1, 2 * x0 * x0 + 4 * x2 * x0]
+    np.testing.assert_allclose(pd.grad(of_rows)(X), expected)
+
 
 def test_kernels_and_their_derivatives() -> None:
     sine, cosine = np.sin(X), np.cos(X)
@@ -177,6 +191,21 @@ def test_stated_derivatives_of_programs_that_a_program_calls() -> None:
     np.testing.assert_allclose(pd.vjp(identity)(X, Y), Y)
 
 
+def test_branches() -> None:
+    @pd.program
+    def branched(x: Vector, y: Vector) -> Any:
+        a, b = pd.cond(x[0] > 0, lambda: (np.exp(x) * y, x[1:]), lambda: (rounded(x, y)[1], 2 * y[1:]))
+        return (a * a).sum() + b.sum()
+
+    gradient = pd.grad(branched)
+    dx, dy = gradient(X, Y)
+    np.testing.assert_allclose(dx, 2 * (np.exp(X) * Y) ** 2 + [0, 1, 1])
+    np.testing.assert_allclose(dy, 2 * np.exp(2 * X) * Y)
+    dx, dy = gradient(-X, Y)
+    np.testing.assert_allclose(dx, -2 * X * Y * Y)
+    np.testing.assert_allclose(dy, [0, 2, 2])  # rounded states no derivative by y
+
+
 def test_static_parameters_and_values_from_outside() -> None:
     scale = np.array([2.0])
 
@@ -184,6 +213,9 @@ def test_static_parameters_and_values_from_outside() -> None:
     def raised(x: Vector, power: pd.static) -> Any:
         return (x**power * scale).sum()
 
+    with pytest.raises(pd.InvalidArgumentError, match=r"write raised.specialize\(power=\.\.\.\)"):
+        pd.vjp(raised)
+    np.testing.assert_allclose(pd.vjp(raised.specialize(power=2))(X, np.float64(1)), 4 * X)
     gradient = pd.grad(raised).specialize(power=3)
     np.testing.assert_allclose(gradient(X), 6 * X * X)
     scale[0] = 1
@@ -215,9 +247,11 @@ def without_derivative(x: View, y: View) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "sorting": (lambda x: np.sort(x).sum(), "there is none of sorting"),
     "running products": (lambda x: np.cumprod(x).sum(), "there is none of a running result other than a sum"),
-    "a branch": (lambda x: pd.cond(x[0] > 0, lambda: x.sum(), lambda: x[0]), "there is none of pydispatch.cond"),
+    "a loop in a branch": (
+        lambda x: pd.cond(x[0] > 0, lambda: pd.loop(3, lambda i, v: v * x[0], x[1]), lambda: x[0]),
+        "there is none of a loop",
+    ),
     "a loop": (lambda x: pd.loop(3, lambda i, v: v * x[0], x).sum(), "there is none of a loop"),
     "linear algebra": (lambda x: np.linalg.inv(np.outer(x, x)).sum(), "there is none of a loop"),
     "a kernel": (uses_kernel(without_derivative), r"name its backward kernel: pydispatch.vjp\(without_derivative, "),

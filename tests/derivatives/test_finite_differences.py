@@ -28,6 +28,13 @@ def with_slices(x: Any) -> Any:
     return y
 
 
+def with_rows(x: Any) -> Any:
+    y, at = x.copy(), np.array([0, 2, 0])
+    y[at] = x[at] * np.asarray(np.arange(1.0, 4.0), like=x)[:, None, None]  # the last of equal positions remains
+    y[:, np.array([1, 3]), np.array([5, 0])] *= x[:, :2, 2]
+    return y
+
+
 def softmax(x: Any) -> Any:
     powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
@@ -88,9 +95,11 @@ BUNDLES: dict[str, dict[str, Function]] = {
     "choices": {
         "where": lambda x, m: np.where(x > 0, x * x, -3 * x) + np.clip(x, -1, 1) + np.maximum(x, x[0]),
         "take": lambda x, m: np.take(x, np.array([0, 2, 1, 2]), axis=1) ** 2,
+        "sorted": lambda x, m: np.sort(x, axis=1) * x,
         "rows": lambda x, m: x[np.array([0, -1, 0])] * np.asarray(m.T, like=m)[:3, None],
         "elements": lambda x, m: x[:, np.array([0, 1, 0]), np.array([1, 2, 1])],
         "along an axis": lambda x, m: np.take_along_axis(x, x.argmax(axis=1, keepdims=True), axis=1),
+        "assignments at positions": lambda x, m: with_rows(x) * x,
         "types": lambda x, m: x.astype(np.int32).astype(np.float64) * x + np.nansum(x),
     },
 }  # fmt: skip

@@ -1,0 +1,51 @@
+"""Derivatives of branches: a branch on the same condition, of the derivatives of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+
+
+def _if(cotangents: Cotangents, op: Operation) -> None:
+    """Add the cotangents of the values from outside that the branches use."""
+    assert isinstance(op, scf.IfOp)
+    used = dict.fromkeys(operand for inner in op.walk() for operand in inner.operands if operand in cotangents.active)
+    captured = list(used)
+    if not all(isinstance(value.type, TensorType) for value in captured):
+        raise cotangents.refuse("a branch that uses a number read from an array")
+    like = [cotangents.tensor(value) for value in captured]
+    on_true, on_false = (
+        _branch(cotangents, region, op.results, captured) for region in (op.true_region, op.false_region)
+    )
+    branch = cotangents.trace.add(scf.IfOp(op.cond, [value.type for value in captured], on_true, on_false))
+    for value, of, result in zip(captured, like, branch.results, strict=True):
+        cotangents.add(value, cotangents.trace.wrap(of.dtype, of.shape, result))
+
+
+def _branch(
+    cotangents: Cotangents, region: Region, results: Sequence[SSAValue], captured: Sequence[SSAValue]
+) -> Region:
+    """Return a branch that repeats the operations of another one, and then computes the cotangents of `captured`."""
+    trace = cotangents.trace
+    block = Block()
+    with trace.inside(block):
+        values: dict[SSAValue, SSAValue] = {}
+        *body, end = region.block.ops
+        repeated = [trace.add(inner.clone(values)) for inner in body]
+        seeds = [
+            (values.get(yielded, yielded), cotangents.of(result))
+            for yielded, result in zip(end.operands, results, strict=True)
+        ]
+        of_branch = Cotangents(trace, captured, cotangents.rules)
+        of_branch.pull_back(repeated, seeds)
+        totals = [of_branch.of(value) or of_branch.zeros(value) for value in captured]
+        trace.add(scf.YieldOp(*(trace.value(total) for total in totals)))
+    return Region(block)
+
+
+BRANCH_RULES: dict[str, Rule] = {"scf.if": _if}

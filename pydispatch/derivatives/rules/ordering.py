@@ -1,0 +1,37 @@
+"""Derivatives of sorting: cotangents return to where their elements came from."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Operation
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.dtypes import I64
+from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
+from pydispatch.operations import scatters, shapes
+
+
+def _sort(cotangents: Cotangents, op: Operation) -> None:
+    """Sort again, together with the positions of the elements, and scatter the cotangents to these positions."""
+    assert isinstance(op, SortOp)
+    trace, axis = cotangents.trace, op.dimension.value.data
+    shape = cotangents.tensor(op.results[0]).shape
+    numbered = trace.value(shapes.iota(trace, shape, axis, I64))
+    body = op.body.clone()
+    for _ in range(2):
+        body.block.insert_arg(I64.element, len(body.block.args))
+    sources = list(op.operands)
+    operands = [*sources, numbered]
+    again = SortOp.create(
+        operands=operands, result_types=[operand.type for operand in operands], regions=[body],
+        properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(operands)])},
+    )  # fmt: skip
+    positions = trace.wrap(I64, shape, trace.add(again).results[-1])
+    for source, result in zip(sources, op.results, strict=True):
+        cotangent = cotangents.of(result)
+        if cotangent is not None:
+            moved = scatters.put_along(trace, cotangents.zeros(source), positions, cotangent, axis)
+            cotangents.add(source, moved)
+
+
+ORDERING_RULES: dict[str, Rule] = {"iree_linalg_ext.sort": _sort}

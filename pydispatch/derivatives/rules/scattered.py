@@ -1,0 +1,64 @@
+"""Derivatives of assignments at positions that arrays say."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.dtypes import BOOL, I64
+from pydispatch.graph.sizes import product
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
+from pydispatch.operations import elementwise, gathers, reductions, scatters, shapes
+from pydispatch.operations.formulas import formula
+from pydispatch.programs.trace import Trace
+
+
+def _scatter(cotangents: Cotangents, op: Operation) -> None:
+    """Add to the cotangent of the tensor that of the elements that remain, and to that of the slices that of theirs."""
+    assert isinstance(op, ScatterOp)
+    trace = cotangents.trace
+    slices, x = op.inputs[0], op.outputs[0]
+    indices, of_result = cotangents.tensor(op.inputs[1]), cotangents.of(op.results[0])
+    assert of_result is not None
+    depth = indices.shape[-1]
+    new, old = op.body.block.args
+    *body, end = op.body.block.ops
+    is_sum = len(body) == 1 and body[0].name == "arith.addf" and set(body[0].operands) == {new, old}
+    if (not is_sum and end.operands[0] is not new) or not isinstance(depth, int):
+        raise cotangents.refuse("an assignment that combines elements otherwise than by a sum")
+    of_slices = gathers.take_nd(trace, of_result, indices, 0)
+    if is_sum:
+        cotangents.add(x, of_result)
+        counts = _is_inside(trace, indices, of_result)
+    else:
+        zeros = cotangents.zeros(slices)
+        cotangents.add(x, scatters.scatter_first(trace, of_result, indices, zeros, depth, lambda s, old, new: new))
+        counts = _is_last(trace, indices, of_result)
+    lead = (*counts.shape, *(1 for _ in range(of_slices.rank - counts.rank)))
+    mask = shapes.reshape(trace, counts, lead)
+    chosen = formula(trace, lambda counts, d: counts.where(d, 0.0), mask, of_slices)
+    cotangents.add(slices, shapes.reshape(trace, chosen, cotangents.tensor(slices).shape))
+
+
+def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
+    """Return for each slice whether its position is within x."""
+    inside = shapes.full(trace, True, indices.shape[:-1], BOOL)
+    for axis, positions in enumerate(gathers.columns(trace, indices)):
+        size = reductions.size_as(trace, x.shape[axis], positions.dtype)
+        inside = formula(trace, lambda i, at, n: i & ~(at < 0) & (at < n), inside, positions, size)
+    return inside
+
+
+def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
+    """Return for each slice whether it is the last one at its position, which is within x: the one that remains."""
+    lead, depth = indices.shape[:-1], indices.shape[-1]
+    assert isinstance(depth, int)
+    numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), 0, I64), lead)
+    none = shapes.full(trace, -1, x.shape[:depth], I64)
+    slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
+    last = scatters.scatter_first(trace, none, indices, slices, depth, lambda s, old, new: new)
+    return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, 0), numbers)
+
+
+SCATTER_RULES: dict[str, Rule] = {"iree_linalg_ext.scatter": _scatter}
