@@ -1,4 +1,4 @@
-"""Attention visits the keys that a mask shows, and reads pages of a cache in place: one dispatch on the CPU."""
+"""Attention visits the keys that a mask shows, and reads pages of a cache in place: one dispatch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.formats.artifact import dispatches
+
+TARGETS = {"ptx-interpreter": "cuda"}
+"""Targets of devices that have another name."""
 
 UNIT = 64
 """Keys that are visited or skipped as a whole."""
@@ -114,11 +117,23 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_hidden_keys_are_not_read_and_pages_are_read_in_place(name: str) -> None:
+ON_GPUS = [
+    ("vulkan", "grouped heads"), ("vulkan", "a prompt"), ("vulkan", "a partial unit"),
+    ("webgpu", "one query"), ("webgpu", "a prompt"), ("webgpu", "f16"),
+    ("ptx-interpreter", "one query"),
+]  # fmt: skip
+"""Devices and cases."""
+
+
+@pytest.mark.parametrize(("device", "name"), [*(("cpu", name) for name in CASES), *ON_GPUS])
+def test_hidden_keys_are_not_read_and_pages_are_read_in_place(device: str, name: str) -> None:
     case = CASES[name]
-    artifact = pd.compile(program(case, causal))
-    run = pd.device("cpu").load(artifact).attend
+    artifact = pd.compile(program(case, causal), targets=TARGETS.get(device, device))
+    attend = pd.device(device).load(artifact).attend
+
+    def run(*arguments: np.ndarray) -> np.ndarray:
+        return np.asarray(attend(*arguments))
+
     queries, keys, values, table, starts = case.arguments()
     table.flat[0], table.flat[1] = -3, case.pages + 5  # counted from the end, and clamped
     starts[0] = 17  # the keys from the second unit on are hidden
@@ -201,7 +216,8 @@ def test_rows_without_visible_keys_are_nan_as_without_a_limit() -> None:
     assert np.isnan(result[0]).all() and not np.isnan(result[1]).any()
 
 
-def test_the_bits_of_a_row_do_not_depend_on_the_longest_sequence() -> None:
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_the_bits_of_a_row_do_not_depend_on_the_longest_sequence(device: str) -> None:
     results = []
     for table in (8, 20):
         case = Case(table=table)
@@ -209,8 +225,8 @@ def test_the_bits_of_a_row_do_not_depend_on_the_longest_sequence() -> None:
         pages = np.zeros((2, table), np.int32)
         pages[:, :6] = np.arange(12).reshape(2, 6)
         keys, values = (np.resize(cache, (case.pages, *cache.shape[1:])) for cache in (keys, values))
-        run = pd.device("cpu").load(pd.compile(program(case, causal))).attend
-        results.append(run(queries, keys, values, pages, np.array([70, 95], np.int32)))
+        run = pd.device(device).load(pd.compile(program(case, causal), targets=device)).attend
+        results.append(np.asarray(run(queries, keys, values, pages, np.array([70, 95], np.int32))))
     np.testing.assert_array_equal(*results)
 
 

@@ -40,7 +40,9 @@ from pydispatch.compiler.fusion.quantized.requantize import requantize
 from pydispatch.compiler.host.contract_program import contract_program
 from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
+from pydispatch.compiler.kernels.matmul.chain import Chain
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
+from pydispatch.compiler.kernels.matmul.gpu.chain import has_chain_kernel
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
 from pydispatch.compiler.outline.early_stores import store_early
@@ -241,7 +243,7 @@ class Pipeline:
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
         limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
-        legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, *limits)
+        legality = Legality(partial(why_not, has_chain_kernel=self._has_chain_kernel), space_of, *limits)
         patches = None if self.chooser is None else partial(self.chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
@@ -265,6 +267,19 @@ class Pipeline:
             cpus = [machine for machine in machines if machine is not None]
             return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
         return []
+
+    @property
+    def _has_chain_kernel(self) -> Callable[[Chain], bool] | None:
+        """The test whether all targets have a kernel for a chain of two contractions; None if one has none for any."""
+        if not self.options.reassociate:
+            return None
+        with suppress(CompileError):
+            backends = {target: require_backend(target) for target in self.targets()}
+            if not all(b.has_invocations or b.contract_machine(target) for target, b in backends.items()):
+                return None
+            is_gpu = any(backend.has_invocations for backend in backends.values())
+            return has_chain_kernel if is_gpu else lambda chain: True
+        return None
 
     @cached_property
     def _has_invocations(self) -> bool:

@@ -10,7 +10,7 @@ operation may therefore join a dispatch if that repeats no work. There are three
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.in_place import overwritten_values
 from pydispatch.compiler.analysis.kinds import inputs_of
-from pydispatch.compiler.kernels.matmul.chain import chain_of
+from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.legality import judge_contraction
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.kernels.ops.cost import is_expensive
@@ -36,13 +36,13 @@ ONE_WORKGROUP = 16384
 """Elements up to which a single workgroup may compute a dispatch alone: a second dispatch would cost more."""
 
 
-def why_not(group: Sequence[Operation], chains: bool = False) -> str | None:
+def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool] | None = None) -> str | None:
     """Return why the operations of `group` cannot be one dispatch, as a sentence; None if they can.
 
-    chains: whether all targets have kernels for chains of two contractions (`matmul/chain.py`).
+    has_chain_kernel: whether all targets have a kernel for a chain of two contractions (`matmul/chain.py`); None if
+    they have none for any.
     """
-    chain = chain_of(group) if chains else None
-    if chain is not None:
+    if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     try:

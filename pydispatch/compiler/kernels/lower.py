@@ -15,6 +15,7 @@ from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
 from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu
 from pydispatch.compiler.kernels.loops.lower import lower_loops, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
+from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
 from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -52,7 +53,10 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
     if machine is not None:
         return lower_contraction(source, backend, machine)
-    return lower_contraction_gpu(source, backend, generation) if generation is not None else None
+    chain = lower_chain_gpu(source, backend) if backend.has_invocations else None
+    if chain is not None or generation is None:
+        return chain
+    return lower_contraction_gpu(source, backend, generation)
 
 
 def reassociates(target: hal.ExecutableTargetAttr) -> bool:

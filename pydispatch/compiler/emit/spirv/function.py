@@ -139,7 +139,7 @@ class FunctionEmitter(BlockArithmetic):
         if known(step) and not is_unsigned:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif known(lower) and lower >= 0 and carried and self.iterations.is_first:
+            elif most is None and known(lower) and lower >= 0 and carried and self.iterations.is_first:
                 copies = UNKNOWN_COPIES  # an invocation runs all of it
         if copies == 1 or not known(step):
             with self.iterations.inside(most):

@@ -305,7 +305,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         if type(step) is int and not is_unsigned and width == 32:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
+            elif most is None and type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
                 copies = UNKNOWN_COPIES  # an invocation runs all of it
         if copies == 1:
             with self.iterations.inside(most):

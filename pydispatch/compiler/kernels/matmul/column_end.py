@@ -120,6 +120,13 @@ class Limits:
         """The number above which the largest visible score must be; None if it may be any."""
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
+    def end(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
+        """Emit the end of the columns that comparisons show to the row at a point, at most `columns`."""
+        end: Index = columns
+        for bound in self.bounds:
+            end = build.least(end, bound.emit(elements, build, point, columns))
+        return end
+
     def joined(self, other: Limits) -> Limits:
         """Return the limits of two masks that both apply."""
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))

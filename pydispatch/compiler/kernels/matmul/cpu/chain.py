@@ -164,9 +164,7 @@ def _column_end(
             point[dim] = index
         if tiles.axis is not None:
             point[tiles.axis] = inner.plus(span.first, inner.minus(inner.minus(span.extent, 1), i))
-        least: Index = columns
-        for bound in limits.bounds:
-            least = inner.least(least, bound.emit(frame.elements, inner, point, columns))
+        least = limits.end(frame.elements, inner, point, columns)
         if limits.stored:
             least = _last_shown(frame, inner, limits, point, carried[0], least, columns)
         return [inner.value(inner.most(carried[0], least))]

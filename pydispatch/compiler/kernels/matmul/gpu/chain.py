@@ -1,0 +1,370 @@
+"""The kernel of a chain of two contractions for GPUs: attention over pages of a cache, which are read in place.
+
+A workgroup computes some rows of the first product, the row-wise operations on them, and the second product of them.
+The rows stay in workgroup memory. Columns that comparisons hide from all rows of a workgroup are not visited, so that
+the time depends on the length of a sequence and not on the size of its table of pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd, inf, lcm, prod
+
+from xdsl.dialects import func, math, scf
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernels.loops import analysis
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.loops.gpu.lower import MAX_GRID, finish, over_groups
+from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
+from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
+from pydispatch.compiler.kernels.matmul.column_end import column_limits
+from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
+from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
+from pydispatch.compiler.kernels.matmul.gpu.load import converted
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.matmul.results import matching_dims
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.values import shape_of
+
+MAX_ROWS = 8
+"""Rows of a workgroup, which are multiplied by each loaded element of a factor. More take more registers than small
+devices have."""
+
+MIN_ROWS = 4
+"""Rows of a workgroup, at least, of chains with more than `MAX_ROWS` rows: with fewer, too many workgroups read each
+page."""
+
+MAX_COLUMNS = 4
+"""Columns of the first product that an invocation computes, if it computes as many rows: it uses each loaded element
+for several products then."""
+
+STORED_ROWS = 1
+"""Values of a row that row-wise operations store for later ones, as the exponentials of a softmax."""
+
+MAX_BYTES = 15 << 10
+"""Bytes of the rows of a workgroup and of stored values: the 16 KiB that every device has, without the partial results
+of reductions."""
+
+UNROLLED_STEPS = 8
+"""Steps of a sum in one iteration of its loop; more make the code longer."""
+
+
+def has_chain_kernel(chain: Chain) -> bool:
+    """Return whether GPUs have a kernel for a chain: both products read pages, and workgroup memory holds enough rows.
+
+    Other chains are faster as dispatches of their own, which use each loaded element of a factor for more rows.
+    """
+    m = chain.first.m
+    count = 1 if m is None else chain.first.generic.extents[m]
+    assert count is not None
+    rows = _RowTiles.rows_that_fit(chain)
+    return len(_pages(chain)) == 2 and (rows >= MIN_ROWS or (rows >= 1 and count <= MAX_ROWS))
+
+
+def _pages(chain: Chain) -> list[GatheredPages]:
+    """Return the pages that the products read as factor B, with their rows along the columns of the chain."""
+    found = []
+    for product, column in ((chain.first, chain.first.n), (chain.second, chain.second.k)):
+        pages = gathered_pages(product.tensor_of(product.b))
+        if pages is not None and column is not None and product.b.coordinates[pages.axis].is_identity(column):
+            found.append(pages)
+    return found
+
+
+@dataclass(frozen=True)
+class _RowTiles:
+    """The division of the rows of two chained contractions among workgroups.
+
+    Attributes:
+        axis: The dimension of the rows that is M in both products; None where there is a single row.
+        count: Size of that dimension.
+        columns: Elements of a row.
+        outer: Sizes of the outer dimensions.
+        rows: Rows of a workgroup, a divisor of `count`.
+        page_rows: Columns that are visited or skipped as a whole: the rows of a page.
+    """
+
+    axis: int | None
+    count: int
+    columns: int
+    outer: tuple[int, ...]
+    rows: int
+    page_rows: int
+
+    @staticmethod
+    def of(chain: Chain) -> _RowTiles:
+        shape, m = shape_of(chain.rows), chain.second.m
+        axis = None if m is None else chain.second_loops.index(m)
+        count = 1 if axis is None else shape[axis]
+        limit = min(count, MAX_ROWS, _RowTiles.rows_that_fit(chain))
+        rows = next(n for n in range(limit, 0, -1) if count % n == 0)
+        return _RowTiles(
+            axis=axis,
+            count=count,
+            columns=shape[-1],
+            outer=tuple(shape[d] for d in chain.outer),
+            rows=rows,
+            page_rows=lcm(*(pages.rows for pages in _pages(chain))),
+        )
+
+    @staticmethod
+    def rows_that_fit(chain: Chain) -> int:
+        """Return the number of rows for which `MAX_BYTES` suffice."""
+        element = tensor_type(chain.rows).element_type
+        assert isinstance(element, AnyFloat)
+        return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS
+
+    @property
+    def workgroups(self) -> int:
+        return prod(self.outer) * (self.count // self.rows)
+
+
+def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
+    """Return the kernel of a dispatch function that is a chain for which `has_chain_kernel` holds, else None."""
+    chain = chain_of([op for op in source.body.block.ops if op.results])
+    if chain is None or not has_chain_kernel(chain):
+        return None
+    frame = Frame(source, backend)
+    dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
+    result_dims = [d for d in dims if d is not None]
+    if any(argument >= 0 for argument in frame.updated) or len(result_dims) != len(dims):
+        return None
+    tiles = _RowTiles.of(chain)
+    frame.bind()
+    frame.elements.distribute = distributed_reduction
+
+    def workgroup(build: Builder, group: Index) -> None:
+        *outer, tile = build.split(group, [*tiles.outer, tiles.count // tiles.rows])
+        buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.columns)
+        rows = _Rows(frame, chain, tiles, tuple(outer), build.times(tile, tiles.rows), buffer)
+        rows.emit(build, result_dims)
+
+    over_groups(frame, tiles.workgroups, workgroup)
+    return finish(frame, lambda elements, build: min(tiles.workgroups, MAX_GRID))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Emitter of the rows of a workgroup.
+
+    Attributes:
+        frame: The kernel.
+        chain: The chain.
+        tiles: Its division among workgroups.
+        outer: Indices of the outer dimensions.
+        first_row: Index of the first row along `tiles.axis`.
+        buffer: Workgroup memory of the rows.
+    """
+
+    frame: Frame
+    chain: Chain
+    tiles: _RowTiles
+    outer: tuple[Index, ...]
+    first_row: Index
+    buffer: SSAValue
+
+    def emit(self, build: Builder, result_dims: Sequence[list[int]]) -> None:
+        """Emit the code of the workgroup.
+
+        result_dims: for each result of the dispatch, the dimensions of the second product's result that index it.
+        """
+        end = self._column_end(build)
+        self._emit_first_product(build, end)
+        self._emit_operations(build, end)
+        self._emit_second_product(build, end, result_dims)
+
+    def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
+        """Return the indices of an element of the rows. row: counted from the first one of the workgroup."""
+        point: list[Index] = [0] * len(shape_of(self.chain.rows))
+        for dim, index in zip(self.chain.outer, self.outer, strict=True):
+            point[dim] = index
+        if self.tiles.axis is not None:
+            point[self.tiles.axis] = build.plus(self.first_row, row)
+        point[-1] = column
+        return point
+
+    def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
+        """Return the offset of an element of the rows in the buffer."""
+        axis = self.tiles.axis
+        row = 0 if axis is None else build.minus(indices[axis], self.first_row)
+        return build.plus(build.times(row, self.tiles.columns), indices[-1])
+
+    def _store(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> None:
+        """Store the element of a tensor of rows in the buffer."""
+        element = self.frame.elements.at(build, value, indices)
+        self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
+
+    def _materialize(self, value: SSAValue) -> None:
+        """Register the buffer as the memory of a value."""
+        self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
+
+    def _column_end(self, build: Builder) -> Index:
+        """Emit the end of the columns that comparisons show to one of the rows, rounded up to whole pages."""
+        limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
+        if not limits.bounds or limits.fill != -inf:  # finite fills need a check of the scores
+            return columns
+
+        def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+            """Return the end of the columns that a row or an earlier one needs."""
+            end = limits.end(self.frame.elements, inner, self._point(inner, i), columns)
+            return [inner.value(inner.most(carried[0], end))]
+
+        # A row without visible columns is computed from hidden ones: so there is at least one.
+        (end,) = build.loop(0, self.tiles.rows, [build.index(1)], row)
+        pages = build.ceil_quotient(build.bounded(end, columns + 1), page_rows)
+        return build.linear(build.bounded(build.value(pages), columns // page_rows + 1), page_rows, 0)
+
+    def _emit_first_product(self, build: Builder, end: Index) -> None:
+        """Emit the first product up to a column, with elementwise operations on its result."""
+        chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS)
+
+        def columns(inner: Builder, block: Index) -> None:
+            """Compute the scores of all rows at adjacent columns, which are in one page."""
+            points = [
+                self._point(inner, i, inner.linear(block, width, j))
+                for i in range(self.tiles.rows)
+                for j in range(width)
+            ]
+            self._multiply(inner, chain.first, [dict(zip(chain.first_loops, p, strict=True)) for p in points])
+            for point in points:
+                self._store(inner, chain.scores, point)
+
+        build.parallel(0, build.quotient(end, width), columns, limit=self.tiles.columns // width)
+
+    def _emit_operations(self, build: Builder, end: Index) -> None:
+        """Emit the row-wise operations, whose reductions are distributed over the invocations."""
+        chain, elements = self.chain, self.frame.elements
+        self._materialize(chain.scores)
+        (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
+        nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])  # other values are computed again
+        analysis.allocate_rows(self.frame, nest)
+        for value in {chain.scores, *(v for op in chain.parts[1] for v in (*op.operands, *op.results))}:
+            if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
+                elements.resize(value, [*elements.dims(value)[:-1], end])
+
+        def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the operations on one row."""
+            elements.row = self._point(inner, i)[:-1]
+            nest.run_stages(elements, inner, elements.row)
+            row_point = list(elements.row)
+            inner.parallel(
+                0, end, lambda b, column: self._store(b, chain.rows, [*row_point, column]), limit=self.tiles.columns
+            )
+            return []
+
+        build.loop(0, self.tiles.rows, [], row)
+        elements.row_buffers.clear()
+        elements.forget(chain.scores)
+        self._materialize(chain.rows)
+
+    def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
+        """Emit the second product, the results of the dispatch that are computed from it, and their stores."""
+        chain, frame, product = self.chain, self.frame, self.chain.second
+        size = 1 if product.n is None else product.generic.extents[product.n]
+        assert size is not None
+
+        def column(inner: Builder, index: Index) -> None:
+            """Compute the results of all rows at one column."""
+            indices = []
+            for i in range(self.tiles.rows):
+                loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
+                indices.append(loops if product.n is None else loops | {product.n: index})
+            results = self._multiply(inner, product, indices, end)
+            for result in results:
+                for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
+                    point = [result[d] for d in dims]
+                    frame.elements.store(inner, frame.elements.at(inner, value, point), buffer, point)
+
+        build.parallel(0, size, column, limit=size)
+
+    def _multiply(
+        self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
+    ) -> list[list[Index]]:
+        """Emit elements of a product, and return their indices.
+
+        Args:
+            build: The builder of an invocation's code.
+            product: The product.
+            points: The indices of its parallel dimensions at each element.
+            end: The end of the steps of K, a multiple of the rows of a page; None for all steps.
+        """
+        elements, generic, page_rows = self.frame.elements, product.generic, self.tiles.page_rows
+        output = generic.output_maps[0]
+        indices = [evaluate(build, output, [p.get(d, 0) for d in range(len(generic.iterators))]) for p in points]
+
+        def step(inner: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
+            """Add the products of one step to the sums."""
+            totals = []
+            for total, point in zip(sums, points, strict=True):
+                a, b = (self._factor(inner, product, factor, point | reduced) for factor in (product.a, product.b))
+                totals.append(inner.add(math.FmaOp(a, b, total)))
+            return totals
+
+        def steps(
+            inner: Builder, dims: Sequence[int], reduced: dict[int, Index], sums: list[SSAValue]
+        ) -> list[SSAValue]:
+            """Emit loops over reduced dimensions."""
+            if not dims:
+                return step(inner, reduced, sums)
+            dim, *others = dims
+            size = generic.extents[dim]
+            assert size is not None
+            if end is None or dim != product.k:
+                return unrolled(inner, size, sums, lambda b, i, own: steps(b, others, reduced | {dim: i}, own))
+
+            def page(outer: Builder, number: Index, total: list[SSAValue]) -> list[SSAValue]:
+                """Add the steps of one page."""
+
+                def in_page(b: Builder, i: Index, own: list[SSAValue]) -> list[SSAValue]:
+                    return steps(b, others, reduced | {dim: b.linear(number, page_rows, i)}, own)
+
+                return with_fresh_accumulators(
+                    outer, total, [True] * len(total), lambda own: unrolled(outer, page_rows, own, in_page)
+                )
+
+            most = size // page_rows
+            totals = inner.loop(0, inner.quotient(end, page_rows), sums, page, limit=most)
+            if isinstance(loop := totals[0].owner, scf.ForOp):
+                loop.attributes[MOST] = IntegerAttr(most, 64)
+            return totals
+
+        initial = [elements.at(build, generic.outputs[0], point) for point in indices]
+        totals = steps(build, [*product.reductions, product.k], {}, initial)
+        for point, total in zip(indices, totals, strict=True):
+            build.remember((product.op.results[0], tuple(point)), total)
+        return indices
+
+    def _factor(self, build: Builder, product: Contraction, factor: Factor, loops: dict[int, Index]) -> SSAValue:
+        """Emit a factor at indices of the product's loops."""
+        coordinates: list[Index] = []
+        for coordinate in factor.coordinates:
+            total: Index = coordinate.constant
+            for dim, times in coordinate.terms:
+                total = build.plus(total, build.times(loops[dim], times))
+            coordinates.append(total)
+        return converted(build, factor_at(self.frame.elements, build, product, factor, coordinates), product.acc)
+
+
+def unrolled(
+    build: Builder,
+    size: int,
+    sums: list[SSAValue],
+    step: Callable[[Builder, Index, list[SSAValue]], list[SSAValue]],
+) -> list[SSAValue]:
+    """Emit a loop whose iterations have several steps, where that divides its size, and return the sums after it."""
+    count = gcd(size, UNROLLED_STEPS)
+
+    def steps(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        for i in range(count):
+            carried = step(inner, inner.linear(index, count, i), carried)
+        return carried
+
+    return build.loop(0, size // count, sums, steps)
