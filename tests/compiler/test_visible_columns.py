@@ -109,6 +109,7 @@ def causal(key: Any, query: Any) -> Any:
 CASES = {
     "one query": Case(),
     "grouped heads": Case(repeats=4),
+    "one head": Case(rows=1, groups=1, repeats=4),
     "a prompt": Case(rows=1, length=20),
     "f16": Case(dtype=np.float16),
     "pages of 24 rows": Case(page=24, table=9),
@@ -118,7 +119,7 @@ CASES = {
 
 
 ON_GPUS = [
-    ("vulkan", "grouped heads"), ("vulkan", "a prompt"), ("vulkan", "a partial unit"),
+    ("vulkan", "grouped heads"), ("vulkan", "a prompt"), ("vulkan", "one head"),
     ("webgpu", "one query"), ("webgpu", "a prompt"), ("webgpu", "f16"),
     ("ptx-interpreter", "one query"),
 ]  # fmt: skip

@@ -81,12 +81,18 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         return None
     source, page_number, *indices = gather.operands
     page, inner = expression.of(page_number), shape_of(source)[1:]
-    dims = [-1 if (d := expression.dim_of_index(index)) is None else d for index in indices]
-    if sorted(dims) != list(range(axis + 1, len(shape))) or inner != tuple(shape[d] for d in dims):
+    strides: dict[int, int] = {}
+    for position, index in enumerate(indices):
+        d = expression.dim_of_index(index)
+        if d is None and inner[position] == 1:
+            continue  # a dimension that the tensor lacks
+        if d is None or inner[position] != shape[d] or d in strides:
+            return None
+        strides[d] = prod(inner[position + 1 :])
+    if sorted(strides) != list(range(axis + 1, len(shape))):
         return None
-    if any(page.depends_on(d) for d in dims) or shape[axis + 1] < MIN_PAGE_ROWS:
+    if any(page.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
         return None
-    strides = {d: prod(inner[position + 1 :]) for position, d in enumerate(dims)}
     of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
     return GatheredPages(
         page=page, source=source, operations=(*operations, reshape), axis=axis, rows=shape[axis + 1], strides=of_axes
