@@ -56,7 +56,8 @@ static pyd_status_t add_block(const pyd_program_t* program, size_t size) {
 // Returns memory for a constant of |size| bytes.
 static pyd_status_t acquire(const pyd_program_t* program, size_t size, uint8_t** out_memory) {
   pyd_derived_t* derived = program->derived;
-  constant_memory_t previous = derived->memory, *memory = &derived->memory;
+  const constant_memory_t previous = derived->memory;
+  constant_memory_t* memory = &derived->memory;
   if (size > SIZE_MAX / 2)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
   size = round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // the address of no bytes is one, too
@@ -66,7 +67,7 @@ static pyd_status_t acquire(const pyd_program_t* program, size_t size, uint8_t**
   memory->free_memory += size;
   memory->free_bytes -= size;
   if (pyd_pool_is_poisoned(derived->pool)) memset(*out_memory, PYD_POISON_BYTE, size);
-  if (previous.free_bytes > memory->free_bytes) {  // the block was large enough for this constant only
+  if (memory->blocks != previous.blocks && previous.free_bytes > memory->free_bytes) {  // a block for one constant
     memory->free_memory = previous.free_memory;
     memory->free_bytes = previous.free_bytes;
   }
