@@ -1,3 +1,4 @@
+// Memory from an allocator of the caller, or from the C library without one.
 #include "base/allocator.h"
 
 #include <stdint.h>

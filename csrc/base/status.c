@@ -1,3 +1,4 @@
+// Creation of failures, and the names, texts and objects that are attached to them on the way to the caller.
 #include "pydispatch/status.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// Copies of tensors between layouts, given by strides.
 #include "base/strided.h"
 
 #include <stdbool.h>

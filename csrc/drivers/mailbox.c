@@ -1,3 +1,4 @@
+// Messages that callbacks of a GPU driver leave for the thread that polls them.
 #include "drivers/mailbox.h"
 
 #include <stdlib.h>

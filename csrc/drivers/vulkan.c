@@ -1,3 +1,4 @@
+// The callback of Vulkan's validation layer.
 #include "drivers/vulkan.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// Callbacks of webgpu.h, and copies through mapped buffers.
 #include "drivers/webgpu.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// Reader of FatELF: several ELF files in one, each with a record of the machine that it is for.
 #include "pydispatch/fatelf.h"
 
 #include <inttypes.h>

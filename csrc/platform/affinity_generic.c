@@ -1,3 +1,4 @@
+// CPU affinity for unknown systems: there is none.
 #include "platform/affinity.h"
 
 uint32_t pyd_affinity_cpu(void) { return PYD_AFFINITY_UNKNOWN; }

@@ -1,3 +1,4 @@
+// CPU affinity on Linux, by sched_setaffinity.
 #include "platform/affinity.h"
 
 #include <sched.h>

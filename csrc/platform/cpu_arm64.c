@@ -1,3 +1,4 @@
+// CPU features of AArch64, from getauxval and system registers.
 #include "platform/cpu_features.h"
 
 #if defined(__aarch64__)

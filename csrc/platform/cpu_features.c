@@ -1,3 +1,4 @@
+// CPU features of the host by their names in LLVM.
 #include "platform/cpu_features.h"
 
 #include <string.h>

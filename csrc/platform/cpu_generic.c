@@ -1,3 +1,4 @@
+// CPUs and caches for unknown systems: the online CPUs, no quota and no caches.
 #include "platform/cpu.h"
 
 #include <unistd.h>

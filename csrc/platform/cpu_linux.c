@@ -1,3 +1,4 @@
+// CPUs and caches on Linux: affinity mask, cgroup quota, and sizes of caches from /sys.
 #include "platform/cpu.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// CPU features of RISC-V, from hwprobe and getauxval.
 #include "platform/cpu_features.h"
 
 #if defined(__riscv) && __riscv_xlen == 64

@@ -1,3 +1,4 @@
+// CPUs and caches on Windows.
 #define WIN32_LEAN_AND_MEAN 1
 #include <windows.h>
 

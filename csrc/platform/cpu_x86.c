@@ -1,3 +1,4 @@
+// CPU features of x86-64: the registers that cpuid returns, and the register states that the system has enabled.
 #include "platform/cpu_features.h"
 
 #if defined(__x86_64__)

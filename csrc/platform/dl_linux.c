@@ -1,3 +1,4 @@
+// Shared libraries on Linux: from a path, or from bytes through an anonymous file (memfd).
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

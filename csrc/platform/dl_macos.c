@@ -1,3 +1,4 @@
+// Shared libraries on macOS.
 #include <dlfcn.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// Shared libraries on Windows.
 #define WIN32_LEAN_AND_MEAN 1
 #include "platform/text_windows.h"
 

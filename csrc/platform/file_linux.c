@@ -1,3 +1,4 @@
+// Files as bytes on Linux: small ones are copied, large ones are mapped.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

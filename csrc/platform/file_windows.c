@@ -1,3 +1,4 @@
+// Files as bytes on Windows.
 #define WIN32_LEAN_AND_MEAN 1
 #include "platform/text_windows.h"
 

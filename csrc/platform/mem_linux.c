@@ -1,3 +1,4 @@
+// Memory for code on Linux: reserved, written, then protected.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

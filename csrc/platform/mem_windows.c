@@ -1,3 +1,4 @@
+// Memory for code on Windows: reserved, written, then protected.
 #define WIN32_LEAN_AND_MEAN 1
 #include <windows.h>
 

@@ -1,3 +1,4 @@
+// Threads and events for unknown systems, by pthread condition variables.
 #include "platform/thread.h"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+// Threads and events on Linux, by futexes.
 #include "platform/thread.h"
 
 #include <linux/futex.h>

@@ -1,3 +1,4 @@
+// Handlers of objects for fork(): those before it run in the reverse order of registration, those after it in order.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif

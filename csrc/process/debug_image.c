@@ -1,3 +1,4 @@
+// A small ELF file that describes loaded code to a debugger of this process.
 #include "process/debug_image.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// A lock that is held for long: waiting for it, and refusing threads that would wait for themselves.
 #include "program/gate.h"
 
 #include <time.h>

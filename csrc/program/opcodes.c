@@ -1,3 +1,4 @@
+// The instruction set of host programs as a table.
 #include "program/opcodes.h"
 
 const pyd_opcode_t pyd_opcodes[PYD_OPCODE_COUNT] = {

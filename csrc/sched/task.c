@@ -1,3 +1,4 @@
+// Submitted tasks: creation, dependencies, running, end.
 #include "sched/task.h"
 
 #include <stdio.h>

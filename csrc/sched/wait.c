@@ -1,3 +1,4 @@
+// Waiting for a submitted task.
 #include "sched/task.h"
 
 // Spins for at most PYD_SCHED_WAIT_SPIN nanoseconds. Returns whether the task is done.

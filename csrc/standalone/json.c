@@ -1,3 +1,4 @@
+// Strict pull parser for JSON.
 #include "standalone/json.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// Reader of the part of an artifact's manifest that loading needs: the variants of its executables.
 #include "standalone/manifest.h"
 
 #include <stdlib.h>

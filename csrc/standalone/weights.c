@@ -1,3 +1,4 @@
+// Reader of safetensors files: a header in JSON, then the elements of all tensors.
 #include "standalone/weights.h"
 
 #include <stdlib.h>

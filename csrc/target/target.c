@@ -1,3 +1,4 @@
+// Functions that another runtime calls from its own threads, with a bounded cache of prepared calls.
 #include "target/target.h"
 
 #include <pthread.h>

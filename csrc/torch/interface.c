@@ -1,3 +1,4 @@
+// Names of the functions and element types of PyTorch's stable C interface.
 #include "torch/interface.h"
 
 const char* const pyd_torch_symbols[] = {

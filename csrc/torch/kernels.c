@@ -1,3 +1,4 @@
+// One kernel function for each slot: PyTorch passes kernels no context, so the function stands for the slot.
 #include "torch/interface.h"
 
 // clang-format off: X(00) to X(ff), ten calls in a line

@@ -144,12 +144,16 @@ class Scheduler:
                 self._on_start(sequence)
 
     def _missing_pages(self, sequence: TokenSequence) -> int:
-        """Return the number of available pages that a sequence takes for its known tokens."""
-        total = -(-sequence.length // self._page_size)
+        """Return how many of the pool's available pages a sequence takes for its known tokens.
+
+        A sequence that has no pages yet shares the pages of its reusable keys. Of these, a page that no running
+        sequence references is an available one too.
+        """
+        total = -(-sequence.length // self._page_size)  # rounded up: the last page may be partly filled
         if sequence.pages:
             return total - len(sequence.pages)
-        keys = sequence.reusable_keys
-        return total - len(keys) + self.pool.missing(keys)
+        shared_keys = sequence.reusable_keys
+        return total - len(shared_keys) + self.pool.missing(shared_keys)
 
     def _suspend(self, sequence: TokenSequence) -> None:
         """Take the row and the pages from a running sequence."""

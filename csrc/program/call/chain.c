@@ -3,10 +3,15 @@
 
 #include "program/call/step.h"
 
-// Packs a failed workgroup into a word that compares by tile, then by command, then by number: the order in which jobs
-// report failures.
-static uint64_t pack_failure(uint64_t tile, uint32_t command, uint64_t number) {
-  return tile << 32 | (uint64_t)command << 24 | number;
+// A failed workgroup is a word: tile, command (its index in the step) and workgroup (its index in the tile). Words
+// compare by tile, then by command, then by workgroup: the order in which jobs report failures.
+enum { FAILED_COMMAND_SHIFT = 24, FAILED_TILE_SHIFT = 32 };
+_Static_assert(PYD_CHAIN_MAX_GROUPS < 1 << FAILED_COMMAND_SHIFT, "a workgroup fits below the command");
+_Static_assert((uint64_t)PYD_CHAIN_MAX_COMMANDS << FAILED_COMMAND_SHIFT <= (uint64_t)1 << FAILED_TILE_SHIFT,
+               "a command fits below the tile");
+
+static uint64_t pack_failure(uint64_t tile, uint32_t command, uint64_t group) {
+  return tile << FAILED_TILE_SHIFT | (uint64_t)command << FAILED_COMMAND_SHIFT | group;
 }
 
 // Records the failed workgroup, unless a lower one has failed already.
@@ -19,9 +24,10 @@ static void note_failure(pyd_step_job_t* job, uint64_t failed) {
 
 uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
   const uint64_t failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
-  const uint32_t number = failed >> 24 & (PYD_CHAIN_MAX_COMMANDS - 1);
-  const pyd_plan_command_t* command = &job->call->plan->commands[job->step->first_command + number];
-  return command->start + (failed >> 32) * command->tile_groups + (failed & PYD_CHAIN_MAX_GROUPS);
+  const uint64_t tile = failed >> FAILED_TILE_SHIFT, group = failed & PYD_CHAIN_MAX_GROUPS;
+  const uint32_t command_in_step = failed >> FAILED_COMMAND_SHIFT & (PYD_CHAIN_MAX_COMMANDS - 1);
+  const pyd_plan_command_t* command = &job->call->plan->commands[job->step->first_command + command_in_step];
+  return command->start + tile * command->tile_groups + group;
 }
 
 // Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels address elements relative to the

@@ -1,3 +1,4 @@
+// The state of a loaded program between calls of its procedures: globals, and the cache of plans and calls.
 #include "program/procedure/state.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// Tensors of procedures: memory with sizes, reference-counted and immutable.
 #include "program/procedure/tensor.h"
 
 #include <stdlib.h>

@@ -88,33 +88,34 @@ def _pack(op: Operation, build: Build) -> None:
 
 
 def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
-    """Pad the source to whole tiles, and return it; unchanged if it has whole tiles already."""
+    """Pad the source of a pack to whole tiles, and return it; unchanged if it has whole tiles already.
+
+    tiles: by dimension of the source, the size of a tile. All sizes are static here; numbers of tiles may be dynamic.
+    """
     shape = shape_of(op.source.type)
-    outer = op.outer_permutation(len(shape))
-    packed = shape_of(op.dest.type)
+    outer = op.outer_permutation(len(shape))  # outer.index(dim) is the dimension of the result that counts tiles of dim
+    tile_counts = shape_of(op.dest.type)
     low, high = [0] * len(shape), [0] * len(shape)
-    dynamic: list[SSAValue] = []
+    dynamic_high: dict[int, SSAValue] = {}  # by dimension, the elements added after its end
     padded = list(shape)
-    for d, tile in tiles.items():
+    for dim, tile in tiles.items():
         assert isinstance(tile, int)
-        count = packed[outer.index(d)]
-        if DYNAMIC not in (count, shape[d]):
-            padded[d], high[d] = count * tile, count * tile - shape[d]
+        count = tile_counts[outer.index(dim)]
+        if DYNAMIC not in (count, shape[dim]):
+            padded[dim], high[dim] = count * tile, count * tile - shape[dim]
             continue
-        total = build.add(arith.MuliOp(build.dim(op.dest, outer.index(d)), build.index(tile))).result
-        high[d] = DYNAMIC
-        padded[d] = DYNAMIC if count == DYNAMIC else count * tile
-        dynamic.append(build.add(arith.SubiOp(total, build.dim(op.source, d))).result)
+        total = build.add(arith.MuliOp(build.dim(op.dest, outer.index(dim)), build.index(tile))).result
+        high[dim] = DYNAMIC
+        padded[dim] = DYNAMIC if count == DYNAMIC else count * tile
+        dynamic_high[dim] = build.add(arith.SubiOp(total, build.dim(op.source, dim))).result
     if not any(high):
         return op.source
     assert op.padding_value is not None and isinstance(op.source.type, TensorType)
-    order = sorted(d for d in tiles if high[d] == DYNAMIC)
-    dynamic_dims = [d for d in tiles if high[d] == DYNAMIC]
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(op.padding_value))
     type = TensorType(op.source.type.element_type, padded)
-    pad = tensor.PadOp(op.source, [], [dynamic[dynamic_dims.index(d)] for d in order], Region(body), low, high, type)
-    return build.add(pad).result
+    dynamic_operands = [dynamic_high[dim] for dim in sorted(dynamic_high)]
+    return build.add(tensor.PadOp(op.source, [], dynamic_operands, Region(body), low, high, type)).result
 
 
 def _unpack(op: Operation, build: Build) -> None:

@@ -65,8 +65,8 @@ def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> 
 
 
 def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
-    """Return i1 of count x 8 from i8 of count, the lowest bit first."""
-    body = BodyBuilder([i8, i1])
+    """Unpack bytes, `tensor<count x i8>`, into bits, `tensor<count x 8 x i1>`, the lowest bit of a byte first."""
+    body = BodyBuilder([i8, i1])  # parameters: a byte, and the initial value of the bit, which is not used
     bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     shifted = body.add(arith.ShRUIOp(body.block.args[0], bit_index))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
@@ -76,8 +76,11 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
-    """Return i8 of count from i1 of count x 8."""
-    body = BodyBuilder([i1, i8])
+    """Pack bits, `tensor<count x 8 x i1>`, into bytes, `tensor<count x i8>`, by a reduction over the 8 bits of a byte.
+
+    Bit i of a byte is element i.
+    """
+    body = BodyBuilder([i1, i8])  # parameters: a bit, and the byte with the bits before it, at first 0
     bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), bit_index))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))

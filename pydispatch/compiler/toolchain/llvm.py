@@ -114,7 +114,7 @@ def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
 
 
 def warm_up(loop: str) -> None:
-    """Compile a text for this machine and drops it."""
+    """Compile a text of LLVM IR for this machine and drop the result, so that later compilations start faster."""
     llvm = library()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
@@ -126,7 +126,10 @@ def warm_up(loop: str) -> None:
 
 
 def _tuning(llvm: Any, effort: Effort) -> Any:
-    """Return the options of the pipeline. Loop vectorisation is the only vectoriser of elementwise loops and sums."""
+    """Return the options of LLVM's optimization pipeline for an effort.
+
+    Loops are vectorized at every effort: nothing else vectorizes elementwise loops and sums.
+    """
     options = llvm.create_pipeline_tuning_options(speed_level=effort.level)
     options.loop_vectorization = True
     options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = effort.widens

@@ -102,21 +102,28 @@ class _Turns:
 
 
 def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the result of a collective for each invocation, from the arguments of all."""
+    """Return the result of a collective function for each invocation.
+
+    name: of the function, such as "group_sum" or "subgroup_shuffle". arguments: those of the call of each invocation:
+    the value, then, for functions that read another lane, the index of that lane in the subgroup.
+    """
     if name == "barrier":
         return [None] * len(arguments)
     size = SUBGROUP_SIZE if name.startswith("subgroup_") else len(arguments)
     results: list[Any] = []
-    for begin in range(0, len(arguments), size):
-        values = [values[0] for values in arguments[begin : begin + size]]
+    for begin in range(0, len(arguments), size):  # one group or subgroup
+        values = [call[0] for call in arguments[begin : begin + size]]
         match name.partition("group_")[2]:
             case "sum" | "max" | "min" as word:
                 results += [_in_pairs(_COMBINERS[word], values)] * len(values)
             case "ballot":
-                results += [np.uint32(sum(bool(value) << lane for lane, value in enumerate(values)))] * len(values)
+                bit_mask = sum(bool(value) << lane for lane, value in enumerate(values))
+                results += [np.uint32(bit_mask)] * len(values)
             case _:
-                lanes = [lanes[1] for lanes in arguments[begin : begin + size]]
-                results += [values[lane] if 0 <= lane < len(values) else values[own] for own, lane in enumerate(lanes)]
+                sources = [call[1] for call in arguments[begin : begin + size]]  # the lane that each lane reads
+                results += [
+                    values[source] if 0 <= source < len(values) else values[own] for own, source in enumerate(sources)
+                ]
     return results
 
 

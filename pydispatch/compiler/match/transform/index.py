@@ -56,14 +56,20 @@ def kind_of(op: Operation) -> Hashable:
 
 
 class MatcherIndex:
-    """Index of matchers by what they require of their root: a computation, a body, a name, or nothing known.
+    """Index of matchers by what they require of their root, the operation at which they begin: a computation (an
+    operation with its operands), a body, a name, or nothing known.
 
-    local: the matchers that inspect only the root. refused: those that rejected an operation, by its kind.
+    Matchers are identified by their ordinal in the list `matchers`. Candidates are tried in this order.
+
+    Attributes:
+        local: Matchers that inspect only the root.
+        refused: By the kind of an operation (`kind_of`), the local matchers that rejected an operation of this kind.
+        scalars: Whether a matcher has a root whose result is no tensor.
     """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
-        self.tree: Tree[int] = Tree()  # matchers (their positions) by the computation of their root
+        self.tree: Tree[int] = Tree()  # matchers by the computation of their root
         self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
         self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
         self.any: list[int] = []  # matchers of any root

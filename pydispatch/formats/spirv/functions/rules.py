@@ -208,11 +208,12 @@ def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpSwitch: an integer selector and distinct cases."""
+    """Check `OpSwitch selector default (literal label)...`: an integer selector, and distinct literals of its width."""
     code.integers(inst, 1)
-    size = 1 + (2 if code.shape(inst, 1).width > 32 else 1)
-    cases = [tuple(inst.words[at : at + size - 1]) for at in range(3, len(inst.words), size)]
-    code.demand(inst, len(set(cases)) == len(cases), "a case twice")
+    literal_words = 2 if code.shape(inst, 1).width > 32 else 1
+    starts = range(3, len(inst.words), literal_words + 1)
+    literals = [tuple(inst.words[start : start + literal_words]) for start in starts]
+    code.demand(inst, len(set(literals)) == len(literals), "a case twice")
 
 
 def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:

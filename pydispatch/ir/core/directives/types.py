@@ -40,7 +40,7 @@ class Typed(CustomDirective):
 
 @shared
 class ElementOf(Implied):
-    """Directive that infers the first type as the element type of the second."""
+    """Directive without text: `type` is the element type of `whole`, which was parsed before."""
 
     type: TypeDirective
     whole: TypeDirective
@@ -73,7 +73,7 @@ class Results(CustomDirective):
 
 @shared
 class SameTypes(Implied):
-    """Directive that infers the types of some values as those of others."""
+    """Directive without text: `types` are equal to `others`, which were parsed before."""
 
     types: TypeDirective
     others: TypeDirective
@@ -84,7 +84,7 @@ class SameTypes(Implied):
 
 @shared
 class Absent(Implied):
-    """Directive for optional values that this syntax never has."""
+    """Directive without text: the optional values whose types are `types` are absent."""
 
     types: TypeDirective
 
@@ -94,7 +94,7 @@ class Absent(Implied):
 
 @shared
 class TruthOf(Implied):
-    """Directive that infers a result type as i1 in the shape of another type."""
+    """Directive without text: `type` is i1, or a tensor of i1 in the shape of `other`, which was parsed before."""
 
     type: TypeDirective
     other: TypeDirective

@@ -302,11 +302,20 @@ class PassRecorder:
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
         """Return the bindings of a kernel with merged buffers, and the first element of each original buffer.
 
-        Merged buffers are copied into one temporary block. copies_back: receives the copies to record after the
-        dispatch.
+        The operands of several bindings are copied into one temporary buffer, one after the other.
+
+        Args:
+            command: The dispatch, with the operand of each binding.
+            blocks: Memory by index, which operands refer to.
+            kernel: The kernel.
+            merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
+            copies_back: Receives the copies to record after the dispatch: (block, offset, target, its offset, bytes).
+
+        Returns:
+            (buffer, offset, bytes) of each buffer, and for each original binding the index of its first element.
         """
         ranges, offsets = [], []
-        for group, size in zip(merged.bindings, merged.bytes, strict=True):
+        for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
                 offsets.append(0)
                 ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], copies_back))
@@ -324,7 +333,7 @@ class PassRecorder:
                 self.copy(block, slot.offset, temporary, start, slot.size)
                 if binding in merged.written:
                     copies_back.append((temporary, start, block, slot.offset, slot.size))
-            offsets += [start // size for start in starts]
+            offsets += [start // element_bytes for start in starts]
             ranges.append((temporary.buffer, 0, total))
         return ranges, offsets
 

@@ -100,13 +100,15 @@ def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_
     """Return tiles that have all rows of the skinny variant, and all steps of K if it is not worthwhile to split them:
     both factors are read in place, and a panel stays in the cache or is used once.
     """
-    mt, kc = tiles.mt, tiles.kc
+    tile_rows, steps = tiles.mt, tiles.kc
     if problem.is_skinny_variant and problem.max_rows is not None:
-        mt = ceil(problem.max_rows, tiles.mr) * tiles.mr
+        tile_rows = ceil(problem.max_rows, tiles.mr) * tiles.mr
     if reads_both_in_place and problem.k is not None:
         is_panel_cached = problem.k * tiles.nr * problem.size <= level.panel_bytes
-        kc = max(1, problem.k) if is_panel_cached or (problem.m or 0) <= tiles.mr else kc
-    return replace(tiles, mt=mt, kc=kc)
+        is_panel_used_once = (problem.m or 0) <= tiles.mr
+        if is_panel_cached or is_panel_used_once:
+            steps = max(1, problem.k)
+    return replace(tiles, mt=tile_rows, kc=steps)
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
