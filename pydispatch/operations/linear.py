@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
-from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.sizes import Size, differ, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.control import for_
 from pydispatch.operations.formulas import Element, formula
@@ -67,8 +67,11 @@ def triangular_solve(
     1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
     """
     n = order_of(builder, "a triangular system", a)
-    if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
+    if y.rank != a.rank or y.dtype != a.dtype or differ(y.shape[-2 if left else -1], n):
         raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
+    builder.require_equal(
+        y.shape[-2 if left else -1], n, f"a triangular system of {a} with {y}: {{a}} equations, and the order is {{b}}"
+    )
     lead = product(a.shape[:-2])
     matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
     if conjugated and a.dtype.is_complex:

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineMap
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects, is_pure
-from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
+from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
 from pydispatch.compiler.fusion.maps import (
@@ -132,6 +132,16 @@ def _producer_of_kind(value: SSAValue, *names: str) -> Operation | None:
 def _fold_same_type(op: Operation) -> SSAValue | None:
     """Fold an operation whose result has the type of its operand."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
+
+
+def _fold_inverse_bitcast(op: Operation) -> SSAValue | None:
+    """Fold a bitcast to the type and the sizes that the operand of another bitcast has."""
+    inner = op.operands[0].owner
+    if not isinstance(inner, tensors.TensorBitCastOp):
+        return None
+    source = inner.operands[0]
+    is_inverse = source.type == op.results[0].type and sizes_of(source) == sizes_of(op.results[0])
+    return source if is_inverse else None
 
 
 def _fold_same_shape(op: Operation) -> SSAValue | None:
@@ -372,6 +382,7 @@ RULES: dict[str, Sequence[Rule]] = {
     "flow.tensor.reshape": (_fold_same_shape, _fold_view_of_splat, _fold_view_of_empty),
     "tensor.reshape": (_fold_view_of_splat, _fold_view_of_empty, _reshape_by_values),
     "tensor.bitcast": (_fold_same_type,),
+    "flow.tensor.bitcast": (_fold_inverse_bitcast,),
     "tensor.extract": (_fold_extract,),
     "tensor.from_elements": (_fold_constant_elements,),
     "tensor.extract_slice": (

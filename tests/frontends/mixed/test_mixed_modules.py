@@ -114,6 +114,17 @@ func.func @complex() {
   check.expect_almost_eq_const(%r, dense<[-3.0, -7.0]> : tensor<2xf32>) : tensor<2xf32>
   return
 }
+func.func private @doubled(%a: tensor<?xcomplex<f32>>) -> tensor<?xcomplex<f32>> {
+  %b = stablehlo.add %a, %a : tensor<?xcomplex<f32>>
+  return %b : tensor<?xcomplex<f32>>
+}
+func.func @dynamic_complex() {
+  %a = flow.tensor.dynamic_constant dense<[(1.0, 2.0), (3.0, 4.0)]> : tensor<2xcomplex<f32>> -> tensor<?xcomplex<f32>>
+  %b = call @doubled(%a) : (tensor<?xcomplex<f32>>) -> tensor<?xcomplex<f32>>
+  %c = stablehlo.constant dense<[(2.0, 4.0), (6.0, 8.0)]> : tensor<2xcomplex<f32>>
+  stablehlo.custom_call @check.expect_eq(%b, %c) : (tensor<?xcomplex<f32>>, tensor<2xcomplex<f32>>) -> ()
+  return
+}
 func.func @dynamic_scatter() {
   %x = util.unfoldable_constant dense<1> : tensor<6x3xi32>
   %rows = flow.tensor.dynamic_constant dense<[[2], [4]]> : tensor<2x1xi32> -> tensor<?x1xi32>
@@ -169,7 +180,7 @@ def test_other_dialects_in_a_loop_of_stablehlo() -> None:
 
 def test_checks_with_unfoldable_and_dynamic_constants() -> None:
     program = load(CHECKED)
-    for name in ("unsigned", "complex", "dynamic_scatter"):
+    for name in ("unsigned", "complex", "dynamic_complex", "dynamic_scatter"):
         program[name]()
     with pytest.raises(pd.Error, match="expect_eq"):
         program.wrong()

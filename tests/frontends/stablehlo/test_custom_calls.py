@@ -79,3 +79,20 @@ def test_a_cholesky_factor_of_lapack_leaves_the_other_triangle(run: Any, letter:
     np.testing.assert_allclose(half(factor), lower if letter == "L" else lower.T, atol=1e-5)
     np.testing.assert_array_equal(factor - half(factor), x - half(x))
     assert failed == 0
+
+
+def test_operands_that_state_sizes_of_results_are_not_used(run: Any) -> None:
+    """JAX passes the shapes of dynamic results of LAPACK's calls as further operands."""
+    text = """func.func @main(%a: tensor<?x?xf32>, %y: tensor<?x2xf32>, %shape: tensor<2xi32>) -> tensor<?x2xf32> {
+      %x = stablehlo.custom_call @lapack_strsm_ffi(%a, %y, %shape) {
+          indices_of_shape_operands = dense<2> : tensor<1xi64>,
+          mhlo.backend_config = {diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}}
+        : (tensor<?x?xf32>, tensor<?x2xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+      return %x : tensor<?x2xf32>
+    }"""
+    a = np.tril(np.random.default_rng(3).uniform(1, 2, (3, 3))).astype(np.float32)
+    y = np.arange(6, dtype=np.float32).reshape(3, 2)
+    (x,) = run(text, a, y, np.array([3, 2], np.int32))
+    np.testing.assert_allclose(a @ x, y, atol=1e-5)
+    with pytest.raises(pd.InvalidArgumentError, match=r"a triangular system .*: 4 equations, and the order is 3"):
+        run(text, a, np.ones((4, 2), np.float32), np.array([4, 2], np.int32))

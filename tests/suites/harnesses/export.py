@@ -63,7 +63,7 @@ def dynamic_program(function: Callable[..., Any], arguments: Sequence[Any]) -> P
     exported = export.export(jitted, platforms=["cpu"])(*specifications)
     with mlir.make_ir_context():
         text = ir.Module.parse(exported.mlir_module()).operation.get_asm(enable_debug_info=False)
-    return _with_checks(text, arrays, jitted(*arrays), is_dynamic=True)
+    return _with_checks(text, arrays, exported.call(*arrays), is_dynamic=True)
 
 
 def _flat(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Array]]:

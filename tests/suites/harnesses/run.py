@@ -19,12 +19,13 @@ import sys
 import tempfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
+import jax.numpy as jnp
 import numpy as np
 from jax._src.internal_test_util import test_harnesses
 
@@ -32,6 +33,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from export import Program, dynamic_program, static_program
 
 OUTCOMES = PASSED, ROUNDED, FAILED = "passed", "rounded", "FAILED"
+
+
+def _in_order(values: Any, columns: Any) -> Any:
+    """Return columns in the order of the sorted values."""
+    return jnp.take_along_axis(columns, jnp.argsort(values)[..., None, :], -1)
+
+
+UNIQUE: dict[str, Callable[..., Any]] = {
+    "eig": lambda values, *vectors: (jnp.sort(values), *(_in_order(values, jnp.abs(v)) for v in vectors)),
+    "eigh": lambda vectors, values: (values, vectors * values[..., None, :] @ vectors.swapaxes(-1, -2).conj()),
+    "svd": lambda s, u=None, vt=None: (
+        (s,) if u is None else (s, u[..., : s.shape[-1]] * s[..., None, :] @ vt[..., : s.shape[-1], :])
+    ),
+}
+"""Functions of results whose vectors have any phase and whose eigenvalues have any order, by primitive: programs
+compute what does not depend on them."""
+
 FILES_PER_RUN = 200
 """Programs that one `pydispatch check` runs: more are fewer starts of the compiler and a larger folder."""
 
@@ -90,12 +108,18 @@ def _file_name(harness: Any) -> str:
     return f"{name[:200]}_{zlib.crc32(name.encode()):08x}.mlir" if len(name) > 200 else f"{name}.mlir"
 
 
+def _unique(harness: Any) -> Callable[..., Any]:
+    """Return the function of a harness, followed by that of `UNIQUE` if there is one."""
+    after = UNIQUE.get(harness.group_name)
+    return harness.dyn_fun if after is None else lambda *arguments: after(*harness.dyn_fun(*arguments))
+
+
 def _exported(harness: Any, is_dynamic: bool, left_out: Counter[str]) -> Program | None:
     """Return the program of a harness; None, with the reason counted, if JAX does not run or export it."""
     generator = np.random.RandomState(zlib.crc32(harness.fullname.encode()))
     export = dynamic_program if is_dynamic else static_program
     try:
-        program = export(harness.dyn_fun, harness.dyn_args_maker(generator))
+        program = export(_unique(harness), harness.dyn_args_maker(generator))
     except Exception as error:  # JAX raises errors of many classes for what it does not support
         left_out[type(error).__name__] += 1
         return None

@@ -160,14 +160,16 @@ TARGETS: dict[str, Convert] = {
 
 def _custom_call(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a custom call. A kernel that the user supplies for the target has precedence over a built-in
-    conversion.
+    conversion, which does not use the operands that state dynamic sizes of results.
     """
     target: Any = op.properties["call_target_name"]
     name = target.data
     if name in tracer.options.kernels or name not in TARGETS:
         config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
         return _kernel(tracer, op, name, operands, config)
-    return TARGETS[name](tracer, op, *operands)
+    shapes: Any = op.attributes.get("indices_of_shape_operands")
+    of_shapes = [] if shapes is None else shapes.get_values()
+    return TARGETS[name](tracer, op, *(x for index, x in enumerate(operands) if index not in of_shapes))
 
 
 def _composite(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
