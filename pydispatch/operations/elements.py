@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pydispatch.graph.dtypes import DType
 from pydispatch.operations.reals import Reals, Scalar
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Element, Value], Element]:
+    """Return the method that applies a function of two numbers; `swapped` exchanges the operands."""
+    return lambda self, other: self.binary(name, other, swapped)
+
+
+def _comparison(order: str) -> Callable[[Element, Value], Element]:
+    """Return the method that compares two numbers."""
+    return lambda self, other: self.compare(order, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,65 +84,20 @@ class Element:
         """Return another operand as a scalar; a number becomes a constant of this element's type."""
         return other.scalar if isinstance(other, Element) else self.s.const(other, self.dtype)
 
-    def __add__(self, other: Value) -> Element:
-        return self.binary("add", other)
-
-    def __radd__(self, other: Value) -> Element:
-        return self.binary("add", other, swapped=True)
-
-    def __sub__(self, other: Value) -> Element:
-        return self.binary("sub", other)
-
-    def __rsub__(self, other: Value) -> Element:
-        return self.binary("sub", other, swapped=True)
-
-    def __mul__(self, other: Value) -> Element:
-        return self.binary("mul", other)
-
-    def __rmul__(self, other: Value) -> Element:
-        return self.binary("mul", other, swapped=True)
-
-    def __truediv__(self, other: Value) -> Element:
-        return self.binary("div", other)
-
-    def __rtruediv__(self, other: Value) -> Element:
-        return self.binary("div", other, swapped=True)
-
-    def __mod__(self, other: Value) -> Element:
-        return self.binary("rem", other)
+    __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", swapped=True)
+    __truediv__, __rtruediv__ = _operator("div"), _operator("div", swapped=True)
+    __mod__, __and__, __or__, __xor__ = (_operator(name) for name in ("rem", "and", "or", "xor"))
+    __lt__, __le__, __gt__, __ge__, is_equal, is_unequal = (
+        _comparison(order) for order in ("lt", "le", "gt", "ge", "eq", "ne")
+    )
 
     def __neg__(self) -> Element:
         return self.unary("neg")
 
-    def __and__(self, other: Value) -> Element:
-        return self.binary("and", other)
-
-    def __or__(self, other: Value) -> Element:
-        return self.binary("or", other)
-
-    def __xor__(self, other: Value) -> Element:
-        return self.binary("xor", other)
-
     def __invert__(self) -> Element:
         return self.unary("not")
-
-    def __lt__(self, other: Value) -> Element:
-        return self.compare("lt", other)
-
-    def __le__(self, other: Value) -> Element:
-        return self.compare("le", other)
-
-    def __gt__(self, other: Value) -> Element:
-        return self.compare("gt", other)
-
-    def __ge__(self, other: Value) -> Element:
-        return self.compare("ge", other)
-
-    def is_equal(self, other: Value) -> Element:
-        return self.compare("eq", other)
-
-    def is_unequal(self, other: Value) -> Element:
-        return self.compare("ne", other)
 
     def min(self, other: Value) -> Element:
         """Return the smaller of this element and `other`. NaN is propagated."""

@@ -136,10 +136,10 @@ def rotate_any(
     if x.rank == 4:
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])
         rotated = rotate(
-            call, transposed, cosines, sines, position_ids, interleaved, width or _static(call, x.shape[3])
+            call, transposed, cosines, sines, position_ids, interleaved, width or static_size(call, x.shape[3])
         )
         return shapes.transpose(call.b, rotated, [0, 2, 1, 3])
-    total = _static(call, x.shape[2])
+    total = static_size(call, x.shape[2])
     if x.rank != 3 or heads < 1 or total % heads:
         raise call.fail(f"{x} cannot be divided among {heads} heads")
     head_size = total // heads
@@ -149,10 +149,10 @@ def rotate_any(
     )
 
 
-def _static(call: NodeCall, size: Size) -> int:
-    """Return a size of the heads. Raise CompileError if it is dynamic."""
+def static_size(call: NodeCall, size: Size) -> int:
+    """Return a size of heads or rotary tables. Raise CompileError if it is dynamic."""
     if isinstance(size, Expr):
-        raise call.fail("the sizes of heads must be known")
+        raise call.fail("the sizes of heads and of their tables must be known")
     return size
 
 

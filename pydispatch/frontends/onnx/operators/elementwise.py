@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import reduce
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, random
@@ -19,62 +18,38 @@ from pydispatch.operations.formulas import Element, floor_remainder, formula
 # -- conversions that are made from one function
 
 
-def _unary(name: str) -> Conversion:
-    """Return the conversion of an operator that applies a unary function to each element."""
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        return ops.unary(call.b, name, x)
-
-    return convert
+def _unary(name: str, call: NodeCall, x: Tensor) -> Tensor:
+    """Apply a unary function to each element."""
+    return ops.unary(call.b, name, x)
 
 
-def _binary(name: str) -> Conversion:
-    """Return the conversion of an operator that applies a binary function, with broadcasting."""
-
-    def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-        return ops.binary(call.b, name, x, y)
-
-    return convert
+def _binary(name: str, call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
+    """Apply a binary function, with broadcasting."""
+    return ops.binary(call.b, name, x, y)
 
 
-def _compare(order: str) -> Conversion:
-    """Return the conversion of a comparison, for example "lt"."""
-
-    def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-        return ops.compare(call.b, order, x, y)
-
-    return convert
+def _compare(order: str, call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
+    """Compare operands by an order, for example "lt"."""
+    return ops.compare(call.b, order, x, y)
 
 
-def _variadic(name: str) -> Conversion:
-    """Return the conversion of an operator that combines any number of operands by a binary function."""
-
-    def convert(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
-        return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
-
-    return convert
+def _variadic(name: str, call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
+    """Combine any number of operands by a binary function."""
+    return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
 
-def _formula(written: Callable[[Element], Element]) -> Conversion:
-    """Return the conversion of an operator that applies a formula to each element."""
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        return formula(call.b, written, x)
-
-    return convert
+def _formula(written: Callable[[Element], Element], call: NodeCall, x: Tensor) -> Tensor:
+    """Apply a formula to each element."""
+    return formula(call.b, written, x)
 
 
-def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
-    """Return the conversion of an operator that applies a formula with float attributes.
+def _with_floats(written: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
+    """Apply a formula with float attributes.
 
     `defaults` maps the attributes to their defaults, in the order of the formula's parameters.
     """
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        numbers = [call.real(name, default) for name, default in defaults.items()]
-        return formula(call.b, lambda v: written(v, *numbers), x)
-
-    return convert
+    numbers = [call.real(name, default) for name, default in defaults.items()]
+    return formula(call.b, lambda v: written(v, *numbers), x)
 
 
 # -- arithmetic
@@ -83,7 +58,7 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
 @ONNX.converts("Mean")
 def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
     """Return the elementwise mean of the operands."""
-    total = _variadic("add")(call, first, *others)
+    total = _variadic("add", call, first, *others)
     return formula(call.b, lambda v: v / float(1 + len(others)), total)
 
 
@@ -282,23 +257,35 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     return [formula(b, kept, x, mask, share, known), mask]
 
 
+_WITH_FLOATS: dict[str, tuple[Callable[..., Element], dict[str, float]]] = {
+    "LeakyRelu": (activations.leaky_relu, {"alpha": 0.01}),
+    "Elu": (activations.elu, {"alpha": 1.0}),
+    "Celu": (activations.celu, {"alpha": 1.0}),
+    "Selu": (activations.elu, {"alpha": 1.6732632423543772848, "gamma": 1.0507009873554804934}),
+    "ThresholdedRelu": (activations.thresholded_relu, {"alpha": 1.0}),
+    "HardSigmoid": (activations.hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "Shrink": (activations.shrink, {"bias": 0.0, "lambd": 0.5}),
+    "Swish": (activations.swish, {"alpha": 1.0}),
+}
+"""Formulas with float attributes, and the defaults of these."""
+
 ONNX.register({
-    **{name: _unary(function) for name, function in {
+    **{name: partial(_unary, function) for name, function in {
         "Abs": "abs", "Neg": "neg", "Ceil": "ceil", "Floor": "floor", "Round": "round_even", "Sqrt": "sqrt",
         "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
         "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh", "Acosh": "acosh",
         "Atanh": "atanh", "Erf": "erf", "Sign": "sign", "Not": "not", "BitwiseNot": "not", "IsNaN": "is_nan",
         "Sigmoid": "logistic",
     }.items()},
-    **{name: _binary(function) for name, function in {
+    **{name: partial(_binary, function) for name, function in {
         "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", "Or": "or", "Xor": "xor",
         "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
     }.items()},
-    **{name: _compare(order) for name, order in {
+    **{name: partial(_compare, order) for name, order in {
         "Equal": "eq", "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le",
     }.items()},
-    **{name: _variadic(function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
-    **{name: _formula(written) for name, written in {
+    **{name: partial(_variadic, function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
+    **{name: partial(_formula, written) for name, written in {
         "Reciprocal": lambda v: 1.0 / v,
         "Relu": activations.relu,
         "HardSwish": activations.hard_swish,
@@ -306,14 +293,5 @@ ONNX.register({
         "Softsign": activations.softsign,
         "Mish": activations.mish,
     }.items()},
-    "LeakyRelu": _with_floats(activations.leaky_relu, alpha=0.01),
-    "Elu": _with_floats(activations.elu, alpha=1.0),
-    "Celu": _with_floats(activations.celu, alpha=1.0),
-    "Selu": _with_floats(
-        activations.elu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946
-    ),
-    "ThresholdedRelu": _with_floats(activations.thresholded_relu, alpha=1.0),
-    "HardSigmoid": _with_floats(activations.hard_sigmoid, alpha=0.2, beta=0.5),
-    "Shrink": _with_floats(activations.shrink, bias=0.0, lambd=0.5),
-    "Swish": _with_floats(activations.swish, alpha=1.0),
+    **{name: partial(_with_floats, *row) for name, row in _WITH_FLOATS.items()},
 })  # fmt: skip

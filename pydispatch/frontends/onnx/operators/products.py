@@ -6,27 +6,21 @@ from collections.abc import Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
-from pydispatch.graph.dtypes import F32, I32, DType
+from pydispatch.graph.dtypes import I32, DType
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, elementwise, factors, products, shapes, systems
 from pydispatch.operations.convolutions import Window
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
 
 _MAX_WINDOW_PARAMETER = 1 << 20  # bounds strides, dilations and pads, so that sizes stay within 64 bits
-
-
-def accumulator(dtype: DType) -> DType:
-    """Return the type in which products of elements of `dtype` are summed: f32 for smaller floats, else
-    `dtype` itself.
-    """
-    return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
 @ONNX.converts("MatMul")
 def matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the matrix product of x and y; floats smaller than f32 are summed in f32."""
-    product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
+    product_ = products.matmul(call.b, x, y, wide(x.dtype))
     return elementwise.convert(call.b, product_, x.dtype)
 
 
@@ -38,7 +32,7 @@ def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Te
     x = shapes.transpose(call.b, x) if call.flag("transA") else x
     y = shapes.transpose(call.b, y) if call.flag("transB") else y
     alpha, beta = call.real("alpha", 1.0), call.real("beta", 1.0)
-    product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
+    product_ = products.matmul(call.b, x, y, wide(x.dtype))
     if bias is None or beta == 0.0:
         return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), product_)
     inner = product_.dtype
@@ -152,7 +146,7 @@ def groups_of(call: NodeCall) -> int:
 def conv(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return the convolution of x [n, c, ...] by filters w [f, c / groups, ...], plus one bias element per filter."""
     window = window_of(call, x, kernel_of(call, w, x))
-    convolved = convolutions.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
+    convolved = convolutions.convolution(call.b, x, w, window, groups=groups_of(call), dtype=wide(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 
 
@@ -210,7 +204,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(
         call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),
-        output_padding=extra, dtype=accumulator(x.dtype),
+        output_padding=extra, dtype=wide(x.dtype),
     )  # fmt: skip
     return with_bias(call, convolved, bias, x.dtype)
 
@@ -221,5 +215,5 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
 @ONNX.converts("Det")
 def _det(call: NodeCall, x: Tensor) -> Tensor:
     """Return the determinants of matrices [..., n, n]; floats smaller than f32 are computed in f32."""
-    factored, pivots, _ = factors.lu(call.b, elementwise.convert(call.b, x, accumulator(x.dtype)))
+    factored, pivots, _ = factors.lu(call.b, elementwise.convert(call.b, x, wide(x.dtype)))
     return elementwise.convert(call.b, systems.determinant(call.b, factored, pivots), x.dtype)

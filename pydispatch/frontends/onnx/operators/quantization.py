@@ -17,13 +17,6 @@ from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.products import matmul
 
 
-def bounds(dtype: DType) -> tuple[float, float]:
-    """Return the smallest and the largest number of an integer type."""
-    if dtype.is_unsigned:
-        return 0.0, float((1 << dtype.bits) - 1)
-    return float(-(1 << dtype.bits - 1)), float((1 << dtype.bits - 1) - 1)
-
-
 def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
     """Return x / scale, rounded half to even, plus the zero point, clamped to the range of type `to`.
 
@@ -34,7 +27,7 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
     if to.is_float:
         scaled = formula(call.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *operands)
         return cast_to(call, scaled, to, saturate)
-    low, high = bounds(to)
+    low, high = float(reductions.least(to)), float(reductions.largest(to))
 
     def written(value: Element, s: Element, *z: Element) -> Element:
         rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F32, DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
@@ -42,25 +42,17 @@ def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
 Draw = Callable[[NodeCall, Sequence[Size], DType], Tensor]
 
 
-def _of_shape(draw: Draw) -> Conversion:
-    """Return the conversion that draws a tensor of the shape in an attribute."""
-
-    def convert(call: NodeCall) -> Tensor:
-        shape = call.integers("shape")
-        if any(not 0 <= n < 1 << 40 for n in shape):
-            raise call.fail(f"its shape is {shape}")
-        return draw(call, shape, dtype_of(call.integer("dtype", 1)))
-
-    return convert
+def _of_shape(draw: Draw, call: NodeCall) -> Tensor:
+    """Draw a tensor of the shape in an attribute."""
+    shape = call.integers("shape")
+    if any(not 0 <= n < 1 << 40 for n in shape):
+        raise call.fail(f"its shape is {shape}")
+    return draw(call, shape, dtype_of(call.integer("dtype", 1)))
 
 
-def _like(draw: Draw) -> Conversion:
-    """Return the conversion that draws a tensor of the shape of its operand, and of its type by default."""
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
-
-    return convert
+def _like(draw: Draw, call: NodeCall, x: Tensor) -> Tensor:
+    """Draw a tensor of the shape of the operand, and of its type by default."""
+    return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
 
 
 @ONNX.converts("Bernoulli")
@@ -71,8 +63,8 @@ def _bernoulli(call: NodeCall, x: Tensor) -> Tensor:
 
 
 ONNX.register({
-    "RandomUniform": _of_shape(_uniform),
-    "RandomUniformLike": _like(_uniform),
-    "RandomNormal": _of_shape(_normal),
-    "RandomNormalLike": _like(_normal),
+    "RandomUniform": partial(_of_shape, _uniform),
+    "RandomUniformLike": partial(_like, _uniform),
+    "RandomNormal": partial(_of_shape, _normal),
+    "RandomNormalLike": partial(_like, _normal),
 })  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, elementwise, products, shapes
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
 from pydispatch.operations.sequences import Step, over_steps, row
 
 Activation = Callable[[Element], Element]
@@ -92,7 +92,7 @@ def _recurrent(
     outputs, last = [], []
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        inputs = products.matmul(b, x, shapes.transpose(b, row(call.b, w, n)), accumulator(x.dtype))
+        inputs = products.matmul(b, x, shapes.transpose(b, row(call.b, w, n)), wide(x.dtype))
         halves = _split_bias(call, bias, n, gates, hidden)
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
@@ -140,7 +140,7 @@ def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
 
 def _recurrent_product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
     """Return h by the transposed recurrence weights r, plus the recurrence bias."""
-    product = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
+    product = products.matmul(call.b, h, shapes.transpose(call.b, r), wide(h.dtype))
     if bias is None:
         return elementwise.convert(call.b, product, h.dtype)
     return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product, bias)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.shapes import stated_axes
 from pydispatch.frontends.onnx.registry import ONNX
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F64, I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
@@ -18,25 +18,21 @@ from pydispatch.operations.formulas import Element, formula
 Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes, whether reduced axes are kept)
 
 
-def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
-    """Return the conversion of a reduction with the attribute keepdims.
+def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    """Reduce along axes, which the attribute keepdims keeps with size 1.
 
     Its axes are an operand since version `operand_since` of the operator, and an attribute before.
     """
-
-    def convert(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-        keep = call.flag("keepdims", True)
-        stated = stated_axes(call, axes, operand_since, x.rank)
-        is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
-        if isinstance(stated, ChosenAxes):
-            last_axes = list(range(x.rank - len(stated.axes), x.rank))
-            reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, False)
-            return shapes.reshape(call.b, reduced, stated.replaced(x.shape, 1)) if keep else reduced
-        if not stated and not is_noop:
-            stated = list(range(x.rank))
-        return reduce(call, x, stated or [], keep)
-
-    return convert
+    keep = call.flag("keepdims", True)
+    stated = stated_axes(call, axes, operand_since, x.rank)
+    is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
+    if isinstance(stated, ChosenAxes):
+        last_axes = list(range(x.rank - len(stated.axes), x.rank))
+        reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, False)
+        return shapes.reshape(call.b, reduced, stated.replaced(x.shape, 1)) if keep else reduced
+    if not stated and not is_noop:
+        stated = list(range(x.rank))
+    return reduce(call, x, stated or [], keep)
 
 
 def _by_name(name: str) -> Reduce:
@@ -77,31 +73,23 @@ def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tens
     return normalization.log_sum_exp(call.b, x, axes, keep)
 
 
-def _argument(name: str) -> Conversion:
-    """Return the conversion of ArgMax ("max") or ArgMin ("min")."""
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        axis = call.axis(call.integer("axis", 0), x.rank)
-        keep, last = call.flag("keepdims", True), call.flag("select_last_index")
-        return reductions.argument(call.b, name, x, axis, keep, I64, last)
-
-    return convert
+def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
+    """Return the index of the "max" or "min" along an axis."""
+    axis = call.axis(call.integer("axis", 0), x.rank)
+    keep, last = call.flag("keepdims", True), call.flag("select_last_index")
+    return reductions.argument(call.b, name, x, axis, keep, I64, last)
 
 
-def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor]) -> Conversion:
-    """Return the conversion of an operator that `function` computes along one axis, for example softmax.
+def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
+    """Apply a function along one axis, for example softmax.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """
-
-    def convert(call: NodeCall, x: Tensor) -> Tensor:
-        if call.version >= 13:
-            return function(call, x, call.axis(call.integer("axis", -1), x.rank))
-        axis = call.axis(call.integer("axis", 1), x.rank)
-        flat = shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
-        return shapes.reshape(call.b, function(call, flat, 1), x.shape)
-
-    return convert
+    if call.version >= 13:
+        return function(call, x, call.axis(call.integer("axis", -1), x.rank))
+    axis = call.axis(call.integer("axis", 1), x.rank)
+    flat = shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+    return shapes.reshape(call.b, function(call, flat, 1), x.shape)
 
 
 def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
@@ -110,35 +98,32 @@ def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
     return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, position)
 
 
-def _cumulative(name: str) -> Conversion:
-    """Return the conversion of cumulative sums ("add") or products ("mul")."""
-
-    def convert(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
-        """Return the sums (or products) of the elements up to each one; with `reverse`, from each one on."""
-        along, options = call.axes_of(axis, x.rank, "axis"), (call.flag("exclusive"), call.flag("reverse"))
-        if not isinstance(along, ChosenAxes):
-            return scans.cumulative(call.b, name, x, along[0], *options)
-        return shapes.reshape(call.b, scans.cumulative(call.b, name, as_rows(call.b, x, along), 1, *options), x.shape)
-
-    return convert
+def _cumulative(name: str, call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
+    """Return the sums ("add") or products ("mul") of the elements up to each one; with `reverse`, from each one on."""
+    along, options = call.axes_of(axis, x.rank, "axis"), (call.flag("exclusive"), call.flag("reverse"))
+    if not isinstance(along, ChosenAxes):
+        return scans.cumulative(call.b, name, x, along[0], *options)
+    return shapes.reshape(call.b, scans.cumulative(call.b, name, as_rows(call.b, x, along), 1, *options), x.shape)
 
 
 ONNX.register({
-    "ReduceSum": _reduction(_by_name("add"), 13),
-    "ReduceProd": _reduction(_by_name("mul")),
-    "ReduceMax": _reduction(_by_name("max")),
-    "ReduceMin": _reduction(_by_name("min")),
-    "ReduceMean": _reduction(_mean),
-    "ReduceL1": _reduction(_sum_of(lambda v: v.unary("abs"))),
-    "ReduceL2": _reduction(_sum_of(lambda v: v * v, _root)),
-    "ReduceSumSquare": _reduction(_sum_of(lambda v: v * v)),
-    "ReduceLogSum": _reduction(_sum_of(lambda v: v, lambda v: v.unary("log"))),
-    "ReduceLogSumExp": _reduction(_log_sum_exp),
-    "ArgMax": _argument("max"),
-    "ArgMin": _argument("min"),
-    "Softmax": _softmax_like(lambda c, x, axis: normalization.softmax(c.b, x, axis)),
-    "LogSoftmax": _softmax_like(lambda c, x, axis: normalization.log_softmax(c.b, x, axis)),
-    "Hardmax": _softmax_like(_hardmax),
-    "CumSum": _cumulative("add"),
-    "CumProd": _cumulative("mul"),
+    "ReduceSum": partial(_reduction, _by_name("add"), 13),
+    **{f"Reduce{name}": partial(_reduction, reduce, 18) for name, reduce in {
+        "Prod": _by_name("mul"),
+        "Max": _by_name("max"),
+        "Min": _by_name("min"),
+        "Mean": _mean,
+        "L1": _sum_of(lambda v: v.unary("abs")),
+        "L2": _sum_of(lambda v: v * v, _root),
+        "SumSquare": _sum_of(lambda v: v * v),
+        "LogSum": _sum_of(lambda v: v, lambda v: v.unary("log")),
+        "LogSumExp": _log_sum_exp,
+    }.items()},
+    "ArgMax": partial(_argument, "max"),
+    "ArgMin": partial(_argument, "min"),
+    "Softmax": partial(_softmax_like, lambda c, x, axis: normalization.softmax(c.b, x, axis)),
+    "LogSoftmax": partial(_softmax_like, lambda c, x, axis: normalization.log_softmax(c.b, x, axis)),
+    "Hardmax": partial(_softmax_like, _hardmax),
+    "CumSum": partial(_cumulative, "add"),
+    "CumProd": partial(_cumulative, "mul"),
 })  # fmt: skip

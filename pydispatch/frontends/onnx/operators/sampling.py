@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.onnx.call import NodeCall
-from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
+from pydispatch.frontends.onnx.operators.products import groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import convolutions, elementwise, products, reductions, regions, shapes
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
 from pydispatch.operations.sampling import GridSampler, grid_sample, sampled
 
 # -- grids
@@ -109,5 +110,5 @@ def _deform_conv(
     kernel_size = int(np.prod(kernel))
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
     window = convolutions.Window.unit(rank)
-    convolved = convolutions.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
+    convolved = convolutions.convolution(b, samples, filters, window, groups=groups, dtype=wide(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)

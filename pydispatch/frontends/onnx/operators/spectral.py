@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
 from pydispatch.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.graph.values import Tensor
@@ -115,28 +115,24 @@ def _stft(
     return _pairs(call, _fft(call, framed, 2, None, inverse=False, one_sided=call.flag("onesided", True)))
 
 
-def _window(factors: Sequence[float]) -> Conversion:
-    """Return the conversion of a window function that is a sum of cosines.
+def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
+    """Return a window function that is a sum of cosines.
 
     `factors` are those of the constant, of the cosine with one period in the window, of the cosine with two periods.
     """
+    to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", True)
+    (count,) = call.sizes(size, "size")
+    length = reductions.size_as(call.b, count if periodic else count - 1, I64)
 
-    def convert(call: NodeCall, size: Tensor) -> Tensor:
-        to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", True)
-        (count,) = call.sizes(size, "size")
-        length = reductions.size_as(call.b, count if periodic else count - 1, I64)
+    def written(i: Element, n: Element) -> Element:
+        """Return element i of n: the sum of the factors times the cosines of their harmonics."""
+        angle = i.to(F32) * (2 * math.pi) / n.to(F32)
+        total = angle * 0.0 + factors[0]
+        for harmonic, factor in enumerate(factors[1:], 1):
+            total = total + (angle * float(harmonic)).unary("cos") * factor
+        return total
 
-        def written(i: Element, n: Element) -> Element:
-            """Return element i of n: the sum of the factors times the cosines of their harmonics."""
-            angle = i.to(F32) * (2 * math.pi) / n.to(F32)
-            total = angle * 0.0 + factors[0]
-            for harmonic, factor in enumerate(factors[1:], 1):
-                total = total + (angle * float(harmonic)).unary("cos") * factor
-            return total
-
-        return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
-
-    return convert
+    return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
 
 
 @ONNX.converts("MelWeightMatrix")
@@ -170,7 +166,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
 
 
 ONNX.register({
-    "HannWindow": _window((0.5, -0.5)),
-    "HammingWindow": _window((25 / 46, -21 / 46)),
-    "BlackmanWindow": _window((0.42, -0.5, 0.08)),
+    "HannWindow": partial(_window, (0.5, -0.5)),
+    "HammingWindow": partial(_window, (25 / 46, -21 / 46)),
+    "BlackmanWindow": partial(_window, (0.42, -0.5, 0.08)),
 })  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
-from pydispatch.frontends.onnx.operators.attention import rotate_any
+from pydispatch.frontends.onnx.operators.attention import rotate_any, static_size
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
 from pydispatch.frontends.onnx.registry import MICROSOFT
 from pydispatch.graph.dtypes import BOOL, I64
@@ -167,11 +167,10 @@ def _group_query_attention(
         position_ids = shapes.iota(b, [1, query.shape[1]], 1, I64)
         position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
         interleaved = call.flag("rotary_interleaved")
-        query = rotate_any(
-            call, query, cosines, sines, position_ids, heads, interleaved, 2 * _static(call, cosines.shape[1])
-        )
-        key = rotate_any(
-            call, key, cosines, sines, position_ids, shared, interleaved, 2 * _static(call, cosines.shape[1])
+        width = 2 * static_size(call, cosines.shape[1])
+        query, key = (
+            rotate_any(call, x, cosines, sines, position_ids, n, interleaved, width)
+            for x, n in ((query, heads), (key, shared))
         )
     call.ignore("rotary_interleaved")
     queries, keys, values = (
@@ -186,13 +185,6 @@ def _group_query_attention(
     return [attention.join_heads(call.b, result), keys, values]
 
 
-def _static(call: NodeCall, size: Size) -> int:
-    """Return a size of the rotary tables. Raise CompileError if it is dynamic."""
-    if isinstance(size, Expr):
-        raise call.fail("the size of its tables must be known")
-    return size
-
-
 @MICROSOFT.converts("RotaryEmbedding")
 def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Rotate x by the angles in the tables of cosines and sines.
@@ -200,11 +192,8 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
     `positions` is the position of the first element, or one position for each element of [batch, length].
     """
     b = call.b
-    interleaved, width, heads = (
-        call.flag("interleaved"),
-        call.integer("rotary_embedding_dim", 0),
-        call.integer("num_heads", 0),
-    )
+    interleaved = call.flag("interleaved")
+    width, heads = (call.integer(name, 0) for name in ("rotary_embedding_dim", "num_heads"))
     call.ignore("is_packed_batching")
     if call.real("scale", 1.0) != 1.0:
         raise call.fail("its scale is not supported")
@@ -212,6 +201,6 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         length = x.shape[1] if x.rank == 3 else x.shape[2]
         positions = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, positions.dtype), positions)
     if not heads and x.rank == 3:
-        size = 2 * _static(call, cosines.shape[1])
-        heads = _static(call, x.shape[2]) // size
+        size = 2 * static_size(call, cosines.shape[1])
+        heads = static_size(call, x.shape[2]) // size
     return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)

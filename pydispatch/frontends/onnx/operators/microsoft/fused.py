@@ -5,29 +5,26 @@ functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.registry import MICROSOFT, ONNX
-from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes
 from pydispatch.operations import products as ops
 from pydispatch.operations.formulas import Element, formula
+from pydispatch.operations.normalization import wide
 
 # -- activations and what is added before them
 
 
-def _with_bias(written: Callable[[Element], Element]) -> Conversion:
-    """Return the conversion of an operator that applies a formula to x, or to x + bias."""
-
-    def convert(call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        if bias is None:
-            return formula(call.b, written, x)
-        return formula(call.b, lambda v, k: written(v + k), x, bias)
-
-    return convert
+def _with_bias(written: Callable[[Element], Element], call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Apply a formula to x, or to x + bias."""
+    if bias is None:
+        return formula(call.b, written, x)
+    return formula(call.b, lambda v, k: written(v + k), x, bias)
 
 
 @MICROSOFT.converts("QuickGelu")
@@ -67,7 +64,7 @@ def _fused_matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     x = _transpose_matrices(call, x) if call.flag("transA") else x
     y = _transpose_matrices(call, y) if call.flag("transB") else y
     alpha = call.real("alpha", 1.0)
-    product = ops.matmul(call.b, x, y, products.accumulator(x.dtype))
+    product = ops.matmul(call.b, x, y, wide(x.dtype))
     return formula(call.b, lambda v: (v * alpha).to(x.dtype), product)
 
 
@@ -128,32 +125,28 @@ def _matmul_integer_to_float(
     return scaled(call, integer_product(call, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
 
 
-def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
-    """Return the conversion of an operator that dequantizes `count` tensors, applies a formula, and quantizes the
-    result.
+def _qlinear(
+    written: Callable[..., Element], count: int, names: Sequence[str], call: NodeCall, *operands: Tensor | None
+) -> Tensor:
+    """Dequantize `count` tensors, apply a formula, and quantize the result.
 
     `names` are its float attributes, which are passed to the formula after the elements.
     """
-
-    def convert(call: NodeCall, *operands: Tensor | None) -> Tensor:
-        """Convert on dequantized operands, and quantize the result."""
-        if len(operands) not in (3 * count + 1, 3 * count + 2):
-            raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
-        dequantized = []
-        for n in range(count):
-            x, scale, zero = operands[3 * n : 3 * n + 3]
-            if x is None or scale is None:
-                raise call.fail("an operand is missing")
-            dequantized.append(quantization.dequantize(call, x, scale, zero))
-        first, scale = operands[0], operands[3 * count]
-        zero = operands[3 * count + 1] if len(operands) > 3 * count + 1 else None
-        if first is None or scale is None:
+    if len(operands) not in (3 * count + 1, 3 * count + 2):
+        raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
+    dequantized = []
+    for n in range(count):
+        x, scale, zero = operands[3 * n : 3 * n + 3]
+        if x is None or scale is None:
             raise call.fail("an operand is missing")
-        numbers = [call.real(name, 0.01) for name in names]
-        result = formula(call.b, lambda *v: written(*v, *numbers), *dequantized)
-        return quantization.quantize(call, result, scale, zero, first.dtype)
-
-    return convert
+        dequantized.append(quantization.dequantize(call, x, scale, zero))
+    first, scale = operands[0], operands[3 * count]
+    zero = operands[3 * count + 1] if len(operands) > 3 * count + 1 else None
+    if first is None or scale is None:
+        raise call.fail("an operand is missing")
+    numbers = [call.real(name, 0.01) for name in names]
+    result = formula(call.b, lambda *v: written(*v, *numbers), *dequantized)
+    return quantization.quantize(call, result, scale, zero, first.dtype)
 
 
 @MICROSOFT.converts("QLinearGlobalAveragePool")
@@ -252,13 +245,13 @@ def _embed_norm(
 
 
 MICROSOFT.register({
-    "Gelu": _with_bias(activations.gelu),
-    "BiasGelu": _with_bias(activations.gelu),
-    "FastGelu": _with_bias(activations.tanh_gelu),
+    "Gelu": partial(_with_bias, activations.gelu),
+    "BiasGelu": partial(_with_bias, activations.gelu),
+    "FastGelu": partial(_with_bias, activations.tanh_gelu),
     "QuantizeLinear": ONNX["QuantizeLinear"],
     "DequantizeLinear": ONNX["DequantizeLinear"],
-    "QLinearAdd": _qlinear(lambda u, v: u + v, 2),
-    "QLinearMul": _qlinear(lambda u, v: u * v, 2),
-    "QLinearSigmoid": _qlinear(lambda v: v.unary("logistic"), 1),
-    "QLinearLeakyRelu": _qlinear(activations.leaky_relu, 1, ("alpha",)),
+    "QLinearAdd": partial(_qlinear, lambda u, v: u + v, 2, ()),
+    "QLinearMul": partial(_qlinear, lambda u, v: u * v, 2, ()),
+    "QLinearSigmoid": partial(_qlinear, lambda v: v.unary("logistic"), 1, ()),
+    "QLinearLeakyRelu": partial(_qlinear, activations.leaky_relu, 1, ("alpha",)),
 })  # fmt: skip
