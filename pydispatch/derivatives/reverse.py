@@ -35,9 +35,9 @@ def differentiated(
         CompileError: An operation that depends on an input has no derivative; the error has its line.
     """
     # Markers give the inputs identities of their own: the same tensor may be two of them, or be used elsewhere.
-    trace.differentiations += 1
     markers = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in map(trace.value, inputs)]
     marked = [trace.wrap(of.dtype, of.shape, marker.results[0]) for of, marker in zip(inputs, markers, strict=True)]
+    trace.differentiations += 1
     try:
         results = function(marked)
     finally:

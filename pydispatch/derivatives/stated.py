@@ -75,9 +75,9 @@ def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     """Call the rule of a program with its arguments and the gradients of its results."""
     trace = cotangents.trace
-    number = op.attributes[_CALL]
-    assert isinstance(number, IntAttr)
-    call: StatedCall = trace.stated_calls[number.data]
+    call_index = op.attributes[_CALL]
+    assert isinstance(call_index, IntAttr)
+    call: StatedCall = trace.stated_calls[call_index.data]
     rule, names = call.program.derivative
     arguments = dict(zip(call.names, op.operands, strict=False))
     seeds = [cotangents.of(result) or cotangents.zeros(result) for result in op.results]

@@ -53,7 +53,7 @@ class DerivedProgram(TracedProgram):
         assert trace is not None
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
         unknown = next((name for name in self.parameters if name not in values), None)
-        if unknown is not None or len(values) > len(self.parameters):
+        if unknown is not None or len(values) > len(self.parameters) or len(args) > len(self.parameters):
             names = ", ".join(self.parameters)
             raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
         inputs = [trace.tensor_of(values[name]) for name in self.wrt]

@@ -67,7 +67,7 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
     if not isinstance(rule, Rule):
         raise InvalidArgumentError(
             f"vjp: rule: expected a kernel or a program in Python (@pydispatch.kernel, @pydispatch.program), got "
-            f"{rule!r}"
+            f"{rule!r}; call the program that vjp(function) returns with arguments and the gradients of results"
         )
     types = _types(function)
     if isinstance(rule, Kernel):

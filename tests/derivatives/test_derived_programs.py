@@ -240,6 +240,21 @@ def uses_kernel(kernel: Any) -> Callable[[Any], Any]:
 
 
 @pd.kernel(workgroup=64)
+def ambiguous(dy: View, y: View) -> None:
+    i = pd.global_id(0)
+    if i < dy.shape[0]:
+        y[i] = dy[i]
+
+
+@pd.program
+def ambiguous_backward(dy: Vector) -> Any:
+    return dy
+
+
+pd.vjp(ambiguous, ambiguous_backward)
+
+
+@pd.kernel(workgroup=64)
 def without_derivative(x: View, y: View) -> None:
     i = pd.global_id(0)
     if i < x.shape[0]:
@@ -255,6 +270,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a loop": (lambda x: pd.loop(3, lambda i, v: v * x[0], x).sum(), "there is none of a loop"),
     "linear algebra": (lambda x: np.linalg.inv(np.outer(x, x)).sum(), "there is none of a loop"),
     "a kernel": (uses_kernel(without_derivative), r"name its backward kernel: pydispatch.vjp\(without_derivative, "),
+    "an ambiguous name": (uses_kernel(ambiguous), "'ambiguous' has an argument 'dy', and its derivative takes a"),
     "a changed view": (uses_kernel(scaled), "the array that kernel 'scaled' takes as 'x' and changes"),
     "an array": (lambda x: x * 2, "'refused' returns f64.n.; a gradient is that of one float of rank 0"),
     "an integer": (lambda x: x.argmax(), "'refused' returns i64..; a gradient is that of one float of rank 0"),
@@ -285,6 +301,8 @@ def test_wrong_arguments() -> None:
         pd.grad(mixed, wrt="i")
     with pytest.raises(pd.InvalidArgumentError, match="expected a program"):
         pd.grad(cubed)
+    with pytest.raises(pd.InvalidArgumentError, match=r"call the program that vjp\(function\) returns"):
+        pd.vjp(product, X, Y)  # type: ignore[arg-type]
     with pytest.raises(pd.InvalidArgumentError, match="the kernel 'cubed' needs a kernel or a program"):
         pd.vjp(cubed)
 

@@ -24,6 +24,10 @@ from pydispatch.operations import shapes
 def generic(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads."""
     nest = LoopNest(cotangents, op)
+    used = {operand for function in nest.functions if not isinstance(function, tensor.ExtractOp)
+            for operand in function.operands}  # fmt: skip
+    if any(function.regions for function in nest.functions) or not cotangents.active.isdisjoint({*used, *nest.yielded}):
+        raise cotangents.refuse("a loop whose body has branches, or uses a number from outside")
     seeds = seeds_of(nest)
     for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
         if value in cotangents.active:

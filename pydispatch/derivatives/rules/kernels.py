@@ -37,7 +37,14 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
             raise cotangents.refuse(f"the array that kernel '{kernel.name}' takes as '{name}' and changes")
     overwritten = [kernel.passed[position].name for position in lowered.overwritten]
     taken = {name: value for name, value in operands.items() if name not in overwritten}
-    values = {**_of_results(cotangents, kernel, lowered, op), **_arrays(cotangents, taken)}
+    of_results = _of_results(cotangents, kernel, lowered, op)
+    ambiguous = next((f"d{name}" for name in of_results if f"d{name}" in of_results and f"d{name}" in taken), None)
+    if ambiguous is not None:
+        raise cotangents.trace.fail(
+            f"kernel '{kernel.name}' has an argument '{ambiguous}', and its derivative takes a gradient of that name",
+            "rename the argument",
+        )
+    values = {**of_results, **_arrays(cotangents, taken)}
     for name, gradient in zip(names, _gradients(cotangents, kernel, rule, names, values), strict=True):
         like = cotangents.tensor(operands[name])
         cotangents.add(operands[name], cotangents.trace.as_shape(gradient, like.shape))
