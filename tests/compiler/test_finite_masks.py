@@ -53,6 +53,7 @@ FORMS: dict[str, tuple[Masked, Any]] = {
     "memory and a comparison": (
         lambda s, limit, mask: np.where(mask & visible(limit), s, LOWEST), np.bool_),
     "added memory": (lambda s, limit, mask: s + mask, np.float32),
+    "added memory of f16": (lambda s, limit, mask: s + mask.astype(np.float32), np.float16),
     "added memory and a bias": (lambda s, limit, mask: s + mask + np.float32(0.25) * limit[:, None], np.float32),
 }  # fmt: skip
 """Masks, and the type of the one in memory."""
@@ -64,7 +65,7 @@ def program(masked: Masked, dtype: Any) -> Any:
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return np.einsum("hts,hsd->htd", powers / powers.sum(axis=-1, keepdims=True), values)
 
-    element = {np.bool_: pd.i1, np.int32: pd.i32}.get(dtype, pd.f32)
+    element = {np.bool_: pd.i1, np.int32: pd.i32, np.float16: pd.f16}.get(dtype, pd.f32)
     attend.__annotations__ = {**TYPES, "mask": Annotated[Any, element[QUERIES, KEYS]]}
     return pd.program(attend)
 
@@ -73,7 +74,11 @@ def arguments(limit: Array, dtype: Any) -> list[Array]:
     random = np.random.default_rng(0)
     shapes = ((HEADS, QUERIES, SIZE), (HEADS, KEYS, SIZE), (HEADS, KEYS, SIZE))
     mask = visible(limit)
-    stored = mask.astype(dtype) if dtype in (np.bool_, np.int32) else np.where(mask, np.float32(0), LOWEST)
+    if dtype in (np.bool_, np.int32):
+        stored = mask.astype(dtype)
+    else:
+        dtype = dtype or np.float32
+        stored = np.where(mask, dtype(0), np.finfo(dtype).min)
     return [*(random.standard_normal(shape, np.float32) for shape in shapes), limit, stored]
 
 

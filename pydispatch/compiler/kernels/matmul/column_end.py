@@ -12,7 +12,8 @@ Hidden columns may be skipped if the operations on the rows turn the fill into a
 sum of the weights and to the second product. A fill of -inf has this weight always. A finite fill has it if the largest
 visible score of the row is above half of the fill: the kernel checks that, and visits all columns where it does not
 hold, for example in rows without a visible column. Results are those of all columns, but that hidden keys and values
-have no effect: not with infinities or NaN, nor, where a finite mask is added, with scores above 1e29.
+have no effect: not with infinities or NaN, nor, where a finite mask is added, with scores above 1e29, or above 16,000
+if the mask is of f16.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects.builtin import AnyFloat, Float16Type, FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from pydispatch.compiler.kernels.matmul.chain import Chain
 from pydispatch.compiler.kernels.matmul.hidden_columns import ignores_hidden_columns
@@ -52,6 +53,9 @@ HIGHEST_FILL = -4096.0
 
 HIGHEST_ADDEND = -1e30
 """Highest number that hides a column where a mask adds it: scores do not come near its half."""
+
+HIGHEST_F16_ADDEND = -60000.0
+"""The same for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half either."""
 
 LOWEST_FLOOR = -1e38
 """Lowest floor, which is finite in f32: where fills are multiplied, their half may not be."""
@@ -91,7 +95,7 @@ class Stored:
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
-            addend = build.pure(arith.ConstantOp(FloatAttr(HIGHEST_ADDEND, value.type)))
+            addend = build.pure(arith.ConstantOp(FloatAttr(_highest_addend(value.type), value.type)))
             return build.add(arith.CmpfOp(value, addend, "ugt"))
         shown = value if self.is_shown else opposite(build, value)
         assert isinstance(shown, SSAValue)
@@ -163,8 +167,7 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
     if op.name == "arith.addf":
         limits = Limits()
         for operand in operands:
-            of_addend = _limits_of_addend(operand, column)
-            limits = limits.joined(of_addend.filled(of_addend.fill, HIGHEST_ADDEND))
+            limits = limits.joined(_limits_of_addend(operand, column))
         return limits
     if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
         limits = _limits_of_score(operands[0], column)
@@ -180,9 +183,19 @@ def _positive(expression: Expression) -> float | None:
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
     """Return limits beyond which a number that is added to a score is the fill, or lower."""
+    while addend.op is not None and addend.op.name == "arith.extf":
+        addend = addend.operands[0]
+    type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
+    highest = _highest_addend(type_)
     if _is_argument(addend) and addend.depends_on(column):
-        return Limits(stored=(Stored(addend, None),), fill=HIGHEST_ADDEND)
-    return _limits_of_score(addend, column)
+        return Limits(stored=(Stored(addend, None),), fill=highest)
+    limits = _limits_of_score(addend, column)
+    return limits.filled(limits.fill, highest)
+
+
+def _highest_addend(element: Attribute) -> float:
+    """Return the highest number that hides a column where a mask of a type adds it."""
+    return HIGHEST_F16_ADDEND if isinstance(element, Float16Type) else HIGHEST_ADDEND
 
 
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:

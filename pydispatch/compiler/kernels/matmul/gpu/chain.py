@@ -71,12 +71,12 @@ def has_chain_kernel(chain: Chain) -> bool:
 
 def _pages(chain: Chain) -> list[GatheredPages]:
     """Return the pages that the products read as factor B, with their rows along the columns of the chain."""
-    found = []
+    gathered = []
     for product, column in ((chain.first, chain.first.n), (chain.second, chain.second.k)):
         pages = gathered_pages(product.tensor_of(product.b))
         if pages is not None and column is not None and product.b.coordinates[pages.axis].is_identity(column):
-            found.append(pages)
-    return found
+            gathered.append(pages)
+    return gathered
 
 
 @dataclass(frozen=True)
@@ -320,11 +320,11 @@ class _Rows:
             if end is None or dim != product.k:
                 return unrolled(inner, size, sums, lambda b, i, own: steps(b, others, reduced | {dim: i}, own))
 
-            def page(outer: Builder, number: Index, total: list[SSAValue]) -> list[SSAValue]:
+            def page(outer: Builder, table_index: Index, total: list[SSAValue]) -> list[SSAValue]:
                 """Add the steps of one page."""
 
                 def in_page(b: Builder, i: Index, own: list[SSAValue]) -> list[SSAValue]:
-                    return steps(b, others, reduced | {dim: b.linear(number, page_rows, i)}, own)
+                    return steps(b, others, reduced | {dim: b.linear(table_index, page_rows, i)}, own)
 
                 return with_fresh_accumulators(
                     outer, total, [True] * len(total), lambda own: unrolled(outer, page_rows, own, in_page)
