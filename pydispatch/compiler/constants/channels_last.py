@@ -122,12 +122,17 @@ def _in_groups(op: GenericOp) -> bool:
 
 def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
     """Return a generic as a window reduction that can be rewritten; None for other operations."""
-    g = structured(op)
-    if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _has_static_sizes(g):
+    generic = structured(op)
+    if (
+        not generic.reduces
+        or len(op.results) != 1
+        or not is_projected_permutation(generic.maps[-1])
+        or not _has_static_sizes(generic)
+    ):
         return None
     c = contraction_of(op)
     convolution = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
-    return convolution or (_channelwise_windows(op, g) if floats else None)
+    return convolution or (_channelwise_windows(op, generic) if floats else None)
 
 
 def _has_static_sizes(generic: Structured) -> bool:
@@ -148,19 +153,19 @@ def _convolution(
     result's channels: [rows, channels, height, width]. `pays` is decided by the element types, and by the numbers of
     filters, channels and pixels.
     """
-    g = contraction.generic
-    out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
+    generic = contraction.generic
+    out = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
-        row, exprs = _filter_row_dim(filter_, set(g.loops)), g.maps[image.main].results
+        row, exprs = _filter_row_dim(filter_, set(generic.loops)), generic.maps[image.main].results
         if row is None or row not in out or row in image.dims:
             continue
         spatial = out[out.index(row) + 1 :]
-        channel_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
+        channel_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.loops]
         spatial_axes = [a for a, r in enumerate(exprs) if not set(spatial).isdisjoint(r.used_dims())]
         if len(channel_axes) != 1 or not spatial_axes:
             continue
-        sizes = [n or 0 for n in g.extents]
-        filters, pixels, has_window = sizes[row], math.prod(sizes[d] for d in spatial), len(g.loops) > 1
+        sizes = [n or 0 for n in generic.extents]
+        filters, pixels, has_window = sizes[row], math.prod(sizes[d] for d in spatial), len(generic.loops) > 1
         if spatial_axes[0] < channel_axes[0] or (len(spatial) < 2 and not has_window):
             continue
         channels = shape_of(contraction.tensor_of(image))[channel_axes[0]]
@@ -227,15 +232,15 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
 
     The filter's dimensions are ordered as the image's dimensions that it is reduced with, followed by the result's.
     """
-    g = structured(op)
-    out = g.maps[-1].results
-    images = [m for m in g.maps[: len(g.inputs)] if _has_sliding_index(m)]
-    if not g.reduces or not out or len(images) != 1:
+    generic = structured(op)
+    out = generic.maps[-1].results
+    images = [m for m in generic.maps[: len(generic.inputs)] if _has_sliding_index(m)]
+    if not generic.reduces or not out or len(images) != 1:
         return
-    reduced_dims = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
+    reduced_dims = [d for r in images[0].results for d in sorted(r.used_dims()) if d in generic.loops]
     wanted_order = [*reduced_dims, *(r.position for r in out if isinstance(r, AffineDimExpr))]
-    maps = list(g.maps)
-    for index, (value, map_) in enumerate(zip(g.inputs, g.maps, strict=False)):
+    maps = list(generic.maps)
+    for index, (value, map_) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
         if map_ in images or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
@@ -263,28 +268,30 @@ def _read_transposed_copies(function: Operation) -> None:
             reader, index = use.operation, use.index
             if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:
                 continue
-            g = structured(reader)
-            if not g.is_parallel or index >= len(g.inputs) or reader.is_before_in_block(copy.op):
+            generic = structured(reader)
+            if not generic.is_parallel or index >= len(generic.inputs) or reader.is_before_in_block(copy.op):
                 continue
-            in_order = _reordered(g.maps[index], axes)
+            in_order = _reordered(generic.maps[index], axes)
             if is_identity(in_order):
                 reader.operands[index] = copy.op.results[0]
                 reader.attributes[KEPT_ORDER] = UnitAttr()
-                reader.properties["indexing_maps"] = affine_maps([*g.maps[:index], in_order, *g.maps[index + 1 :]])
+                reader.properties["indexing_maps"] = affine_maps(
+                    [*generic.maps[:index], in_order, *generic.maps[index + 1 :]]
+                )
 
 
 def _rewrite_channels_last(windows: WindowReduction) -> None:
     """Replace a window reduction by one in channels-last layout, followed by a transposition to the old layout. Leave
     it unchanged if its initial values are no fill, which cannot be permuted.
     """
-    op, g = windows.op, structured(windows.op)
-    out, image = g.maps[-1], g.inputs.index(windows.image)
+    op, generic = windows.op, structured(windows.op)
+    out, image = generic.maps[-1], generic.inputs.index(windows.image)
     result_order = _with_last(windows.row, len(out.results))
-    start = permuted_fill(op, g.outputs[0], result_order)
+    start = permuted_fill(op, generic.outputs[0], result_order)
     if start is None:
         return
-    image_order = _with_last(windows.channel, len(g.maps[image].results))
-    inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, result_order)]
+    image_order = _with_last(windows.channel, len(generic.maps[image].results))
+    inputs, maps = list(generic.inputs), [*generic.maps[:-1], _reordered(out, result_order)]
     inputs[image], maps[image] = in_order(op, windows.image, image_order), _reordered(maps[image], image_order)
     new = rewrite_loops(op, [*inputs, start], maps)
     cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()

@@ -53,16 +53,18 @@ def _channel_axes(
     contraction: Contraction, filter_: Factor, image: Factor, known: KnownConstants
 ) -> tuple[int, int] | None:
     """Return the axes of the channels in an image and in its filter, if padding them pays; else None."""
-    g = contraction.generic
-    image_indices, filter_indices = g.maps[image.main].results, g.maps[filter_.main].results
-    reduced_axes = [a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in g.loops]
+    generic = contraction.generic
+    image_indices, filter_indices = generic.maps[image.main].results, generic.maps[filter_.main].results
+    reduced_axes = [
+        a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.loops
+    ]
     has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
     if len(reduced_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
         return None
     channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
     filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
-    channels, rows = g.extents[channel] or -1, [d for d in filter_.dims if d not in g.loops]
-    if len(filter_axes) != 1 or len(rows) != 1 or (g.extents[rows[0]] or -1) < FEWEST_FILTERS or channels <= 0:
+    channels, rows = generic.extents[channel] or -1, [d for d in filter_.dims if d not in generic.loops]
+    if len(filter_axes) != 1 or len(rows) != 1 or (generic.extents[rows[0]] or -1) < FEWEST_FILTERS or channels <= 0:
         return None
     padded = channels + _missing(channels)
     if not all(_is_byte(contraction.tensor_of(factor)) for factor in (filter_, image)) or not _is_widened(filter_):

@@ -40,14 +40,14 @@ def transposed_by(op: Operation) -> OpResult | None:
     """Return the source of a generic that only transposes a matrix; None for other operations."""
     if op.name != GENERIC:
         return None
-    g = structured(op)
+    generic = structured(op)
     swap = AffineMap(2, 0, (AffineExpr.dimension(1), AffineExpr.dimension(0)))
-    if len(g.inputs) != 1 or g.maps != (swap, AffineMap.identity(2)) or len(list(g.block.ops)) != 1:
+    if len(generic.inputs) != 1 or generic.maps != (swap, AffineMap.identity(2)) or len(list(generic.block.ops)) != 1:
         return None
-    last = g.block.last_op
+    last = generic.block.last_op
     assert last is not None
-    same = last.operands[0] is g.block.args[0] and shape_of(op.results[0]) == shape_of(g.inputs[0])[::-1]
-    return g.inputs[0] if same and isinstance(g.inputs[0], OpResult) else None
+    same = last.operands[0] is generic.block.args[0] and shape_of(op.results[0]) == shape_of(generic.inputs[0])[::-1]
+    return generic.inputs[0] if same and isinstance(generic.inputs[0], OpResult) else None
 
 
 class _Code:

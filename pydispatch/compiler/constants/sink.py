@@ -99,10 +99,15 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     result, of the copy's dimensions. If the copy has other readers, every operand that the operation reads with an
     identity map must be a transposed copy, so that no operand needs an additional transposition.
     """
-    g = structured(user)
-    if len(user.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or copied(user.results[0]):
+    generic = structured(user)
+    if (
+        len(user.results) != 1
+        or not generic.is_parallel
+        or not is_identity(generic.maps[-1])
+        or copied(user.results[0])
+    ):
         return None
-    read_whole = [v for v, m in zip(g.inputs, g.maps, strict=False) if is_identity(m)]
+    read_whole = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
     is_only_reader = len(list(copy.uses)) == 1
     if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
         return None
@@ -141,15 +146,15 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
 
     Return its result as a transposed copy, or None when the generic cannot be rewritten.
     """
-    g = structured(op)
-    reads = [o for o in g.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
-    if len(op.results) != 1 or not g.is_parallel or not is_identity(g.maps[-1]) or not reads:
+    generic = structured(op)
+    reads = [o for o in generic.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
+    if len(op.results) != 1 or not generic.is_parallel or not is_identity(generic.maps[-1]) or not reads:
         return None
-    loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], g)))
+    loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], generic)))
     for read in reads:
         indices = list(read.indices)
         read.operands = [_source(copy), *(indices[a] for a in order)]
-    missing = [d for d in range(len(g.iterators)) if d not in loops]
+    missing = [d for d in range(len(generic.iterators)) if d not in loops]
     result = computed_in(op, [*missing, *loops])
     return None if result is None else _replace_result(op, result)
 

@@ -39,17 +39,17 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
         return None
-    g = structured(user)
-    if set(g.iterators) != {"parallel"} or g.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
+    generic = structured(user)
+    if set(generic.iterators) != {"parallel"} or generic.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
         return None
     if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
-    groups_of_operands = [_groups_of_map(map_, groups) for map_ in g.maps]
-    is_read_in_order = g.maps[g.operands.index(expand.result)] == g.maps[-1]
+    groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
+    is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
         return None
     operands: list[SSAValue] = []
-    for value, groups_kept in zip(g.operands, groups_of_operands, strict=True):
+    for value, groups_kept in zip(generic.operands, groups_of_operands, strict=True):
         assert groups_kept is not None
         if value is expand.result:
             operands.append(expand.src)

@@ -28,21 +28,21 @@ def write_as_read(op: Operation) -> None:
     """Make a contraction write its result in the order of its readers, if all of them read it through the same
     permutation. The readers are changed in place.
     """
-    g = structured(op)
-    if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
+    generic = structured(op)
+    if len(op.results) != 1 or not generic.reduces or KEPT_ORDER in op.attributes:
         return
-    if not is_projection(g.maps[-1]) or _order_computed(g) is not None:
+    if not is_projection(generic.maps[-1]) or _order_computed(generic) is not None:
         return
     result = op.results[0]
     order = _order_of_readers(result)
     if order is None or order == sorted(order):
         return
-    init = permuted_fill(op, g.outputs[0], order)
+    init = permuted_fill(op, generic.outputs[0], order)
     if init is None:
         return
-    result_map = g.maps[-1]
-    maps = [*g.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
-    new = generic_like(op, op.regions[0].clone(), g.inputs, [init], maps, g.iterators)
+    result_map = generic.maps[-1]
+    maps = [*generic.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
+    new = generic_like(op, op.regions[0].clone(), generic.inputs, [init], maps, generic.iterators)
     for use in list(result.uses):
         reader = structured(use.operation)
         reader_maps = list(reader.maps)
@@ -56,9 +56,9 @@ def write_as_computed(op: Operation) -> SSAValue | None:
     """Make an elementwise operation or a row reduction write its result in the order of its operands. Return a copy in
     the old order for its readers; None if nothing changes.
     """
-    g = structured(op)
-    order = _order_computed(g)
-    if order is None or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or copied(op.results[0]):
+    generic = structured(op)
+    order = _order_computed(generic)
+    if order is None or len(op.results) != 1 or not is_projected_permutation(generic.maps[-1]) or copied(op.results[0]):
         return None
     return computed_in(op, order)
 
@@ -69,18 +69,20 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
     order: for each new loop, the old one.
     """
-    g = structured(op)
-    loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]  # new loops
+    generic = structured(op)
+    loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in generic.maps[-1].results]  # new loops
     if list(order) == sorted(order) and loops_of_result == sorted(loops_of_result):
         return None
     result_order = sorted(range(len(loops_of_result)), key=loops_of_result.__getitem__)
-    init = permuted_fill(op, g.outputs[0], result_order)
+    init = permuted_fill(op, generic.outputs[0], result_order)
     if init is None:
         return None
     new_loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]  # of the old ones
-    maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in g.maps[:-1]]
+    maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in generic.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(loops_of_result))))
-    new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], new_loops)
+    new = generic_like(
+        op, op.detach_region(0), generic.inputs, [init], maps, [generic.iterators[d] for d in order], new_loops
+    )
     return transposed(new, result_order, op)
 
 
@@ -105,10 +107,10 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
     for use in result.uses:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
             return None
-        g = structured(use.operation)
-        if use.index >= len(g.inputs) or g.reduces or not is_identity(g.output_maps[0]):
+        generic = structured(use.operation)
+        if use.index >= len(generic.inputs) or generic.reduces or not is_identity(generic.output_maps[0]):
             return None
-        map_ = g.maps[use.index]
+        map_ = generic.maps[use.index]
         if not is_permutation(map_):
             return None
         dims = [cast(AffineDimExpr, e).position for e in map_.results]

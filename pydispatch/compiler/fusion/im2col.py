@@ -129,12 +129,12 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         return None  # with two such factors, it is a plain product already
     weights, order = filters[0]
     image = c.b if weights is c.a else c.a
-    g = c.generic
-    sizes = tuple(DYNAMIC_INDEX if n is None else n for n in g.extents)
-    result_dims = [r.position for r in g.maps[-1].results if isinstance(r, AffineDimExpr)]
-    if not is_projected_permutation(g.maps[-1]):
+    generic = c.generic
+    sizes = tuple(DYNAMIC_INDEX if n is None else n for n in generic.extents)
+    result_dims = [r.position for r in generic.maps[-1].results if isinstance(r, AffineDimExpr)]
+    if not is_projected_permutation(generic.maps[-1]):
         return None
-    steps = tuple(d for d, kind in enumerate(g.iterators) if kind != "parallel")
+    steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
     image_dims = [d for d in result_dims if d not in weights.dims]
     if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
@@ -147,7 +147,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     else:
         batches = tuple(d for d in image_dims if result_dims.index(d) < result_dims.index(rows[0]))
     spatial = tuple(d for d in image_dims if d not in batches)
-    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(g, batches):
+    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(generic, batches):
         return None
     expected_orders = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
     if len(spatial) < 1 + channels_last or (result_dims, order) != expected_orders[0 if channels_last else 1]:
@@ -156,7 +156,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         op=op,
         image=c.tensor_of(image),
         filter=c.tensor_of(weights),
-        image_map=g.maps[image.main],
+        image_map=generic.maps[image.main],
         sizes=sizes,
         batches=batches,
         rows=rows,

@@ -36,12 +36,17 @@ def copied(value: SSAValue) -> Structured | None:
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
         return None
-    g = structured(op)
-    end = g.block.last_op
-    yields_input = end is not None and end is g.block.first_op and end.operands[0] is g.block.args[0]
-    if not yields_input or len(g.inputs) != 1 or not isinstance(g.inputs[0].type, TensorType) or g.reduces:
+    generic = structured(op)
+    end = generic.block.last_op
+    yields_input = end is not None and end is generic.block.first_op and end.operands[0] is generic.block.args[0]
+    if (
+        not yields_input
+        or len(generic.inputs) != 1
+        or not isinstance(generic.inputs[0].type, TensorType)
+        or generic.reduces
+    ):
         return None
-    return g if is_permutation(g.maps[1]) and _is_selection(g.maps[0]) else None
+    return generic if is_permutation(generic.maps[1]) and _is_selection(generic.maps[0]) else None
 
 
 def _is_selection(map_: AffineMap) -> bool:
@@ -55,9 +60,9 @@ def read_through_copies(op: Operation) -> SSAValue | None:
     """Make a generic read the sources of copies instead of the copies, and return its new result. Return None if no
     copy can be skipped, or the remaining operands would not state the sizes of all loops.
     """
-    g = structured(op)
-    inputs, maps = list(g.inputs), list(g.maps)
-    for operand_index, value in enumerate(g.inputs):
+    generic = structured(op)
+    inputs, maps = list(generic.inputs), list(generic.maps)
+    for operand_index, value in enumerate(generic.inputs):
         copy = copied(value)
         if copy is None:
             continue
@@ -73,12 +78,12 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             *maps[operand_index + 1 :],
         ]
         if _determine_loop_sizes(
-            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial_maps
+            [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *generic.outputs], trial_maps
         ):
             inputs[operand_index], maps = copy.inputs[0], trial_maps
-    if inputs == list(g.inputs) or len(op.results) != 1:
+    if inputs == list(generic.inputs) or len(op.results) != 1:
         return None
-    return generic_like(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
+    return generic_like(op, op.detach_region(0), inputs, generic.outputs, maps, generic.iterators)
 
 
 def _determine_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
@@ -129,22 +134,22 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     """Rewrite a generic without dimensions of size 1 and loops of one iteration; return its result in the old shape.
     Return None if there are none, or the loop sizes would be unknown.
     """
-    g = structured(op)
-    if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
+    generic = structured(op)
+    if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
         return None
-    unit_loops = {i for i, n in enumerate(g.extents) if n == 1}
-    other_loops = [i for i in range(len(g.iterators)) if i not in unit_loops]
+    unit_loops = {i for i, n in enumerate(generic.extents) if n == 1}
+    other_loops = [i for i in range(len(generic.iterators)) if i not in unit_loops]
     new_loops = [
         AffineExpr.dimension(other_loops.index(i)) if i in other_loops else AffineConstantExpr(0)
-        for i in range(len(g.iterators))
+        for i in range(len(generic.iterators))
     ]
     operands, maps = [], []
-    for value, map_ in zip(g.operands, g.maps, strict=True):
+    for value, map_ in zip(generic.operands, generic.maps, strict=True):
         indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
         # Without y, fewer rows are read at 2 * y + i: slice them, since the sizes of loops are read off tensors.
         strided_sizes = {
-            axis: g.extents[other_loops[e.position]] for axis, e in enumerate(results)
+            axis: generic.extents[other_loops[e.position]] for axis, e in enumerate(results)
             if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
         }  # fmt: skip
         if None in strided_sizes.values() or (strided_sizes and -1 in shape_of(value)):
@@ -153,9 +158,15 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
         operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", strided_sizes)))
     if not _determine_loop_sizes(operands, maps):
         return None
-    n = len(g.inputs)
+    n = len(generic.inputs)
     new = generic_like(
-        op, op.detach_region(0), operands[:n], operands[n:], maps, [g.iterators[i] for i in other_loops], new_loops
+        op,
+        op.detach_region(0),
+        operands[:n],
+        operands[n:],
+        maps,
+        [generic.iterators[i] for i in other_loops],
+        new_loops,
     )
     return _with_units(op, new, op.results[0])
 

@@ -48,11 +48,11 @@ def describe_location(op: Operation) -> str:
 
 def contraction_word(op: Operation) -> str:
     """Return the kind of a contraction: batch_matmul, matmul, matvec, vecmat, dot or conv."""
-    g = structured(op)
-    if any(_is_window(e, g.iterators) for m in g.maps for e in m.results):
+    generic = structured(op)
+    if any(_is_window(e, generic.iterators) for m in generic.maps for e in m.results):
         return "conv"
-    dims_of_factors = [dims_in(m) for m in g.maps[:2]]
-    parallel = {i for i, kind in enumerate(g.iterators) if kind == "parallel"}
+    dims_of_factors = [dims_in(m) for m in generic.maps[:2]]
+    parallel = {i for i, kind in enumerate(generic.iterators) if kind == "parallel"}
     dims_of_a, dims_of_b = dims_of_factors
     batch = parallel & dims_of_a & dims_of_b
     rows, columns = parallel & dims_of_a - dims_of_b, parallel & dims_of_b - dims_of_a

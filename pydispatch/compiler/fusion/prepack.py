@@ -39,15 +39,15 @@ def _pays(contraction: Contraction) -> bool:
     """Return whether enough workgroups read the same strided columns to pay for a transposed copy. Constants are
     excluded: they are packed into panels.
     """
-    g, b = contraction.generic, contraction.b
+    generic, b = contraction.generic, contraction.b
     value = contraction.tensor_of(b)
-    if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in g.extents):
+    if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in generic.extents):
         return False
     if b.axis_dims is None or not isinstance(value.type, TensorType) or any(n < 0 for n in shape_of(value)):
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known(value):
         return False
-    return math.prod(g.extent(d) for d in contraction.outer if d not in b.dims) > MOST_ORDERINGS
+    return math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims) > MOST_ORDERINGS
 
 
 def _is_known(value: SSAValue) -> bool:

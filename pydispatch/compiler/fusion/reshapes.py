@@ -31,19 +31,19 @@ def collapse_after(op: Operation) -> SSAValue | None:
     """Make a generic read the source of a collapse_shape, with more loops, and collapse its result instead; return
     that. Return None if no operand is such a reshape.
     """
-    g = structured(op)
-    if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
+    generic = structured(op)
+    if len(op.results) != 1 or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
     sizes_of_loop: Shapes = {}
-    for value, map_ in zip(g.inputs, g.maps, strict=False):
-        sizes_of_loop = sizes_of_loop or _loops_collapsed(g, value, map_)
-    if not sizes_of_loop or not _is_plain(g, sizes_of_loop):
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
+        sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
+    if not sizes_of_loop or not _is_plain(generic, sizes_of_loop):
         return None
-    loop_counts = [len(sizes_of_loop.get(loop, [0])) for loop in range(len(g.iterators))]
+    loop_counts = [len(sizes_of_loop.get(loop, [0])) for loop in range(len(generic.iterators))]
     dims = _consecutive_groups(loop_counts)  # the loops that each loop becomes
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     operands, maps = [], []
-    for value, map_ in zip(g.operands, g.maps, strict=True):
+    for value, map_ in zip(generic.operands, generic.maps, strict=True):
         sizes: list[list[int]] = []
         results: list[AffineExpr] = []
         for n, r in zip(shape_of(value), map_.results, strict=False):
@@ -55,10 +55,10 @@ def collapse_after(op: Operation) -> SSAValue | None:
                 results.append(r.replace_dims_and_symbols(new_loops, []))
         operands.append(_expanded(op, value, sizes))
         maps.append(AffineMap(sum(loop_counts), 0, tuple(results)))
-    kinds = [kind for kind, count in zip(g.iterators, loop_counts, strict=True) for _ in range(count)]
-    n = len(g.inputs)
+    kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
+    n = len(generic.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
-    groups = _consecutive_groups([loop_counts[cast(AffineDimExpr, e).position] for e in g.maps[-1].results])
+    groups = _consecutive_groups([loop_counts[cast(AffineDimExpr, e).position] for e in generic.maps[-1].results])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
 

@@ -109,9 +109,9 @@ def _equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
 
 def _free_outputs(op: Operation) -> None:
     """Replace initial values that the body does not read by empty tensors, which removes the dependence on them."""
-    g = structured(op)
-    body, first_output = g.block, len(g.inputs)
-    for index, value in enumerate(g.outputs):
+    generic = structured(op)
+    body, first_output = generic.block, len(generic.inputs)
+    for index, value in enumerate(generic.outputs):
         owner = value.owner
         if body.args[first_output + index].uses.get_length() or not isinstance(value.type, TensorType):
             continue
@@ -308,15 +308,15 @@ def _fold_no_padding(op: Operation) -> SSAValue | None:
 
 def _fold_copy(op: Operation) -> SSAValue | None:
     """Fold a generic that yields one of its inputs unchanged."""
-    g = structured(op)
-    end = g.block.last_op
-    if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
+    generic = structured(op)
+    end = generic.block.last_op
+    if len(op.results) != 1 or end is None or end is not generic.block.first_op or generic.reduces:
         return None
     value = end.operands[0]
-    operand_index = value.index if isinstance(value, BlockArgument) and value.owner is g.block else -1
-    if not 0 <= operand_index < len(g.inputs) or g.maps[operand_index] != g.maps[-1]:
+    operand_index = value.index if isinstance(value, BlockArgument) and value.owner is generic.block else -1
+    if not 0 <= operand_index < len(generic.inputs) or generic.maps[operand_index] != generic.maps[-1]:
         return None
-    return g.inputs[operand_index]
+    return generic.inputs[operand_index]
 
 
 def _reshape_by_values(op: Operation) -> SSAValue | None:

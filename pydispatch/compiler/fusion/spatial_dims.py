@@ -46,14 +46,14 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     """Return the dimensions to collapse: they belong to one factor only, and are adjacent and in order in each operand
     that has them. Return None if there are fewer than two, the last one is not short, or a size is dynamic.
     """
-    g = contraction.generic
-    if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
+    generic = contraction.generic
+    if any(n is None or n < 0 for n in generic.extents) or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
-    out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in g.maps[-1].results]
+    out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in generic.maps[-1].results]
     run: list[int] = []
     for first, second in pairwise(out):
         are_dims = first >= 0 and second >= 0
-        if are_dims and _belong_to_one_factor(contraction, first, second) and _are_adjacent(g, first, second):
+        if are_dims and _belong_to_one_factor(contraction, first, second) and _are_adjacent(generic, first, second):
             if run and run[-1] != first:
                 break
             run = run or [first]
@@ -61,7 +61,7 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
     if len(run) < 2:
         return None
     short = SHORT_COLUMNS if run[-1] == out[-1] else SHORT_ROWS
-    return tuple(run) if g.extent(run[-1]) <= short else None
+    return tuple(run) if generic.extent(run[-1]) <= short else None
 
 
 def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:

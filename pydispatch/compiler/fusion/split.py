@@ -64,23 +64,25 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     if choice is None:
         return
     loop, parts = choice
-    g = structured(op)
-    remainder = g.extent(loop) % parts
+    generic = structured(op)
+    remainder = generic.extent(loop) % parts
     if remainder:
         _peel_remainder(op, loop, remainder, reassociate)
         return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
-    for value, map_ in zip(g.inputs, g.maps, strict=False):
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
         inputs.append(_expanded(op, value, map_, loop, parts))
         new_maps.append(_shifted(map_, loop, split=True))
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
     initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
-    result_map = _shifted(g.maps[-1], loop, split=False)
+    result_map = _shifted(generic.maps[-1], loop, split=False)
     new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
-    partials = rewrite_loops(op, [*inputs, initial], new_maps, [*g.iterators[:loop], "parallel", *g.iterators[loop:]])
+    partials = rewrite_loops(
+        op, [*inputs, initial], new_maps, [*generic.iterators[:loop], "parallel", *generic.iterators[loop:]]
+    )
     _combine(op, combine, partials, 0)
 
 
@@ -106,13 +108,13 @@ def _short_runs(op: GenericOp) -> int | None:
     """Return the innermost loop of a reduction over many short, non-adjacent runs of memory, such as the channels of a
     group over all pixels of an image; None for other reductions. Without this loop, whole rows are reduced.
     """
-    g = structured(op)
-    loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
-    sizes = [n or 0 for n in g.extents]
-    if len(loops) < 2 or is_contraction(op) or not g.maps[-1].results:
+    generic = structured(op)
+    loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
+    sizes = [n or 0 for n in generic.extents]
+    if len(loops) < 2 or is_contraction(op) or not generic.maps[-1].results:
         return None
-    order = [e.position for e in g.maps[0].results if isinstance(e, AffineDimExpr)]
-    if not order or len(order) != len(g.maps[0].results) or any(m != g.maps[0] for m in g.maps[1:-1]):
+    order = [e.position for e in generic.maps[0].results if isinstance(e, AffineDimExpr)]
+    if not order or len(order) != len(generic.maps[0].results) or any(m != generic.maps[0] for m in generic.maps[1:-1]):
         return None
     inner, outer = order[-1], [i for i in loops if i != order[-1]]
     between = [i for i in order if i not in loops and order.index(i) > order.index(outer[-1])] if outer else []
@@ -126,14 +128,14 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
 
     identity: the identity element of the operation `combine`.
     """
-    g = structured(op)
+    generic = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
-    partial = TensorType(out_type.element_type, [*out_type.get_shape(), g.extent(inner)])
+    partial = TensorType(out_type.element_type, [*out_type.get_shape(), generic.extent(inner)])
     initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
-    result_map = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
-    kinds = ["parallel" if i == inner else kind for i, kind in enumerate(g.iterators)]
-    partials = rewrite_loops(op, [*op.inputs, initial], [*g.maps[:-1], result_map], kinds)
+    result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(inner)))
+    kinds = ["parallel" if i == inner else kind for i, kind in enumerate(generic.iterators)]
+    partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
     _combine(op, combine, partials, len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 
@@ -143,8 +145,8 @@ def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool)
 
     The peeled steps are a reduction that runs first; its result is the initial value of the other one.
     """
-    g = structured(op)
-    divisible = g.extent(loop) - remainder
+    generic = structured(op)
+    divisible = generic.extent(loop) - remainder
     peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
     main = _partial_reduction(op, loop, 0, divisible, peeled.results[0])
     replace_op(op, main.results[0])
@@ -155,9 +157,9 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
     """Insert a reduction over `count` steps of a loop, starting at `first`, with the initial value `output`; return
     it.
     """
-    g = structured(op)
+    generic = structured(op)
     inputs: list[SSAValue] = []
-    for value, map_ in zip(g.inputs, g.maps, strict=False):
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
         is_loop = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
         if any(is_loop):
             shape = shape_of(value)
@@ -165,7 +167,7 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
             starts = [first if selected else 0 for selected in is_loop]
             value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
-    return cast(GenericOp, rewrite_loops(op, [*inputs, output], g.maps).owner)
+    return cast(GenericOp, rewrite_loops(op, [*inputs, output], generic.maps).owner)
 
 
 def combiner(op: GenericOp) -> Operation | None:
@@ -187,17 +189,17 @@ def combiner(op: GenericOp) -> Operation | None:
 
 def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop."""
-    g = structured(op)
-    if any(n < 0 for value in g.operands for n in shape_of(value)):
+    generic = structured(op)
+    if any(n < 0 for value in generic.operands for n in shape_of(value)):
         return None
-    sizes = [n or 0 for n in g.extents]
-    windows = {d for m in g.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
-    loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
-    results, steps = math.prod(shape_of(g.outputs[0])), math.prod(sizes[i] for i in loops)
+    sizes = [n or 0 for n in generic.extents]
+    windows = {d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
+    loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
+    results, steps = math.prod(shape_of(generic.outputs[0])), math.prod(sizes[i] for i in loops)
     has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
-    has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(g)
+    has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
     is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
-    rows = _rows_streamed(g, results) if is_contraction(op) else 0
+    rows = _rows_streamed(generic, results) if is_contraction(op) else 0
     streams_rows = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows
     if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
         return None

@@ -70,8 +70,12 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
     if op.name == GENERIC:
-        g = structured(op)
-        if cannot_lower(g) or not g.is_parallel or not all(is_identity(m) for m in g.maps if m.results):
+        generic = structured(op)
+        if (
+            cannot_lower(generic)
+            or not generic.is_parallel
+            or not all(is_identity(m) for m in generic.maps if m.results)
+        ):
             return None
         captured = inputs_of(op)[len(op.operands) :]
         return None if any(isinstance(v.type, TensorType) for v in captured) else _shape(op.results[0])

@@ -69,10 +69,10 @@ def _loses(op: GenericOp, result: int, value: SSAValue) -> bool:
         return False
     if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or result >= len(op.results):
         return False
-    g = structured(op)
-    argument = g.block.args[len(g.inputs) + result]
-    own = dims_in(g.output_maps[result])
-    reduces = any(kind == "reduction" and i not in own for i, kind in enumerate(g.iterators))
+    generic = structured(op)
+    argument = generic.block.args[len(generic.inputs) + result]
+    own = dims_in(generic.output_maps[result])
+    reduces = any(kind == "reduction" and i not in own for i, kind in enumerate(generic.iterators))
     alone = argument.uses.get_length() == 1 and value.uses.get_length() == 1
     return reduces and alone and argument in value.op.operands and value.op.parent is op.body.block
 

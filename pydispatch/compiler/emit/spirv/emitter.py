@@ -72,7 +72,7 @@ def emit_module(
 def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> None:
     """Emit the function and the entry point of one export."""
     f = FunctionEmitter(kernels, kernel)
-    m, name = kernels.m, export.name
+    module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
     f.region(kernel.function.body, lambda op: None)
@@ -83,13 +83,13 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     for binding, variables in f.units.items():
         for variable in variables:
             if len(variables) > 1:
-                m.decorate(variable, "Aliased")
+                module.decorate(variable, "Aliased")
             if binding in shared_bindings:
-                m.decorate(variable, "Coherent")
-    entry_id = m.id()
-    void = m.void()
-    head = encode("Function", void, entry_id, NO_CONTROL, m.type("TypeFunction", void))
+                module.decorate(variable, "Coherent")
+    entry_id = module.id()
+    void = module.void()
+    head = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))
     f.code.lines[:0] = f.entry
     f.code.finish(head)
-    m.name(entry_id, name)
-    m.entry(name, entry_id, [*f.interface.values()], kernel.size)
+    module.name(entry_id, name)
+    module.entry(name, entry_id, [*f.interface.values()], kernel.size)

@@ -178,23 +178,23 @@ class FunctionEmitter(BlockArithmetic):
         is_unsigned: bool,
     ) -> list[Id]:
         """Emit a counted loop that is not unrolled. Arguments and results are those of `loop`."""
-        code, m, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
-        type_ = m.int(width)
+        code, module, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
+        type_ = module.int(width)
 
         def as_id(value: Index) -> Id:
-            return value if isinstance(value, Id) else m.integer(value, width)
+            return value if isinstance(value, Id) else module.integer(value, width)
 
         entry_label, (first, last, stride) = code.label, map(as_id, bounds)
-        head_label, test_label, body_label, continue_label, merge_label = (m.id() for _ in range(5))
-        counter, next_counter = m.id(), m.id()
-        phis = [m.id() for _ in carried]
+        head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
+        counter, next_counter = module.id(), module.id()
+        phis = [module.id() for _ in carried]
         code.branch(head_label)
         code.start(head_label)
         phi_position = code.phi_position()
         code.do("LoopMerge", merge_label, continue_label, 0)
         code.branch(test_label)
         code.start(test_label)
-        code.branch_if(code.let(less, m.bool(), counter, last), body_label, merge_label)
+        code.branch_if(code.let(less, module.bool(), counter, last), body_label, merge_label)
         code.start(body_label)
         results = body(counter, phis)
         code.branch(continue_label)
@@ -214,9 +214,9 @@ class FunctionEmitter(BlockArithmetic):
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
         """Emit a condition of which one branch runs, and return the merged results."""
-        code, m = self.code, self.m
-        labels = m.id(), m.id()
-        merge_label = m.id()
+        code, module = self.code, self.m
+        labels = module.id(), module.id()
+        merge_label = module.id()
         code.do("SelectionMerge", merge_label, 0)
         code.branch_if(condition, *labels)
         ends: list[tuple[list[Id], Id]] = []
@@ -227,7 +227,7 @@ class FunctionEmitter(BlockArithmetic):
         code.start(merge_label)
         phis: list[Id] = []
         for index, type_ in enumerate(types):
-            phis.append(m.id())
+            phis.append(module.id())
             code.phi(type_, phis[-1], [(values[index], label) for values, label in ends])
         return phis
 

@@ -73,13 +73,13 @@ class Template:
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Write the words; the ids of the results."""
-        m, outer = emitter.m, list[Id]()
+        module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
-            outer.append(make(m, [outer[part] for part in parts]))
-        table = [*self._literals, *outer, *operands, emitter.code.label, *range(m.bound, m.bound + self._own)]
-        m.bound += self._own
+            outer.append(make(module, [outer[part] for part in parts]))
+        table = [*self._literals, *outer, *operands, emitter.code.label, *range(module.bound, module.bound + self._own)]
+        module.bound += self._own
         emitter.code.lines += self._lines(table)[:-2]
-        m.decorations += self._decorations(table)[:-2]
+        module.decorations += self._decorations(table)[:-2]
         emitter.code.label = Id(table[self._label])
         emitter.iterations.add(self._iterations)
         return [Id(table[result]) for result in self._results]

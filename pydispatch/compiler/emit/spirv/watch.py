@@ -12,18 +12,18 @@ def watch(emitter: FunctionEmitter) -> None:
     It writes 1 to the first word of a buffer bound after all others. The second word of that buffer is 2, the trip
     count of the checking loop; the shader reads it so that no compiler knows the count.
     """
-    m, code = emitter.m, emitter.code
-    word, zero, one = m.int(32), m.integer(0), m.integer(1)
+    module, code = emitter.m, emitter.code
+    word, zero, one = module.int(32), module.integer(0), module.integer(1)
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
         """Declare the buffer of the two words that report loops that ended early."""
-        variable = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
-        m.decorate(variable, "DescriptorSet", 0)
-        m.decorate(variable, "Binding", binding)
+        variable = module.variable("StorageBuffer", module.block("loops", module.array(word, 2, 4)))
+        module.decorate(variable, "DescriptorSet", 0)
+        module.decorate(variable, "Binding", binding)
         return variable
 
-    variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
+    variable, pointer = module.once(("loops", binding), make), module.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
     bounds = (zero, limit, one)
     (count,) = emitter.plain_loop(
@@ -34,4 +34,4 @@ def watch(emitter: FunctionEmitter) -> None:
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 
-    emitter.choose(code.let("INotEqual", m.bool(), count, limit), note, list, [])  # type: ignore[arg-type]
+    emitter.choose(code.let("INotEqual", module.bool(), count, limit), note, list, [])  # type: ignore[arg-type]

@@ -98,25 +98,28 @@ class _Product:
         """Build the product over blocks of the weights in their own layout; None where all steps share the terms, which
         kernels need no blocks for.
         """
-        g, block, loops = self.contraction.generic, self.weights.block, self.loops
+        generic, block, loops = self.contraction.generic, self.weights.block, self.loops
         if block is None or block == self._steps:
             return None
         outer = [*loops.rows, *loops.batch, *loops.columns]
         inner = (*self.weights.block_loops(block, self._steps), block)
-        sizes = (*(g.extents[d] for d in outer), *inner)
+        sizes = (*(generic.extents[d] for d in outer), *inner)
         steps = collapsed([loop_index(len(outer) + i, n) for i, n in enumerate(inner)], inner)
         columns = collapsed(
-            [loop_index(outer.index(d), g.extent(d)) for d in loops.columns], [g.extent(d) for d in loops.columns]
+            [loop_index(outer.index(d), generic.extent(d)) for d in loops.columns],
+            [generic.extent(d) for d in loops.columns],
         )
-        batch = {d: loop_index(outer.index(d), g.extent(d)) for d in loops.batch}
+        batch = {d: loop_index(outer.index(d), generic.extent(d)) for d in loops.batch}
         space = Space(sizes, {STEPS: steps, COLUMNS: columns, **batch}, {d: outer.index(d) for d in loops.rows})
-        result = tuple(AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in g.maps[-1].results)
+        result = tuple(
+            AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in generic.maps[-1].results
+        )
         ops, body = list[Operation](), GenericBody()
         factor = self._other(body, space)
         weight = None if factor is None else self._weight(ops, body, space)
         if factor is None or weight is None:
             return None
-        return [*ops, _summed(body, factor, weight, g.outputs[0], AffineMap(len(sizes), 0, result), len(outer))]
+        return [*ops, _summed(body, factor, weight, generic.outputs[0], AffineMap(len(sizes), 0, result), len(outer))]
 
     def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
         """Add the computation of a weight to a body, and return its value; None where an index is not affine. ops:
@@ -146,8 +149,8 @@ class _Product:
         """Add the computation of the other factor to a body, and return its value; None where an index is not
         affine.
         """
-        g = self.contraction.generic
-        factor_dims = {d for i in self.other.inputs for d in dims_in(g.maps[i])}
+        generic = self.contraction.generic
+        factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}
         loops = list[AffineExpr]()
         for dim, position in enumerate(self.loops.positions):
             new_loop = space.rows.get(dim)
@@ -157,7 +160,8 @@ class _Product:
             loops.append(AffineExpr.constant(0) if expression is None else expression)
         index = AffineMap(len(space.sizes), 0, tuple(loops))
         mapping: dict[SSAValue, SSAValue] = {
-            g.block.args[i]: body.input(g.inputs[i], g.maps[i].compose(index)) for i in self.other.inputs
+            generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index))
+            for i in self.other.inputs
         }
         for op in self.other.code:
             body.block.add_op(op.clone(mapping))
@@ -169,18 +173,18 @@ class _Product:
         """Build the product by weights in panels, preceded by the operations that pack them; None where panels do not
         fit the sizes.
         """
-        g, loops = self.contraction.generic, self.loops
+        generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps)
-        results = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
+        results = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
         first_column = results.index(loops.columns[0]) if loops.columns else 0
         are_columns_adjacent = tuple(results[first_column : first_column + len(loops.columns)]) == loops.columns
         if layout is None or loops.batch or not are_columns_adjacent:
             return None
-        if len(loops.columns) > 1 and any(n is None for n in g.extents):
+        if len(loops.columns) > 1 and any(n is None for n in generic.extents):
             return None
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
-        sizes = (*(g.extents[d] for d in loops.rows), *layout.loops)
+        sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
         space = Space(sizes, layout.positions(rows), {d: i for i, d in enumerate(loops.rows)})
         ops, body = list[Operation](), GenericBody()
         factor = self._other(body, space)
@@ -189,8 +193,8 @@ class _Product:
             return None
         result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
         result[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
-        size_ops, dims = sizes_of(g.outputs[0])
-        shape = list(shape_of(g.outputs[0]))
+        size_ops, dims = sizes_of(generic.outputs[0])
+        shape = list(shape_of(generic.outputs[0]))
         panel_shape = [*shape[:first_column], *layout.loops[:2], *shape[first_column + len(loops.columns) :]]
         zero = arith.ConstantOp(FloatAttr(0.0, f32))
         sums = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
@@ -198,12 +202,12 @@ class _Product:
         ops += [*size_ops, zero, sums]
         ops.append(_summed(body, factor, weight, sums.result, index, rows + 2))
         ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
-        if not is_zero(g.outputs[0]):
+        if not is_zero(generic.outputs[0]):
             adder, identity = GenericBody(), AffineMap.identity(len(shape))
             value = adder.add(
-                arith.AddfOp(adder.input(ops[-1].results[0], identity), adder.input(g.outputs[0], identity))
+                arith.AddfOp(adder.input(ops[-1].results[0], identity), adder.input(generic.outputs[0], identity))
             )
-            ops += adder.generic(value, g.outputs[0], identity)
+            ops += adder.generic(value, generic.outputs[0], identity)
         return ops
 
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:

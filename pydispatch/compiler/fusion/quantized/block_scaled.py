@@ -119,23 +119,23 @@ class Loops:
 
 def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     """Return the loops of a product with respect to the factor `weights`; None where a loop of that is dynamic."""
-    g = contraction.generic
+    generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
-    parallel = [d for d in range(len(g.iterators)) if d not in g.loops]
+    parallel = [d for d in range(len(generic.iterators)) if d not in generic.loops]
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
-    positions = list[Position]([()] * len(g.iterators))
-    for dims, loop in ((g.loops, STEPS), (columns, COLUMNS)):
+    positions = list[Position]([()] * len(generic.iterators))
+    for dims, loop in ((generic.loops, STEPS), (columns, COLUMNS)):
         stride = 1
         for dim in reversed(dims):
-            size = g.extents[dim]
+            size = generic.extents[dim]
             if size is None:
                 return None
             positions[dim] = loop_index(loop, size, stride)
             stride *= size
     for dim in batch:
-        size = g.extents[dim]
+        size = generic.extents[dim]
         if size is None:
             return None
         positions[dim] = loop_index(dim, size)
@@ -194,14 +194,14 @@ def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
     """Return the body of the elementwise generic that computes a tensor, at an index; None for other operations."""
     if value.op.name != GENERIC:
         return None
-    g = structured(value.op)
-    out = g.maps[-1]
-    if not g.is_parallel or len(value.op.results) != 1 or not is_permutation(out):
+    generic = structured(value.op)
+    out = generic.maps[-1]
+    if not generic.is_parallel or len(value.op.results) != 1 or not is_permutation(out):
         return None
-    loops = list[Position]([()] * len(g.iterators))
+    loops = list[Position]([()] * len(generic.iterators))
     for position, result in zip(at, out.results, strict=True):
         loops[cast(AffineDimExpr, result).position] = position
-    return _BodyAt(g, tuple(loops))
+    return _BodyAt(generic, tuple(loops))
 
 
 def _viewed(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
@@ -311,37 +311,37 @@ class _BodyAt:
         """Return the tensor that an argument is an element of, and the index in it; None where the index is computed
         otherwise than as a sum of digits.
         """
-        g = self.generic
-        if argument.owner is not g.block or argument.index >= len(g.inputs):
+        generic = self.generic
+        if argument.owner is not generic.block or argument.index >= len(generic.inputs):
             return None
         positions = list[Position]()
-        for result in g.maps[argument.index].results:
+        for result in generic.maps[argument.index].results:
             coordinate = linear(result)
             if coordinate is None or coordinate.constant:
                 return None
             positions.append(combined((times, self.loops[d]) for d, times in coordinate.terms))
-        return g.inputs[argument.index], tuple(positions)
+        return generic.inputs[argument.index], tuple(positions)
 
     def _stored(self, value: SSAValue) -> SSAValue | None:
         """Insert an elementwise generic that computes an integer of an elementwise body, and return its tensor; None
         for the body of a reduction.
         """
-        g = self.generic
-        if not g.is_parallel or not isinstance(value, OpResult):
+        generic = self.generic
+        if not generic.is_parallel or not isinstance(value, OpResult):
             return None
         body = GenericBody()
         mapping: dict[SSAValue, SSAValue] = {}
-        for argument, tensor_, index in zip(g.block.args, g.inputs, g.maps, strict=False):
+        for argument, tensor_, index in zip(generic.block.args, generic.inputs, generic.maps, strict=False):
             mapping[argument] = body.input(tensor_, index)
-        for op in g.block.ops:
-            if op is g.block.last_op:
+        for op in generic.block.ops:
+            if op is generic.block.last_op:
                 break
             body.block.add_op(op.clone(mapping))
             if op is value.op:
                 break
-        ops = body.generic(mapping[value], g.op.results[0], g.maps[-1])
-        assert g.op.parent is not None
-        g.op.parent.insert_ops_before(ops, g.op)
+        ops = body.generic(mapping[value], generic.op.results[0], generic.maps[-1])
+        assert generic.op.parent is not None
+        generic.op.parent.insert_ops_before(ops, generic.op)
         return ops[-1].results[0]
 
     def _result_position(self) -> Positions:

@@ -63,17 +63,17 @@ def pool_integers(function: Operation) -> None:
 
 def _rewrite(op: GenericOp) -> bool:
     """Replace a reduction of dequantized numbers. Return whether it was replaced."""
-    g = structured(op)
-    combine = g.block.first_op
-    if not g.reduces or combine is None or combine.next_op is not g.block.last_op:
+    generic = structured(op)
+    combine = generic.block.first_op
+    if not generic.reduces or combine is None or combine.next_op is not generic.block.last_op:
         return False
-    combined = set(combine.operands) == {g.block.args[0], g.block.args[-1]}
-    if not combined or g.block.last_op is None or g.block.last_op.operands[0] not in combine.results:
+    combined = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
+    if not combined or generic.block.last_op is None or generic.block.last_op.operands[0] not in combine.results:
         return False
     if isinstance(combine, arith.MaximumfOp):
-        new_ops = _maximum(op, g)
+        new_ops = _maximum(op, generic)
     elif isinstance(combine, arith.AddfOp):
-        new_ops = _sum(op, g)
+        new_ops = _sum(op, generic)
     else:
         return False
     if new_ops is None:

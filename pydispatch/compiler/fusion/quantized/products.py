@@ -48,18 +48,18 @@ def _rewrite_product(contraction: Contraction, products: str) -> bool:
     """Make a contraction of f32 with dequantized factors multiply integers, or a contraction of i32 read the stored
     integers. Return whether it was rewritten.
     """
-    g, tensors = contraction.generic, TensorRecognizer()
-    scalars = ScalarRecognizer(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
+    generic, tensors = contraction.generic, TensorRecognizer()
+    scalars = ScalarRecognizer(tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     if a is None or b is None or a.signed is None or b.signed is None:
         tensors.drop()
         return False
-    sums_fit = contraction.acc == i32 or _fits(g, (a, b))
-    if not sums_fit or not _determine_loop_sizes(g, (a, b)):
+    sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
+    if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
         tensors.drop()
         return False
     corrections = zero_point_corrections(contraction, a, b, products)
-    if contraction.acc == i32 and not corrections and a.stored in g.inputs and b.stored in g.inputs:
+    if contraction.acc == i32 and not corrections and a.stored in generic.inputs and b.stored in generic.inputs:
         tensors.drop()
         return False
     new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
@@ -93,24 +93,24 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     """Build the generic of sums of integer products, preceded by the operations for its initial value. The initial
     value of an f32 contraction is added later, after scaling.
     """
-    g = contraction.generic
-    initial_ops, dims = sizes_of(g.outputs[0])
+    generic = contraction.generic
+    initial_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
-    initial_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
-    initial = initial_ops[-1].results[0] if contraction.acc == f32 else g.outputs[0]
+    initial_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(generic.outputs[0])))]
+    initial = initial_ops[-1].results[0] if contraction.acc == f32 else generic.outputs[0]
     body = GenericBody()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     running_sum = body.block.insert_arg(i32, len(body.inputs))
-    new = body.over(body.add(arith.AddiOp(running_sum, product)), initial, g.maps[-1], g.iterators)
+    new = body.over(body.add(arith.AddiOp(running_sum, product)), initial, generic.maps[-1], generic.iterators)
     new.attributes.update(contraction.op.attributes)
     return [*(initial_ops if contraction.acc == f32 else ()), new]
 
 
 def _loops(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a contraction's result to its loops; reduction loops map to 0."""
-    g, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
-    result_axis = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
-    return AffineMap(rank, 0, tuple(dim_expr(result_axis.get(d)) for d in range(len(g.iterators))))
+    generic, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
+    result_axis = {r.position: axis for axis, r in enumerate(generic.maps[-1].results) if isinstance(r, AffineDimExpr)}
+    return AffineMap(rank, 0, tuple(dim_expr(result_axis.get(d)) for d in range(len(generic.iterators))))
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
@@ -122,7 +122,7 @@ def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequen
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
-    g, loops, body = contraction.generic, _loops(contraction), GenericBody()
+    generic, loops, body = contraction.generic, _loops(contraction), GenericBody()
     identity = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, identity), f32))
     scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]
@@ -131,6 +131,6 @@ def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequant
         for other_scale in other_scales:
             scale = body.add(arith.MulfOp(scale, other_scale))
         value = body.add(arith.MulfOp(value, scale))
-    if not is_zero(g.outputs[0]):
-        value = body.add(arith.AddfOp(value, body.input(g.outputs[0], identity)))
-    return body.generic(value, g.outputs[0], identity)
+    if not is_zero(generic.outputs[0]):
+        value = body.add(arith.AddfOp(value, body.input(generic.outputs[0], identity)))
+    return body.generic(value, generic.outputs[0], identity)

@@ -72,8 +72,8 @@ class TensorRecognizer:
         if element == i32 and isinstance(op, arith.ConstantOp):
             return self._narrowed(op)
         if op.name == GENERIC:
-            g = structured(op)
-            return self._elementwise(g, scale_dims) if g.is_parallel and len(op.results) == 1 else None
+            generic = structured(op)
+            return self._elementwise(generic, scale_dims) if generic.is_parallel and len(op.results) == 1 else None
         return self._view(op, VIEWS[op.name](op), scale_dims) if op.name in VIEWS else None
 
     def _narrowed(self, op: arith.ConstantOp) -> Dequantized | None:

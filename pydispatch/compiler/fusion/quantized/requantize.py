@@ -58,12 +58,12 @@ def requantize(function: Operation) -> None:
 
 def _rewrite(op: Operation) -> bool:
     """Replace a generic whose results are narrow integers. Return whether it was replaced."""
-    g = structured(op)
+    generic = structured(op)
     type_ = op.results[0].type
-    if not g.is_parallel or not isinstance(type_, TensorType) or not isinstance(type_.element_type, IntegerType):
+    if not generic.is_parallel or not isinstance(type_, TensorType) or not isinstance(type_.element_type, IntegerType):
         return False
     try:
-        value = Tracer(len(shape_of(op.results[0]))).quantized(g)
+        value = Tracer(len(shape_of(op.results[0]))).quantized(generic)
     except Unrecognized:
         return False
     if not value.terms or not _is_bounded(value):

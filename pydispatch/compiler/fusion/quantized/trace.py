@@ -117,10 +117,10 @@ class Tracer:
         is_narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
         is_loaded = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
         if isinstance(op, Operation) and op.name == GENERIC and not is_loaded:
-            g = structured(op)
-            if g.is_parallel and len(op.results) == 1:
+            generic = structured(op)
+            if generic.is_parallel and len(op.results) == 1:
                 try:
-                    return self._yielded(g, index)
+                    return self._yielded(generic, index)
                 except Unrecognized:
                     if type_ == f32:
                         raise  # integers can be read as they are stored, f32 can not

@@ -145,10 +145,12 @@ class CorrectionTerms:
 
     def _sum(self, body: GenericBody, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
         """Add the computation of `times` the sum of a factor over the reduction loops, and return it."""
-        g = self.c.generic
-        parallel_dims = [d for d in range(len(g.iterators)) if d in dims_in(factor.index) and d not in g.loops]
-        order = [*parallel_dims, *g.loops]
-        new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
+        generic = self.c.generic
+        parallel_dims = [
+            d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.loops
+        ]
+        order = [*parallel_dims, *generic.loops]
+        new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
         for d in parallel_dims:
@@ -166,7 +168,7 @@ class CorrectionTerms:
             value = generic_body.add(arith.MuliOp(value, generic_body.add(arith.ConstantOp(IntegerAttr(times, i32)))))
         running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
         index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
-        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(g.loops)
+        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.loops)
         sums = generic_body.over(generic_body.add(arith.AddiOp(running_sum, value)), initial.result, index_map, kinds)
         self.made += [zero, initial, sums]
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))

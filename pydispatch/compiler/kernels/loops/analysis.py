@@ -163,15 +163,15 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     Only nests that reduce are merged, and no updates. Elements of fewer than 8 bits prevent it: their nests iterate
     over bytes.
     """
-    e = frame.elements
-    by_rank = sorted(nests, key=lambda n: -len(n.dims(e)))
+    elements = frame.elements
+    by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))
     merged_nests: list[LoopNest] = []
     for nest in by_rank:
-        dims = nest.dims(e)
+        dims = nest.dims(elements)
         reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
         target = None
         for other in merged_nests:
-            other_dims = other.dims(e)
+            other_dims = other.dims(elements)
             is_outer_part = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
             has_same_rows = other.outer_rank == len(dims) or not other.by_rows
             updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
@@ -247,20 +247,22 @@ def _element(value: SSAValue) -> Attribute:
 
 def allocate_rows(frame: Frame, nest: LoopNest) -> None:
     """Allocate the storage of the values that the rows of a nest store, and register it with the elements."""
-    e = frame.elements
-    dims = nest.dims(e)
+    elements = frame.elements
+    dims = nest.dims(elements)
     buffers = dict(nest.stores)
-    e.row_buffers.clear()
+    elements.row_buffers.clear()
     for value, result in nest.row_storage.items():
         if result is not None:
-            e.row_buffers[value] = RowBuffer(buffers[result], None, dims)
+            elements.row_buffers[value] = RowBuffer(buffers[result], None, dims)
             continue
         inner = dims[nest.outer_rank :]
         size = 1
         for n in inner:
             assert isinstance(n, int)
             size *= n
-        e.row_buffers[value] = RowBuffer(e.fresh(_element(value), size), _in_row(nest.outer_rank, inner), dims)
+        elements.row_buffers[value] = RowBuffer(
+            elements.fresh(_element(value), size), _in_row(nest.outer_rank, inner), dims
+        )
 
 
 def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:

@@ -56,9 +56,9 @@ def find_stages(
     stages: list[Stage] = []
     for value, _, indices_of_value in finished:
         assert isinstance(value, OpResult)
-        g = view_of(elements, value.op)
-        nest_dims = [-1] * len(g.iterators)
-        for index, result in zip(indices_of_value, g.output_maps[value.index].results, strict=True):
+        generic = view_of(elements, value.op)
+        nest_dims = [-1] * len(generic.iterators)
+        for index, result in zip(indices_of_value, generic.output_maps[value.index].results, strict=True):
             if index == 0 and not isinstance(index, SSAValue):
                 continue
             if index not in indices or not isinstance(result, AffineDimExpr):
@@ -67,7 +67,7 @@ def find_stages(
         last_dim = len(indices) - 1
         if (
             nest_dims.count(last_dim) != 1
-            or not _reads_along_columns(g, nest_dims.index(last_dim))
+            or not _reads_along_columns(generic, nest_dims.index(last_dim))
             or _has_subbyte_results(value.op)
         ):
             return []
@@ -213,8 +213,8 @@ class _StageEmitter:
 
 def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
     """Return whether a stage is a long sum whose outermost loop is cut into blocks."""
-    g = view_of(elements, stage.op)
-    return _steps_per_block(elements, g, loop_sizes(elements, g)) > 0
+    generic = view_of(elements, stage.op)
+    return _steps_per_block(elements, generic, loop_sizes(elements, generic)) > 0
 
 
 def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:

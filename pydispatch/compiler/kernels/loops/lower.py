@@ -86,9 +86,9 @@ def lower_whole(frame: Frame) -> Kernel:
     """Lower a dispatch function with a grid chosen by the user: each workgroup computes all nests, since the function
     itself selects the part of a workgroup.
     """
-    e, build = frame.elements, frame.build
+    elements, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
-        _emit_serially(frame, nest, _partition_nest(frame.backend, nest, e, build))
+        _emit_serially(frame, nest, _partition_nest(frame.backend, nest, elements, build))
     return frame.finish(None)
 
 
@@ -212,24 +212,24 @@ def _is_tensor(value: SSAValue) -> bool:
 
 def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
     """Emit part `group` of a nest."""
-    e = frame.elements
+    elements = frame.elements
     if isinstance(nest.space, UpdateStep):
         update = nest.space
         value, buffer = nest.stores[0]
 
         def write(builder: Builder, indices: list[Index]) -> None:
-            update.write(e, builder, value, buffer, indices)
+            update.write(elements, builder, value, buffer, indices)
 
         if update.ordered:
-            emit_in_order(e, build, group, partition, update, write, elements_per_byte(value) == 1)
+            emit_in_order(elements, build, group, partition, update, write, elements_per_byte(value) == 1)
         else:
-            _emit_nest(build, group, partition, nest, update.dims(e), write)
+            _emit_nest(build, group, partition, nest, update.dims(elements), write)
         return
     if isinstance(nest.space, OrderedOp):
-        emit_ordered_rows(e, build, group, partition, nest.space, dict(nest.stores))
+        emit_ordered_rows(elements, build, group, partition, nest.space, dict(nest.stores))
         return
     ratio = elements_per_byte(nest.representative)
-    dims = e.dims(nest.space)
+    dims = elements.dims(nest.space)
     if ratio > 1:
         emit_bytes(frame, nest, partition, build, group, dims, ratio)
         return
@@ -238,14 +238,14 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
 
     def element(builder: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
-            if not is_stored(e, value, buffer):
-                e.store(builder, e.at(builder, value, indices), buffer, indices)
+            if not is_stored(elements, value, buffer):
+                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
     if nest.contiguous_dim >= 0:
-        emit_transposed(e, build, group, partition, dims, nest.contiguous_dim, nest.stores)
+        emit_transposed(elements, build, group, partition, dims, nest.contiguous_dim, nest.stores)
     else:
-        _emit_nest(build, group, partition, nest, dims, element, e)
-    e.row_buffers.clear()
+        _emit_nest(build, group, partition, nest, dims, element, elements)
+    elements.row_buffers.clear()
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
@@ -304,9 +304,9 @@ def emit_bytes(
     frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index, dims: list[Index], ratio: int
 ) -> None:
     """Emit loops over the bytes of results; each iteration writes the `ratio` elements of one byte."""
-    e = frame.elements
-    element_count = e.entry.product(dims)
-    byte_count = e.entry.ceil_quotient(element_count, ratio)
+    elements = frame.elements
+    element_count = elements.entry.product(dims)
+    byte_count = elements.entry.ceil_quotient(element_count, ratio)
 
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
         """Emit the elements of one byte."""
@@ -316,7 +316,7 @@ def emit_bytes(
             def element(builder: Builder, flat: Index = flat) -> None:
                 indices = builder.split(flat, dims)
                 for value, buffer in nest.stores:
-                    e.store(builder, e.at(builder, value, indices), buffer, indices, own_byte=True)
+                    elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
 
             has_full_bytes = isinstance(element_count, int) and element_count % ratio == 0
             builder.when(True if has_full_bytes else builder.less(flat, element_count), element)

@@ -108,19 +108,19 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
-    g, host = view_of(elements, value.op), view_of(elements, other.op)
-    if len(value.op.results) != 1 or len(g.loops) != 1 or len(host.loops) != 1:
+    generic, host = view_of(elements, value.op), view_of(elements, other.op)
+    if len(value.op.results) != 1 or len(generic.loops) != 1 or len(host.loops) != 1:
         return None
-    if loop_sizes(elements, g)[g.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
+    if loop_sizes(elements, generic)[generic.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
         return None
-    terminator = g.block.last_op
+    terminator = generic.block.last_op
     assert terminator is not None
     combiner = terminator.operands[0].owner
-    if not isinstance(combiner, Operation) or g.block.args[-1] not in combiner.operands:
+    if not isinstance(combiner, Operation) or generic.block.args[-1] not in combiner.operands:
         return None
     if info_of(combiner).grouping is not Grouping.EXACT:
         return None
-    if not all(_is_argument(v) for v in g.inputs) or len(list(g.block.ops)) > MOST_BODY_OPERATIONS:
+    if not all(_is_argument(v) for v in generic.inputs) or len(list(generic.block.ops)) > MOST_BODY_OPERATIONS:
         return None
     if not any(is_costly(v) for v in nest.row_storage):
         return None

@@ -103,8 +103,8 @@ class BlockQuantized:
     @property
     def rows(self) -> tuple[int, ...]:
         """The loops of rows."""
-        g = self.contraction.generic
-        return tuple(d for d in range(len(g.iterators)) if d not in self.dims)
+        generic = self.contraction.generic
+        return tuple(d for d in range(len(generic.iterators)) if d not in self.dims)
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -128,9 +128,9 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     The weights u have the dimensions [panel, block, group, column, byte], and half-bytes one more for the two halves of
     a byte. other: the factor A. Return None if anything else is multiplied.
     """
-    g = contraction.generic
+    generic = contraction.generic
     body = _Body(contraction, weights)
-    argument, dims = source_of(contraction.tensor_of(weights)), _dims(g.maps[weights.main])
+    argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main])
     if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
         return None
     if contraction.element_of(weights).type != (i8 if len(dims) == 5 else i4):
@@ -152,9 +152,9 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
                 return None
             else:
                 terms[key] = term
-    if not body.is_unsigned(value) or any(g.extents[d] is None for d in dims):
+    if not body.is_unsigned(value) or any(generic.extents[d] is None for d in dims):
         return None
-    if set(g.loops) != set(dims) - {panel, column}:
+    if set(generic.loops) != set(dims) - {panel, column}:
         return None
     match = BlockQuantized(
         contraction=contraction,
@@ -199,15 +199,15 @@ class _Body:
 
     def term(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset; None for another value. dims: loops of panels, blocks and columns."""
-        g = self.contraction.generic
+        generic = self.contraction.generic
         for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):
             if isinstance(value, OpResult) and isinstance(value.op, kind):
                 value = value.op.operands[0]
-        if isinstance(value, BlockArgument) and value.owner is g.block:
-            index = _dims(g.maps[value.index])
+        if isinstance(value, BlockArgument) and value.owner is generic.block:
+            index = _dims(generic.maps[value.index])
             if index not in (dims, (dims[0], dims[2])) or value.type not in (f32, f16, bf16, i8):
                 return None
-            return PerBlock(g.inputs[value.index], index == dims)
+            return PerBlock(generic.inputs[value.index], index == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 

@@ -79,9 +79,11 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 def _transposes(op: Operation) -> bool:
     """Return whether a copy changes the order of dimensions of more than one element."""
-    g = structured(op)
-    source, out = ([r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (g.maps[0], g.maps[-1]))
-    out_order = [d for d in out if g.extents[d] != 1]
+    generic = structured(op)
+    source, out = (
+        [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])
+    )
+    out_order = [d for d in out if generic.extents[d] != 1]
     source_order = [d for d in source if d in out_order]
     return source_order != out_order
 

@@ -21,10 +21,10 @@ from pydispatch.ir.structured import Structured, structured
 
 def generic_of(op: Operation) -> Structured:
     """Return a `linalg.generic` as a Structured. CompileError for maps that cannot be lowered."""
-    g = structured(op)
-    if reason := cannot_lower(g):
+    generic = structured(op)
+    if reason := cannot_lower(generic):
         raise unsupported(op, reason)
-    return g
+    return generic
 
 
 def cannot_lower(generic: Structured) -> str:
@@ -72,22 +72,22 @@ def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Se
     """Emit the computation of an element of a generic, and return it. All results of the generic are remembered at
     their indices.
     """
-    g = view_of(e, value.op)
-    point: list[Index | None] = [None] * len(g.iterators)
+    generic = view_of(e, value.op)
+    point: list[Index | None] = [None] * len(generic.iterators)
     if e.flat is not None:
-        elements = body_at(e, build, g, list(indices) * max(1, len(point)))
+        elements = body_at(e, build, generic, list(indices) * max(1, len(point)))
         for result, element in zip(value.op.results, elements, strict=True):
             build.remember((result, tuple(indices)), element)
         return elements[value.index]
-    for index, expression in zip(indices, g.output_maps[value.index].results, strict=True):
+    for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index
-    if g.is_parallel:
-        elements = _parallel(e, build, g, point)
+    if generic.is_parallel:
+        elements = _parallel(e, build, generic, point)
     else:
-        elements = reduce_at(e, build, g, point)
+        elements = reduce_at(e, build, generic, point)
     full = [0 if p is None else p for p in point]
-    for result, map, element in zip(value.op.results, g.output_maps, elements, strict=True):
+    for result, map, element in zip(value.op.results, generic.output_maps, elements, strict=True):
         build.remember((result, tuple(evaluate(build, map, full))), element)
     return elements[value.index]
 

@@ -158,12 +158,12 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SS
 
 def _of_generic(op: GenericOp) -> list[Node]:
     """Create the nodes of a generic: those of its scalar operations if it is elementwise, else one for the whole."""
-    g = structured(op)
-    block = g.block
-    out_args = block.args[len(g.inputs) :]
+    generic = structured(op)
+    block = generic.block
+    out_args = block.args[len(generic.inputs) :]
     elementwise = (
-        all(kind == "parallel" for kind in g.iterators)
-        and all(is_identity(m) for m in g.output_maps)
+        all(kind == "parallel" for kind in generic.iterators)
+        and all(is_identity(m) for m in generic.output_maps)
         and not any(list(a.uses) for a in out_args)
         and not any(inner.regions for inner in block.ops)
     )
@@ -173,21 +173,21 @@ def _of_generic(op: GenericOp) -> list[Node]:
         scalars: dict[SSAValue, SSAValue | Node] = {}
         nodes: list[Node] = []
         for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(g, value, result, scalars))
+            nodes.append(_scalar_root(generic, value, result, scalars))
         return nodes
     body = ScalarBody(block)
     yields = body.yields()
-    read = [o for o, a in zip(g.outputs, out_args, strict=True) if list(a.uses)]
-    unread = [o for o, a in zip(g.outputs, out_args, strict=True) if not list(a.uses)]
+    read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
+    unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
     assert last is not None
     parts = [
-        ("iterator_types", str(list(g.iterators))),
-        ("indexing_maps", str([str(m) for m in g.maps])),
+        ("iterator_types", str(list(generic.iterators))),
+        ("indexing_maps", str([str(m) for m in generic.maps])),
         ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
     ]
-    key = ("structured", g.iterators, tuple(str(m) for m in g.maps), yields, len(g.inputs))
-    children = [*g.inputs, *read, *body.captured]
+    key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
+    children = [*generic.inputs, *read, *body.captured]
     return [
         Node((*key, i), children, r.type, op, "linalg.generic", r, parts=parts, unread=unread)
         for i, r in enumerate(op.results)

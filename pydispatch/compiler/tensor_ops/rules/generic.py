@@ -29,10 +29,10 @@ class Generic(TensorOp):
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return the size of the output; it equals those of the inputs that the same loop indexes."""
-        g = structured(op)
-        expr = g.output_maps[result.index].results[axis]
-        others = g.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
-        return same_size([Dim(g.outputs[result.index], axis), *others])
+        generic = structured(op)
+        expr = generic.output_maps[result.index].results[axis]
+        others = generic.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
+        return same_size([Dim(generic.outputs[result.index], axis), *others])
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         """Return groups of dimensions of equal size: those that the same loop indexes."""
@@ -40,10 +40,10 @@ class Generic(TensorOp):
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that sliding windows stay in bounds: indices that are no single loop dimension."""
-        g = structured(op)
-        loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in g.loop_dims]
-        for operand_index, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
-            if not shape_of(value) or not g.block.args[operand_index].uses:
+        generic = structured(op)
+        loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in generic.loop_dims]
+        for operand_index, (value, map_) in enumerate(zip(generic.operands, generic.maps, strict=True)):
+            if not shape_of(value) or not generic.block.args[operand_index].uses:
                 continue
             for axis, index in enumerate(map_.results):
                 if not isinstance(index, AffineDimExpr):
@@ -57,21 +57,21 @@ class Generic(TensorOp):
     def is_pointwise(self, op: Any) -> bool:
         """Return whether an element depends on the elements of the operands at the same indices only, without
         reductions or reads elsewhere."""
-        g = structured(op)
+        generic = structured(op)
         return (
-            set(g.iterators) == {"parallel"}
-            and all(is_identity(m) for m in g.output_maps)
-            and all(not m.results or is_identity(m) for m in g.maps)
+            set(generic.iterators) == {"parallel"}
+            and all(is_identity(m) for m in generic.output_maps)
+            and all(not m.results or is_identity(m) for m in generic.maps)
             and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in walk(op))
         )
 
     def repeats_cheaply(self, op: Any) -> bool:
         """Return whether the operation is a broadcast with little work for each element."""
-        g = structured(op)
-        if any(kind != "parallel" for kind in g.iterators) or len(op.results) != 1:
+        generic = structured(op)
+        if any(kind != "parallel" for kind in generic.iterators) or len(op.results) != 1:
             return False
-        body = g.block
-        for argument, map_ in zip(body.args, g.maps, strict=True):
+        body = generic.block
+        for argument, map_ in zip(body.args, generic.maps, strict=True):
             if not argument.uses.get_length():
                 continue  # only its shape counts
             if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):

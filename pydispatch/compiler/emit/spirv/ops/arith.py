@@ -33,8 +33,8 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Id, rhs: Id) -> tuple[Id, Id]:
         """Emit a product of two 32-bit integers as its (low, high) words."""
-        m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
-        pair = let("SMulExtended" if is_signed else "UMulExtended", m.type("TypeStruct", word, word), lhs, rhs)
+        module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
+        pair = let("SMulExtended" if is_signed else "UMulExtended", module.type("TypeStruct", word, word), lhs, rhs)
         return let("CompositeExtract", word, pair, 0), let("CompositeExtract", word, pair, 1)
 
 

@@ -40,25 +40,25 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         SPIR-V leaves the conversion of other numbers undefined, so that these are replaced by 0.0 before it and by the
         limits after it.
         """
-        m, let, is_double = emitter.m, emitter.code.let, isinstance(source, Float64Type)
+        module, let, is_double = emitter.m, emitter.code.let, isinstance(source, Float64Type)
         least = -(1 << (bits - 1)) if is_signed else 0
         most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
 
         def constant(n: float) -> Id:
             """Return a float constant of the source's type."""
-            return m.number(double_bits(n), 64) if is_double else m.number(single_bits(n), 32)
+            return module.number(double_bits(n), 64) if is_double else module.number(single_bits(n), 32)
 
-        type_ = m.int(width)
+        type_ = module.int(width)
         # Only numbers in range are converted; the limits are chosen.
-        too_low = let("FOrdLessThanEqual", m.bool(), value, constant(float(least)))
-        too_high = let("FOrdGreaterThanEqual", m.bool(), value, constant(float(most + 1)))
-        is_nan = let("IsNan", m.bool(), value)
-        unsafe = let("LogicalOr", m.bool(), let("LogicalOr", m.bool(), too_low, too_high), is_nan)
+        too_low = let("FOrdLessThanEqual", module.bool(), value, constant(float(least)))
+        too_high = let("FOrdGreaterThanEqual", module.bool(), value, constant(float(most + 1)))
+        is_nan = let("IsNan", module.bool(), value)
+        unsafe = let("LogicalOr", module.bool(), let("LogicalOr", module.bool(), too_low, too_high), is_nan)
         safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
         result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
-        result = let("Select", type_, too_low, m.integer(least, width), result)
-        result = let("Select", type_, too_high, m.integer(most, width), result)
-        return let("Select", type_, is_nan, m.integer(0, width), result)
+        result = let("Select", type_, too_low, module.integer(least, width), result)
+        result = let("Select", type_, too_high, module.integer(most, width), result)
+        return let("Select", type_, is_nan, module.integer(0, width), result)
 
     def int_to_float(self, emitter: FunctionEmitter, value: Id, width: int, is_signed: bool, target: Attribute) -> Id:
         """Convert an integer register of `width` bits to f32 or f64."""

@@ -22,37 +22,37 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
         """Load a 32-bit constant of the dispatch by its index: a push constant, or an element of a read-only buffer
         after the bindings where there are too many of them."""
-        m, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
+        module, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
         is_spilled = are_spilled(count)
         storage = "StorageBuffer" if is_spilled else "PushConstant"
 
         def declare() -> Id:
             """Declare the block that holds all constants."""
-            variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
+            variable = module.variable(storage, module.block("constants", module.array(module.int(32), count, 4)))
             if is_spilled:
-                m.decorate(variable, "DescriptorSet", 0)
-                m.decorate(variable, "Binding", binding)
-                m.decorate(variable, "NonWritable")
+                module.decorate(variable, "DescriptorSet", 0)
+                module.decorate(variable, "Binding", binding)
+                module.decorate(variable, "NonWritable")
             return variable
 
-        variable = m.once((storage, count, binding if is_spilled else 0), declare)
-        pointer = m.pointer(storage, m.int(32))
-        pointer_to_word = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(index))
-        return emitter.code.let("Load", m.int(32), pointer_to_word)
+        variable = module.once((storage, count, binding if is_spilled else 0), declare)
+        pointer = module.pointer(storage, module.int(32))
+        pointer_to_word = emitter.code.let("AccessChain", pointer, variable, module.integer(0), module.integer(index))
+        return emitter.code.let("Load", module.int(32), pointer_to_word)
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Id:
         """Return an executable constant by its index: a specialization constant with this SpecId."""
-        m = emitter.m
+        module = emitter.m
 
         def declare() -> Id:
             """Declare the specialization constant, 0 unless the pipeline sets it."""
-            type_, result = m.int(32), m.id()
-            m.globals += encode("SpecConstant", type_, result, 0)
-            m.decorate(result, "SpecId", index)
-            m.name(result, emitter.constants[index])
+            type_, result = module.int(32), module.id()
+            module.globals += encode("SpecConstant", type_, result, 0)
+            module.decorate(result, "SpecId", index)
+            module.name(result, emitter.constants[index])
             return result
 
-        return m.once(("specialized", index), declare)
+        return module.once(("specialized", index), declare)
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
         pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)

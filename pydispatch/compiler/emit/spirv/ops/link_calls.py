@@ -111,22 +111,22 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
         result: Type of the result.
         types: Types of the parameters.
     """
-    m = emitter.m
+    module = emitter.m
 
     def declare() -> Id:
         """Declare an imported function before all definitions."""
-        declared = m.id()
-        type_ = m.type("TypeFunction", result, *types)
+        declared = module.id()
+        type_ = module.type("TypeFunction", result, *types)
         words = encode("Function", result, declared, NO_CONTROL, type_)
         for parameter in types:
-            words += encode("FunctionParameter", parameter, m.id())
+            words += encode("FunctionParameter", parameter, module.id())
         words += encode("FunctionEnd")
-        m.functions[:0] = words  # declarations come before definitions
-        m.decorations += encode("Decorate", declared, Decoration.LINKAGE, *text_words(name), IMPORT)
-        m.capability("Linkage")
+        module.functions[:0] = words  # declarations come before definitions
+        module.decorations += encode("Decorate", declared, Decoration.LINKAGE, *text_words(name), IMPORT)
+        module.capability("Linkage")
         return declared
 
-    return m.once(("import", name, result, types), declare)
+    return module.once(("import", name, result, types), declare)
 
 
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:

@@ -19,28 +19,28 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
         """
         if width == 32:
             return _count(emitter, kind, value)
-        m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
+        module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
         low = let("UConvert", word, value)
-        high = let("UConvert", word, let("ShiftRightLogical", m.int(64), value, m.integer(32)))
+        high = let("UConvert", word, let("ShiftRightLogical", module.int(64), value, module.integer(32)))
         if kind == "ctpop":
             count = let("IAdd", word, _count(emitter, kind, low), _count(emitter, kind, high))
         else:
             first_word, second_word = (high, low) if kind == "ctlz" else (low, high)
-            second_count = let("IAdd", word, _count(emitter, kind, second_word), m.integer(32))
-            is_empty = let("IEqual", m.bool(), first_word, m.integer(0))
+            second_count = let("IAdd", word, _count(emitter, kind, second_word), module.integer(32))
+            is_empty = let("IEqual", module.bool(), first_word, module.integer(0))
             count = let("Select", word, is_empty, second_count, _count(emitter, kind, first_word))
-        return let("UConvert", m.int(64), count)
+        return let("UConvert", module.int(64), count)
 
 
 def _count(emitter: FunctionEmitter, kind: str, value: Id) -> Id:
     """Emit a count of bits of a word."""
-    m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
+    module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
     if kind == "ctpop":
         return let("BitCount", word, value)
     # Both instructions return -1 for 0.
     if kind == "ctlz":
-        return let("ISub", word, m.integer(31), emitter.code.glsl("FindUMsb", word, value))
-    return emitter.code.glsl("UMin", word, emitter.code.glsl("FindILsb", word, value), m.integer(32))
+        return let("ISub", word, module.integer(31), emitter.code.glsl("FindUMsb", word, value))
+    return emitter.code.glsl("UMin", word, emitter.code.glsl("FindILsb", word, value), module.integer(32))
 
 
 ROWS: dict[str, Lowering] = _IntegerMath().rows()

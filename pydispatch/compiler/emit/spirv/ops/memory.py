@@ -32,16 +32,16 @@ _UPDATES = {
 
 def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
     """Return the variable through which this function sees a binding as an array of `unit`."""
-    m = emitter.m
+    module = emitter.m
 
     def make() -> Id:
         """Declare the storage buffer of a binding as an array of `unit`."""
-        block = m.block(("buffer", unit), m.runtime_array(unit.type(m), unit.bits // 8))
-        variable = m.variable("StorageBuffer", block)
-        m.decorate(variable, "DescriptorSet", 0)
-        m.decorate(variable, "Binding", root.binding)
+        block = module.block(("buffer", unit), module.runtime_array(unit.type(module), unit.bits // 8))
+        variable = module.variable("StorageBuffer", block)
+        module.decorate(variable, "DescriptorSet", 0)
+        module.decorate(variable, "Binding", root.binding)
         if root.read_only:
-            m.decorate(variable, "NonWritable")
+            module.decorate(variable, "NonWritable")
         emitter.units.setdefault(root.binding, []).append(variable)
         return variable
 
@@ -50,9 +50,9 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
 def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
     """Emit a pointer to a unit of a binding."""
-    m, variable = emitter.m, buffer_variable(emitter, root, unit)
-    pointer = m.pointer("StorageBuffer", unit.type(m))
-    return emitter.code.let("AccessChain", pointer, variable, m.integer(0), emitter.idx(index))
+    module, variable = emitter.m, buffer_variable(emitter, root, unit)
+    pointer = module.pointer("StorageBuffer", unit.type(module))
+    return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.idx(index))
 
 
 def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
@@ -61,11 +61,16 @@ def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | 
     key = (root.binding, id(element))
     cached = emitter.plain.get(key)
     if cached is None:
-        unit, m = unit_of(element), emitter.m
+        unit, module = unit_of(element), emitter.m
         access = None
         if unit.bits >= 32 and unit.bits == emitter.width(element) and not packed(element):
-            type_ = unit.type(m)
-            access = type_, m.pointer("StorageBuffer", type_), buffer_variable(emitter, root, unit), m.integer(0)
+            type_ = unit.type(module)
+            access = (
+                type_,
+                module.pointer("StorageBuffer", type_),
+                buffer_variable(emitter, root, unit),
+                module.integer(0),
+            )
         cached = emitter.plain[key] = access, element  # the element stays alive, and its id its own
     access_: tuple[Id, Id, Id, Id] | None = cached[0]
     return access_
@@ -99,7 +104,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
         """Load an element to its register. Elements of workgroup and private memory are as wide as registers, a bool as
         an i32; those of bindings have their own width, and are sign-extended."""
-        element, m, let = memref.element, emitter.m, emitter.code.let
+        element, module, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":
             value = let("Load", _held(emitter, element, memref.root.key), _variable_pointer(emitter, memref, index))
             if memref.root.key in emitter.exchanged:
@@ -107,31 +112,31 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
             return self.resized(emitter, value, 32, 1) if emitter.width(element) == 1 else value
         if (plain := _plain(emitter, memref)) is not None:
             type_, pointer, variable, zero = plain
-            offset, at, loaded = emitter.idx(index), m.id(), m.id()
+            offset, at, loaded = emitter.idx(index), module.id(), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
             return loaded
         unit, width = unit_of(element), emitter.width(element)
-        value = let("Load", unit.type(m), _buffer_pointer(emitter, memref.root, unit, index))
+        value = let("Load", unit.type(module), _buffer_pointer(emitter, memref.root, unit, index))
         if width == 1:
-            return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
+            return let("INotEqual", module.bool(), let("UConvert", module.int(32), value), module.integer(0))
         if unit.bits != width:
-            value = let("SConvert", m.int(width), value)
+            value = let("SConvert", module.int(width), value)
         return self.wrap(emitter, value, bit_width(element), width) if bit_width(element) < unit.bits else value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
         """Store a register as an element; see `load_element`."""
-        element, m, let = memref.element, emitter.m, emitter.code.let
+        element, module, let = memref.element, emitter.m, emitter.code.let
         width = emitter.width(element)
         if memref.root.kind != "binding":
             if width == 1:
-                value = let("Select", m.int(32), value, m.integer(1), m.integer(0))
+                value = let("Select", module.int(32), value, module.integer(1), module.integer(0))
             if memref.root.key in emitter.exchanged:
                 value = self.to_bits(emitter, value, element)
             emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
             return
         if (plain := _plain(emitter, memref)) is not None:
             _, pointer, variable, zero = plain
-            offset, at = emitter.idx(index), m.id()
+            offset, at = emitter.idx(index), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
             return
         unit = unit_of(element)
@@ -139,15 +144,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if bit_width(element) < unit.bits < 32:
             value = self.to_word(emitter, value, element, unit.bits, 0)
         if unit.bits != width:
-            value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(m), value)
+            value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(module), value)
         emitter.code.do("Store", pointer, value)
 
     def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
         """Load a 32-bit word of a binding, atomically if other invocations may write it."""
-        m, let, pointer = emitter.m, emitter.code.let, _buffer_pointer(emitter, memref.root, _WORD, index)
+        module, let, pointer = emitter.m, emitter.code.let, _buffer_pointer(emitter, memref.root, _WORD, index)
         if memref.root.read_only:
-            return let("Load", m.int(32), pointer)
-        return let("AtomicLoad", m.int(32), pointer, m.integer(SCOPE_DEVICE), m.integer(0))
+            return let("Load", module.int(32), pointer)
+        return let("AtomicLoad", module.int(32), pointer, module.integer(SCOPE_DEVICE), module.integer(0))
 
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
         """Store an element that is part of a byte. has_own_byte: no other invocation writes this byte, so that it is
@@ -155,13 +160,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if not has_own_byte:
             super().store_part(emitter, memref, index, value, has_own_byte)
             return
-        bits, m, let = bit_width(memref.element), emitter.m, emitter.code.let
+        bits, module, let = bit_width(memref.element), emitter.m, emitter.code.let
         byte_index, shift = self.part(emitter, index, bits, unit_bits=8)
         pointer = _buffer_pointer(emitter, memref.root, _BYTE, byte_index)
-        byte = let("UConvert", m.int(32), let("Load", _BYTE.type(m), pointer))
-        other_bits = let("BitwiseAnd", m.int(32), byte, self.others(emitter, bits, shift))
+        byte = let("UConvert", module.int(32), let("Load", _BYTE.type(module), pointer))
+        other_bits = let("BitwiseAnd", module.int(32), byte, self.others(emitter, bits, shift))
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        emitter.code.do("Store", pointer, let("UConvert", _BYTE.type(m), let("BitwiseOr", m.int(32), other_bits, part)))
+        emitter.code.do(
+            "Store", pointer, let("UConvert", _BYTE.type(module), let("BitwiseOr", module.int(32), other_bits, part))
+        )
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
         """Return a pointer to an element that atomic operations of 32 or 64 bits update."""
@@ -178,20 +185,22 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         instruction."""
         if kind not in _UPDATES:
             return None
-        m = emitter.m
-        return emitter.code.let(_UPDATES[kind], m.int(bits), address, m.integer(SCOPE_DEVICE), m.integer(0), value)
+        module = emitter.m
+        return emitter.code.let(
+            _UPDATES[kind], module.int(bits), address, module.integer(SCOPE_DEVICE), module.integer(0), value
+        )
 
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
         """Emit a loop of compare and exchange: replace a value by `new` of it, until no other invocation has changed it
         in between. Return the old value."""
-        code, m = emitter.code, emitter.m
-        word, scope, relaxed = m.int(bits), m.integer(SCOPE_DEVICE), m.integer(0)
+        code, module = emitter.code, emitter.m
+        word, scope, relaxed = module.int(bits), module.integer(SCOPE_DEVICE), module.integer(0)
         emitter.iterations.mark_unknown()  # other invocations decide how often the exchange is repeated
         initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
-        head_label, body_label, continue_label, merge_label = (m.id() for _ in range(4))
-        seen = m.id()
+        head_label, body_label, continue_label, merge_label = (module.id() for _ in range(4))
+        seen = module.id()
         code.branch(head_label)
         code.start(head_label)
         phi_position = code.phi_position()
@@ -199,7 +208,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         code.branch(body_label)
         code.start(body_label)
         exchanged = code.let("AtomicCompareExchange", word, address, scope, relaxed, relaxed, new(seen), seen)
-        is_done = code.let("IEqual", m.bool(), exchanged, seen)
+        is_done = code.let("IEqual", module.bool(), exchanged, seen)
         code.branch(continue_label)
         code.start(continue_label)
         code.branch_if(is_done, merge_label, head_label)
@@ -217,15 +226,15 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Id]:
         """Return the variable of a constant table, as (key, id). values: its elements, computed once."""
-        m, key = emitter.m, ("global", name, emitter.index_width)
+        module, key = emitter.m, ("global", name, emitter.index_width)
 
         def elements() -> list[Id]:
             """Return the constants of the table."""
             if is_float(element):
                 return [self.float_constant(emitter, value, element) for value in values()]
-            return [m.integer(value, max(32, emitter.width(element))) for value in values()]
+            return [module.integer(value, max(32, emitter.width(element))) for value in values()]
 
-        return key, m.constant_table(key, m.array(_held(emitter, element, key), count), elements)
+        return key, module.constant_table(key, module.array(_held(emitter, element, key), count), elements)
 
 
 ROWS: dict[str, Lowering] = _Memory().rows()

@@ -52,19 +52,21 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
     def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
         """Convert a register between 1 (bool), 32 and 64 bits: a bool becomes 0 or -1, wider ones lose their high
         bits."""
-        m, let = emitter.m, emitter.code.let
+        module, let = emitter.m, emitter.code.let
         if from_width == to_width:
             return value
         if to_width == 1:
-            bit = let("BitwiseAnd", m.int(from_width), value, m.integer(1, from_width))
-            return let("INotEqual", m.bool(), bit, m.integer(0, from_width))
-        type_ = m.int(to_width)
+            bit = let("BitwiseAnd", module.int(from_width), value, module.integer(1, from_width))
+            return let("INotEqual", module.bool(), bit, module.integer(0, from_width))
+        type_ = module.int(to_width)
         if from_width == 1:
-            return let("Select", type_, value, m.integer(-1, to_width), m.integer(0, to_width))
+            return let("Select", type_, value, module.integer(-1, to_width), module.integer(0, to_width))
         if to_width == 64:
             # Mesa 22.3's lavapipe compares what SConvert extends with constants wrongly; GPUs make the same of both.
-            high = let("ShiftRightArithmetic", m.int(32), value, m.integer(31))
-            return let("Bitcast", type_, let("CompositeConstruct", m.type("TypeVector", m.int(32), 2), value, high))
+            high = let("ShiftRightArithmetic", module.int(32), value, module.integer(31))
+            return let(
+                "Bitcast", type_, let("CompositeConstruct", module.type("TypeVector", module.int(32), 2), value, high)
+            )
         return let("SConvert", type_, value)
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Id, rhs: Id) -> Id:

@@ -16,14 +16,14 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks."""
-    code, m = emitter.code, emitter.m
+    code, module = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)
     roots = emitter.roots(op.operands)
     types = emitter.part_types(arguments)
     initial, entry_label = emitter.parts(op.operands), code.label
-    head_label, test_label, body_label, continue_label, merge_label = (m.id() for _ in range(5))
-    phis = [m.id() for _ in types]
+    head_label, test_label, body_label, continue_label, merge_label = (module.id() for _ in range(5))
+    phis = [module.id() for _ in types]
     code.branch(head_label)
     code.start(head_label)
     phi_position = code.phi_position()

@@ -180,18 +180,18 @@ def _emit_paired(
     indices of the first row, without the column.
     """
     assert isinstance(block.value, OpResult)
-    value, g = block.value, view_of(elements, block.value.op)
+    value, generic = block.value, view_of(elements, block.value.op)
 
     def lane(builder: Builder, lane: Index) -> None:
         """Reduce the block of one lane with loads of pairs."""
         column = builder.plus(low, builder.times(lane, 2))
-        corner = _loop_indices(g, block, [*outer, column])
+        corner = _loop_indices(generic, block, [*outer, column])
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
         dims = block.point[block.dim], block.point[-1]
         results = reduce_paired(
             elements,
             builder,
-            g,
+            generic,
             block.paired_inputs,
             corner,
             dims,
@@ -219,8 +219,8 @@ def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Ind
 def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     """Return the indices of the reduction's result at indices of the nest."""
     assert isinstance(block.value, OpResult)
-    g = view_of(elements, block.value.op)
-    return list(evaluate(build, g.output_maps[0], _loop_indices(g, block, indices)))
+    generic = view_of(elements, block.value.op)
+    return list(evaluate(build, generic.output_maps[0], _loop_indices(generic, block, indices)))
 
 
 def _reduce(
@@ -228,10 +228,12 @@ def _reduce(
 ) -> list[SSAValue]:
     """Emit the reduction at several indices of the nest in one loop nest, and return its results."""
     assert isinstance(block.value, OpResult)
-    g = view_of(elements, block.value.op)
-    sizes = loop_sizes(elements, g)
-    iterations = [_loop_indices(g, block, indices) for indices in points]
-    initial = [elements.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
+    generic = view_of(elements, block.value.op)
+    sizes = loop_sizes(elements, generic)
+    iterations = [_loop_indices(generic, block, indices) for indices in points]
+    initial = [
+        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
+    ]
     current: dict[int, Index] = {}
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
@@ -239,17 +241,17 @@ def _reduce(
         results = []
         for point, value in zip(iterations, carried, strict=True):
             point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
-            results += body_at(elements, inner, g, point_indices, [value])
+            results += body_at(elements, inner, generic, point_indices, [value])
         return results
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
-        if depth == len(g.loops):
+        if depth == len(generic.loops):
             return step(inner, carried)
-        dim = g.loops[depth]
+        dim = generic.loops[depth]
         size = sizes[dim]
         unroll = 1
-        if depth == len(g.loops) - 1 and isinstance(size, int):
+        if depth == len(generic.loops) - 1 and isinstance(size, int):
             unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:

@@ -58,9 +58,9 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
     plans = [plan_nest(frame, nest, pairs) for nest in nests]
-    e, build = frame.elements, frame.build
-    e.distribute = distributed_reduction
-    partitions = [partition_nest(frame, plan, e, build) for plan in plans]
+    elements, build = frame.elements, frame.build
+    elements.distribute = distributed_reduction
+    partitions = [partition_nest(frame, plan, elements, build) for plan in plans]
     if not _is_grid_computable(frame, plans):
         for plan, partition in zip(plans, partitions, strict=True):
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
@@ -183,25 +183,25 @@ def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
     """Emit the code of workgroup `group` for a nest."""
-    e, nest = frame.elements, plan.nest
+    elements, nest = frame.elements, plan.nest
     if plan.distribution == "update":
-        _update(e, nest, partition, build, group)
+        _update(elements, nest, partition, build, group)
         return
     if plan.distribution in ("recurrence", "in order"):
-        _in_order(e, nest, build, group)
+        _in_order(elements, nest, build, group)
         return
-    dims = e.dims(nest.space)  # type: ignore[arg-type]
+    dims = elements.dims(nest.space)  # type: ignore[arg-type]
     if plan.distribution == "bytes":
         emit_bytes(frame, nest, partition, build, group, dims, elements_per_byte(nest.stores[0][0]))
         return
     if plan.block is not None:
-        emit_block(e, nest, plan.block, build, group, dims)
+        emit_block(elements, nest, plan.block, build, group, dims)
         return
     allocate_rows(frame, nest)
     if plan.distribution == "elements":
-        _elements(e, plan, partition, build, group, dims)
+        _elements(elements, plan, partition, build, group, dims)
     elif plan.distribution == "lanes":
-        _lanes(e, nest, build, group, dims)
+        _lanes(elements, nest, build, group, dims)
     else:
         emit_nest(
             build,
@@ -209,9 +209,9 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
             partition,
             dims,
             nest.outer_rank,
-            lambda b, indices, low, high: _row(e, nest, b, indices, dims),
+            lambda b, indices, low, high: _row(elements, nest, b, indices, dims),
         )
-    e.row_buffers.clear()
+    elements.row_buffers.clear()
 
 
 def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:

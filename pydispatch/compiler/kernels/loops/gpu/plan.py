@@ -68,7 +68,7 @@ class GpuLoopPlan:
 
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Choose the distribution of a nest over workgroups and invocations. pairs: see `Backend.loads_pairs`."""
-    e = frame.elements
+    elements = frame.elements
     nest.columns, nest.contiguous_dim = [], -1
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, "recurrence")
@@ -76,8 +76,8 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, "in order" if nest.space.ordered else "update")
     if elements_per_byte(nest.stores[0][0]) > 1:
         return GpuLoopPlan(nest, "bytes")
-    dims = nest.dims(e)
-    if nest.by_rows and row_size(nest, e) >= FEW and _can_distribute_reductions(e, nest):
+    dims = nest.dims(elements)
+    if nest.by_rows and row_size(nest, elements) >= FEW and _can_distribute_reductions(elements, nest):
         return GpuLoopPlan(nest, "rows")
     if nest.by_rows and nest.outer_rank:
         # Each invocation has its own row, so rows cannot be stored in workgroup memory.
@@ -88,7 +88,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     block = block_of(frame, nest, pairs)
     if block is not None:
         return GpuLoopPlan(nest, "blocks", block=block)
-    if dims and _can_distribute_reductions(e, nest) and _has_few_long_reductions(e, nest, dims):
+    if dims and _can_distribute_reductions(elements, nest) and _has_few_long_reductions(elements, nest, dims):
         nest.outer_rank = len(dims)
         return GpuLoopPlan(nest, "rows")
     return GpuLoopPlan(nest, "elements", _collapsed_dims(dims))
@@ -133,9 +133,9 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
         visited.add(current)
         pending += current.op.operands
         if current.op.name == "linalg.generic":
-            g = view_of(elements, current.op)
-            sizes = loop_sizes(elements, g)
-            extents = [sizes[dim] for dim in g.loops]
+            generic = view_of(elements, current.op)
+            sizes = loop_sizes(elements, generic)
+            extents = [sizes[dim] for dim in generic.loops]
             most_steps = max(most_steps, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
     return most_steps
 
@@ -165,8 +165,8 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
         visited.add(current)
         pending += current.op.operands
         if current.op.name == "linalg.generic":
-            g = view_of(elements, current.op)
-            if g.loops and combiners(g, elements.reassociate) is None:
+            generic = view_of(elements, current.op)
+            if generic.loops and combiners(generic, elements.reassociate) is None:
                 return False
     return True
 

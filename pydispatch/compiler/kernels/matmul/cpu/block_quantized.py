@@ -260,18 +260,20 @@ class _Workgroup:
     def _finish(self, build: Builder, totals: SSAValue, panel: Index) -> None:
         """Emit the results of the dispatch for a panel."""
         match, contraction, elements = self.match, self.match.contraction, self.frame.elements
-        g = contraction.generic
+        generic = contraction.generic
         panel_loop, column_loop = match.dims[0], match.dims[3]
 
         def element(build: Builder, i: Index, j: Index) -> None:
             """Store one total as an element of the result."""
-            loops: list[Index] = [0] * len(g.iterators)
+            loops: list[Index] = [0] * len(generic.iterators)
             loops[panel_loop], loops[column_loop] = panel, j
             row_of_a = build.plus(i, self.conversion.first_row)
-            for dim, index in zip(match.rows, build.split(row_of_a, [g.extent(d) for d in match.rows]), strict=True):
+            for dim, index in zip(
+                match.rows, build.split(row_of_a, [generic.extent(d) for d in match.rows]), strict=True
+            ):
                 loops[dim] = index
-            indices = evaluate(build, g.output_maps[0], loops)
-            initial = elements.at(build, g.outputs[0], indices)
+            indices = evaluate(build, generic.output_maps[0], loops)
+            initial = elements.at(build, generic.outputs[0], indices)
             total = load(build, totals, build.plus(build.times(i, match.width), j))
             build.remember((contraction.op.results[0], tuple(indices)), build.add(arith.AddfOp(total, initial)))
             for output in self.outputs:

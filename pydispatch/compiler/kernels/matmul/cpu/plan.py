@@ -180,35 +180,34 @@ def plan_of(
     """Return the plan of a contraction, with its types and the given schedule or the default. None for element types
     that have no register block; raises IllegalSchedule.
     """
-    c = contraction
-    arithmetic = arithmetic_of(c, level)
+    arithmetic = arithmetic_of(contraction, level)
     if arithmetic is None:
         return None
-    sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, c.generic))
+    sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
     if row_range is not None and row_range.least == row_range.most:
-        sizes = tuple(row_range.least if d == c.m else s for d, s in enumerate(sizes))
-    half_b = None if arithmetic.group > 1 else half_precision_b(c, level)
-    panels = panels_of_b(c, sizes, arithmetic, half_b)
-    if arithmetic.group > 1 and panels is None and _pays_ungrouped(c, sizes, row_range, arithmetic):
+        sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
+    half_b = None if arithmetic.group > 1 else half_precision_b(contraction, level)
+    panels = panels_of_b(contraction, sizes, arithmetic, half_b)
+    if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
         arithmetic = Arithmetic(arithmetic.sums, arithmetic.sums)
-        half_b = half_precision_b(c, level)
-        panels = panels_of_b(c, sizes, arithmetic, half_b)
-    problem = _problem(c, sizes, row_range, arithmetic, panels)
+        half_b = half_precision_b(contraction, level)
+        panels = panels_of_b(contraction, sizes, arithmetic, half_b)
+    problem = _problem(contraction, sizes, row_range, arithmetic, panels)
     if half_b is not None:
-        problem = replace(problem, b=half_operand(c, problem, half_b, level))
+        problem = replace(problem, b=half_operand(contraction, problem, half_b, level))
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    pages = None if schedule.pack_b else pages_in_place(c, problem.m, arithmetic.compute)
+    pages = None if schedule.pack_b else pages_in_place(contraction, problem.m, arithmetic.compute)
     if pages is not None:
-        schedule = within_pages(c, schedule, pages)
-    inner, outer = _reductions(c, sizes, level, problem, schedule)
-    k = sizes[c.k]
+        schedule = within_pages(contraction, schedule, pages)
+    inner, outer = _reductions(contraction, sizes, level, problem, schedule)
+    k = sizes[contraction.k]
     width = schedule.nr * (problem.b.element_bytes or problem.size)
     is_prefetched = panels is not None and arithmetic.group == 1
     return Plan(
-        contraction=c,
+        contraction=contraction,
         problem=problem,
         schedule=schedule,
         arithmetic=arithmetic,
@@ -222,7 +221,7 @@ def plan_of(
         half_b=half_b,
         prefetch_bytes=prefetch_distance(level, schedule.mr, width) if is_prefetched else 0,
         pages=pages,
-        batched_dims=tuple(_dims_without_b(c, sizes)) if schedule.batch > 1 else (),
+        batched_dims=tuple(_dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
     )
 
 
@@ -276,32 +275,37 @@ def _problem(
     panels: Panels | None = None,
 ) -> Problem:
     """Return the properties of a contraction that determine its schedule."""
-    c, m = contraction, 1 if contraction.m is None else sizes[contraction.m]
+    m = 1 if contraction.m is None else sizes[contraction.m]
     m = m if row_range is None else row_range.assumed
     sum_bytes, packed_bytes = ((bit_width(t) or 64) // 8 for t in (arithmetic.sums, arithmetic.compute))
-    in_place = arithmetic.reads_in_place(c.acc)
-    if arithmetic.matrix_steps > 0 and has_packed_rows(c, sizes, arithmetic):
-        a = replace(operand_of(c.a, c, is_argument=True, rows=c.m, size=packed_bytes), element_bytes=packed_bytes)
+    in_place = arithmetic.reads_in_place(contraction.acc)
+    if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
+        a = replace(
+            operand_of(contraction.a, contraction, is_argument=True, rows=contraction.m, size=packed_bytes),
+            element_bytes=packed_bytes,
+        )
     else:
-        is_a_in_place = in_place and is_argument_element(c.a, c, arithmetic.compute)
-        a = operand_of(c.a, c, is_argument=is_a_in_place, rows=c.m, size=sum_bytes)
-    is_b_in_place = panels is not None or (in_place and is_argument_element(c.b, c, arithmetic.compute))
-    is_b_in_place = is_b_in_place or (in_place and reads_pages(c, m, arithmetic.compute))
+        is_a_in_place = in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
+        a = operand_of(contraction.a, contraction, is_argument=is_a_in_place, rows=contraction.m, size=sum_bytes)
+    is_b_in_place = panels is not None or (
+        in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
+    )
+    is_b_in_place = is_b_in_place or (in_place and reads_pages(contraction, m, arithmetic.compute))
     return Problem(
         size=sum_bytes,
         m=m,
-        n=1 if c.n is None else sizes[c.n],
-        k=sizes[c.k],
+        n=1 if contraction.n is None else sizes[contraction.n],
+        k=sizes[contraction.k],
         min_rows=(m or 0) if row_range is None else row_range.least,
         max_rows=m if row_range is None else row_range.most,
-        outer=prod(sizes[d] or 1 for d in c.outer),
-        reductions=prod(sizes[d] or 1 for d in c.reductions),
+        outer=prod(sizes[d] or 1 for d in contraction.outer),
+        reductions=prod(sizes[d] or 1 for d in contraction.reductions),
         a=a,
-        b=operand_of(c.b, c, is_argument=is_b_in_place, rows=c.k, size=sum_bytes),
+        b=operand_of(contraction.b, contraction, is_argument=is_b_in_place, rows=contraction.k, size=sum_bytes),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,
-        b_uses=prod(sizes[d] or 1 for d in _dims_without_b(c, sizes)),
+        b_uses=prod(sizes[d] or 1 for d in _dims_without_b(contraction, sizes)),
     )
 
 

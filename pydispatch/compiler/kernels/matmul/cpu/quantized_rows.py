@@ -89,10 +89,10 @@ class RowConversion:
 
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A to `copy`, [row][step of K]. row: counted from the workgroup's first."""
-        match, g = self.match, self.match.contraction.generic
+        match, generic = self.match, self.match.contraction.generic
         _, block_loop, _, _, step_loop, *_ = match.dims
         row_of_a = build.plus(row, self.first_row)
-        row_indices = build.split(row_of_a, [g.extent(d) for d in match.rows])
+        row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
 
         def element(inner: Builder, block: Index, step: Index) -> None:
