@@ -11,6 +11,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import Kernel
 from pydispatch.integrations.derived_programs import Pullback
 from pydispatch.integrations.interface import public_function
+from pydispatch.integrations.kernel_batches import KernelBatches, load
 from pydispatch.integrations.python_programs import TracedProgram
 from pydispatch.patterns.types import TensorType
 
@@ -22,16 +23,30 @@ class Gradient:
     """Function that computes the gradients of some arguments of another function.
 
     Attributes:
+        rule: The function, with its own derivative.
         operands: For each argument of the rule, its index among the arguments of the function, its results, and the
             gradients of its results, one after the other.
         positions: Indices of the arguments that have gradients, in the order of the results of the rule.
-        derivative: Derivative of the rule itself, or None.
     """
 
-    rule: PublicFunction
+    rule: LoadedFunction
     operands: tuple[int, ...]
     positions: tuple[int, ...]
-    derivative: Gradient | None
+
+
+@dataclass(frozen=True)
+class LoadedFunction:
+    """Function on the CPU as an operator of a framework.
+
+    Attributes:
+        function: The function.
+        gradient: Its derivative, or None.
+        batches: Versions of the function over a batch, or None.
+    """
+
+    function: PublicFunction
+    gradient: Gradient | None = None
+    batches: KernelBatches | None = None
 
 
 def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequence[str] | str | None = None) -> Rule:
@@ -99,43 +114,44 @@ def _derived(function: Rule, wrt: Sequence[str] | str | None) -> Pullback:
     return Pullback(function, wrt)
 
 
-def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
-    """Return a function on the CPU and its derivative, or None. Kernels and programs in Python are compiled for this
-    CPU; a kernel returns the views that it writes as a whole, and does not take them.
+def loaded(value: Any) -> LoadedFunction:
+    """Return a function on the CPU, its derivative and its batches. Kernels and programs in Python are compiled for
+    this CPU; a kernel returns the views that it writes as a whole, and does not take them.
 
     Raises:
         InvalidArgumentError: The object is no function, or the derivative does not match it.
     """
     if not isinstance(value, Rule):
-        return public_function(value), None
+        return LoadedFunction(public_function(value))
     return _loaded(value, value.computed if isinstance(value, Kernel) else ())
 
 
-def _loaded(value: Rule, allocated: Sequence[str]) -> tuple[PublicFunction, Gradient | None]:
+def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     """Load a kernel or program, with its derivative. allocated: the views that a kernel returns and does not take."""
-    function = _compiled(value, allocated)
+    function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
+    batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
     if value.derivative is None:
-        return function, None
+        return LoadedFunction(function, None, batches)
     rule, names = value.derivative
-    derivative, second = _loaded(rule, [f"d{name}" for name in names])
+    derivative = _loaded(rule, [f"d{name}" for name in names])
     arguments = [argument.name for argument in function.inputs]
     positions = tuple(arguments.index(name) for name in names)
-    operands = _operands(value, function, rule, derivative)
+    operands = _operands(value, function, rule, derivative.function)
     known = [*function.inputs, *function.outputs, *function.outputs]
     wanted = [known[operand] for operand in operands]
-    if [_kind(argument) for argument in derivative.inputs] != [_kind(argument) for argument in wanted]:
-        types = ", ".join(str(argument.type) for argument in derivative.inputs)
+    if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in wanted]:
+        types = ", ".join(str(argument.type) for argument in derivative.function.inputs)
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' takes ({types}); expected {_expected(value)}, "
             f"({', '.join(str(argument.type) for argument in wanted)})"
         )
-    if [_kind(result) for result in derivative.outputs] != [_kind(function.inputs[n]) for n in positions]:
+    if [_kind(result) for result in derivative.function.outputs] != [_kind(function.inputs[n]) for n in positions]:
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' gives "
-            f"({', '.join(str(v.type) for v in derivative.outputs)}); expected the gradients of {', '.join(names)}, "
-            f"of their types"
+            f"({', '.join(str(v.type) for v in derivative.function.outputs)}); expected the gradients of "
+            f"{', '.join(names)}, of their types"
         )
-    return function, Gradient(derivative, operands, positions, second)
+    return LoadedFunction(function, Gradient(derivative, operands, positions), batches)
 
 
 def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:
@@ -173,15 +189,6 @@ def _expected(value: Rule) -> str:
 def _kind(value: Any) -> tuple[Any, int]:
     """Return the element type and the rank of an argument or a result; that of a number is 0."""
     return value.dtype, len(value.shape or ())
-
-
-def _compiled(value: Rule, allocated: Sequence[str]) -> PublicFunction:
-    """Compile a kernel or program for this CPU, and return its function."""
-    import pydispatch
-
-    source = value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value
-    artifact = pydispatch.compile(source, targets="cpu", cpu="native")
-    return public_function(pydispatch.device("cpu").load(artifact).functions[value.name])
 
 
 def _types(function: Rule) -> dict[str, TensorType]:

@@ -18,7 +18,7 @@ from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_load, torch_scalar_type
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.gradients import Gradient, loaded
+from pydispatch.integrations.gradients import LoadedFunction, loaded
 from pydispatch.integrations.interface import check_types, result_shapes
 from pydispatch.integrations.torch_numbers import Rank0, rank_0_arguments
 from pydispatch.packages import importing
@@ -48,7 +48,8 @@ def to_torch(function: Any, name: str) -> TorchFunction:
 
     The operator takes tensors of the function's dtypes and ranks, contiguous or not, and numbers. The callable also
     takes numbers for tensors of rank 0. Results are new tensors, of rank 0 for numbers. `torch.compile` and
-    `torch.export` know the result shapes; `torch.vmap` calls the operator once per element.
+    `torch.export` know the result shapes; `torch.vmap` is one call for a kernel whose arrays are
+    batched, and a call for each element otherwise.
 
     The operator has the derivative that `pydispatch.vjp` sets, which is the operator `name` with the suffix `_vjp`.
     Without one, differentiation raises an error until `torch.library.register_autograd` registers a derivative.
@@ -62,26 +63,24 @@ def to_torch(function: Any, name: str) -> TorchFunction:
         InvalidArgumentError: The object is no such function, its program is closed, PyTorch lacks one of its element
             types, or the name is in use.
     """
-    callee, gradient = loaded(function)
-    return TorchFunction(callee, name, gradient)
+    return TorchFunction(loaded(function), name)
 
 
 class TorchFunction:
     """Function of a program as a PyTorch operator; `op` is its `torch._ops.OpOverload`. See `to_torch`."""
 
-    def __init__(
-        self, function: PublicFunction, name: str, gradient: Gradient | None = None, is_rule: bool = False
-    ) -> None:
+    def __init__(self, callee: LoadedFunction, name: str, is_rule: bool = False) -> None:
         with importing("to_torch", "torch"):
             import torch
         match = _NAME.fullmatch(name)
         if match is None:
             raise InvalidArgumentError(f"name: expected 'library::operator', got {name!r}")
         self._torch = torch
-        self._function = function
+        self._function = function = callee.function
         self._name = name
-        self.gradient = gradient
-        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", gradient.derivative, True)
+        self._batches = callee.batches
+        self.gradient = gradient = callee.gradient
+        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", True)
         try:
             self._register(torch, match, gradient is not None or is_rule)
         except BaseException:
@@ -145,11 +144,28 @@ class TorchFunction:
         Calls of the operator then fail; `to_torch` can register a function with the same schema.
         """
         self._target.close()
-        if self.rule is not None:
-            self.rule.close()
+        for other in (self.rule, self._batches):
+            if other is not None:
+                other.close()
         with _lock:
             if _functions.get(self._name) is self:
                 del _functions[self._name]
+
+    def over_batch(self, dims: Sequence[int | None], args: Sequence[Any]) -> Any:
+        """Return an operator that computes all elements of a batch in one call; None if there is none.
+
+        The operator has no derivative, so there is none for arguments that need one.
+        """
+        torch = self._torch
+        is_differentiated = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
+        if self._batches is None or is_differentiated:
+            return None
+        batched = [dim is not None for dim in dims]
+        suffix = "".join(str(int(is_batched)) for is_batched in batched)
+        operator = self._batches.operator(
+            batched, lambda function: TorchFunction(LoadedFunction(function), f"{self._name}_batch_{suffix}", True)
+        )
+        return None if operator is None else operator.op
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
         """Return uninitialized tensors with the shapes and types of the results for `args`."""
@@ -187,9 +203,7 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
         raise InvalidArgumentError(f"PyTorch refuses the operator {name}: {cause}") from cause
     torch.library.register_fake(name, lambda *args: _fake_results(name, args), lib=defined)
     if not has_state:
-        torch.library.register_vmap(
-            name, lambda info, dims, *args: _vmap_by_loop(torch, name, info, dims, args), lib=defined
-        )
+        torch.library.register_vmap(name, lambda info, dims, *args: _vmap(torch, name, info, dims, args), lib=defined)
     if has_state:  # calls are not left out, and in their order
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
@@ -275,11 +289,17 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
     return tuple(gradient_of.get(position) for position in range(len(context.others) - len(gradients)))
 
 
-def _vmap_by_loop(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
-    """Call the operator for each element of a batch; return the stacked results and their batch dimensions."""
+def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
+    """Call the operator for a batch, or for each of its elements; return the results and their batch dimensions."""
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
+    over_batch = function.over_batch(dims, args)
+    if over_batch is not None:
+        results = over_batch(
+            *(arg if dim is None else arg.movedim(dim, 0) for arg, dim in zip(args, dims, strict=True))
+        )
+        return results, (0,) * len(results) if isinstance(results, (tuple, list)) else 0
     if info.batch_size == 0:  # PyTorch computes the shapes of the results for elements of a batch
         shapes = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
                   for arg, dim in zip(args, dims, strict=True)]  # fmt: skip

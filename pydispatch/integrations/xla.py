@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from pydispatch._core.procedure import Procedure
-from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.gradients import Gradient, loaded
+from pydispatch.integrations.gradients import Gradient, LoadedFunction, loaded
 from pydispatch.integrations.interface import argument_label, array_of_rank_0, check_types, result_shapes
+from pydispatch.integrations.kernel_batches import KernelBatches
 from pydispatch.packages import importing
 
 _registered: set[str] = set()
@@ -25,9 +25,9 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
     """Return a callable for use in JAX functions that calls a function of a program.
 
     The callable takes arrays of the function's types and shapes, by position or by name, also inside `jax.jit`, loops
-    and `jax.vmap`, which calls it once per element. It has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp`
-    can replace it. Program and callable stay alive until `close`, since compiled computations may call them at any
-    time.
+    and `jax.vmap`. That is one call for a kernel whose arrays are batched, and a call for each element otherwise. The
+    callable has the derivative that `pydispatch.vjp` sets; `jax.custom_vjp` can replace it. Program and callable stay
+    alive until `close`, since compiled computations may call them at any time.
 
     Args:
         function: Function of a program on the CPU, or a kernel or program in Python, which is compiled for this CPU.
@@ -36,18 +36,18 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
     Raises:
         InvalidArgumentError: The object is no such function, its program is closed, or XLA lacks an element type.
     """
-    callee, gradient = loaded(function)
-    return JaxFunction(callee, name or f"pydispatch.{callee.name}", gradient)
+    callee = loaded(function)
+    return JaxFunction(callee, name or f"pydispatch.{callee.function.name}")
 
 
 class JaxFunction:
     """Function of a program as a JAX function; see `to_jax`."""
 
-    def __init__(self, function: PublicFunction, name: str, gradient: Gradient | None = None) -> None:
+    def __init__(self, callee: LoadedFunction, name: str) -> None:
         with importing("to_jax", "jax"):
             import jax
         self._jax = jax
-        self._function = function
+        self._function = function = callee.function
         self._name = name
         check_types(function, lambda kind, is_number: xla_has(kind.word) and not (is_number and kind.bits > 64), "XLA")
         self._target = Target(function)
@@ -56,14 +56,18 @@ class JaxFunction:
                 jax.ffi.register_ffi_target(name, xla_handler, platform="cpu")
                 _registered.add(name)
             _callables.add(self)
-        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp", gradient.derivative)
+        gradient = callee.gradient
+        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
+        self._batches = callee.batches
+        self._run = self._one_by_one if self._batches is None else self._batchable(self._batches)
         self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
         """Release the program. Computations that were compiled with this callable then fail when they call it."""
         self._target.close()
-        if self._rule is not None:
-            self._rule.close()
+        for other in (self._rule, self._batches):
+            if other is not None:
+                other.close()
         with _lock:
             _callables.discard(self)
 
@@ -97,7 +101,26 @@ class JaxFunction:
         call.defvjp(forward, backward)
         return call
 
-    def _run(self, *arrays: Any) -> Any:
+    def _batchable(self, batches: KernelBatches) -> Any:
+        """Return the call as a function of JAX whose `vmap` is one call where the kernel allows it."""
+        run = self._jax.custom_batching.custom_vmap(self._one_by_one)
+
+        def over_batch(_: int, batched: Sequence[bool], *arrays: Any) -> tuple[Any, Any]:
+            """Return the results for all elements of a batch, and that each has a leading dimension."""
+            operator = batches.operator(
+                batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")
+            )
+            if operator is not None:
+                call = operator._one_by_one
+            else:
+                call = self._jax.vmap(self._one_by_one, tuple(0 if is_batched else None for is_batched in batched))
+            results = call(*arrays)
+            return results, self._jax.tree_util.tree_map(lambda _: True, results)
+
+        run.def_vmap(over_batch)
+        return run
+
+    def _one_by_one(self, *arrays: Any) -> Any:
         """Bind the call of the function into the JAX computation that is being traced."""
         function = self._function
         shapes = self._shapes(

@@ -56,8 +56,10 @@ class KernelSource(KernelLike):
         }
         return {**defaults, **values}
 
-    def lowered(self, grid_in_call: bool = False, allocated: Collection[str] = ()) -> Lowered:
-        """Lower the kernel to a program. grid_in_call, allocated: as for `module.lower`.
+    def lowered(
+        self, grid_in_call: bool = False, allocated: Collection[str] = (), batched: Collection[str] = ()
+    ) -> Lowered:
+        """Lower the kernel to a program. grid_in_call, allocated, batched: as for `module.lower`.
 
         Raises:
             CompileError: The function is no valid kernel.
@@ -76,7 +78,7 @@ class KernelSource(KernelLike):
         with self.source.located():
             return lower(
                 self.source, self.parameters, self.workgroup, self.statics, self.grid, grid_in_call, self.checks,
-                allocated,
+                allocated, batched,
             )  # fmt: skip
 
     @cached_property

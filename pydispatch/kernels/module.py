@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydispatch.kernels import batch
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, TupleValue
@@ -94,6 +95,7 @@ def lower(
     grid_in_call: bool = False,
     checks: bool = False,
     allocated: Collection[str] = (),
+    batched: Collection[str] = (),
 ) -> Lowered:
     """Lower a kernel to a program.
 
@@ -104,6 +106,8 @@ def lower(
         checks: Whether to check each index against its dimension, and each access for races.
         allocated: Names of written views that the host function allocates, instead of taking them as arguments. Those
             that the kernel reads or writes in part begin as zeros. Other views have their symbolic sizes.
+        batched: Names of views that have a leading dimension in the host function: the kernel runs for each of its
+            elements, together. All written views have it.
 
     Raises:
         CompileError: The kernel cannot be lowered.
@@ -125,7 +129,8 @@ def lower(
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
     overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
     complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]
-    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
+    outer = batch.outer_parameters(passed, batched)
+    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
     if grid is None and not grid_in_call:
@@ -137,12 +142,24 @@ def lower(
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
     return Lowered(
         source.name,
-        tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines))),
+        tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines, batched))),
         tuple(arguments),
         tuple(results),
         tuple(
             _host_function_lines(
-                source, passed, symbols, types, phases, statics, written, covered, grid, grid_in_call, allocated, zeroed
+                source,
+                passed,
+                symbols,
+                types,
+                phases,
+                statics,
+                written,
+                covered,
+                grid,
+                grid_in_call,
+                allocated,
+                zeroed,
+                batched,
             )
         ),
         tuple(written),
@@ -211,6 +228,7 @@ def _executable_lines(
     symbols: Mapping[tuple[str, int], str],
     phases: Phases | TileKernel,
     lines: Sequence[str],
+    batched: Collection[str],
 ) -> list[str]:
     """Return the lines of the executable: its export, and the function that each workgroup runs."""
     sizes = list(dict.fromkeys(symbols.values()))
@@ -220,16 +238,19 @@ def _executable_lines(
     ]
     watched = _watched(passed, phases)
     arguments += [f"%b_race_{parameter.name}: !stream.binding" for parameter in watched]
-    arguments += [f"{size}: index" for size in sizes]
+    arguments += [f"{size}: index" for size in (*sizes, *[batch.SIZE] * bool(batched))]
     invocations = math.prod(phases.workgroup)
     prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
     prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(phases.workgroup)]
+    prologue += batch.PROLOGUE if batched else ()
     for parameter in passed:
         if parameter.is_view and parameter.type is not None:
+            name, offset = parameter.name, "%zero"
+            if name in batched:
+                prologue += batch.offset_lines(parameter, symbols)
+                offset = f"%offset_{name}"
             type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>{_sizes_of(parameter, symbols)}"
-            prologue.append(
-                f"%p_{parameter.name} = stream.binding.subspan %b_{parameter.name}[%zero] : !stream.binding -> {type}"
-            )
+            prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
     for parameter in watched:
         name, type = (
             stamps_name(f"%p_{parameter.name}"),
@@ -237,7 +258,8 @@ def _executable_lines(
         )
         prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
     name = source.name
-    body = [*prologue, *phases.prologue, *lines, "return"]
+    own = [*phases.prologue, *lines]
+    body = [*prologue, *(batch.within_batch(own) if batched else own), "return"]
     location = Writer(source).location()
     return [
         f"stream.executable private {EXECUTABLE} {{",
@@ -296,12 +318,15 @@ def _host_function_lines(
     grid_in_call: bool,
     allocated: Collection[str],
     zeroed: Collection[str],
+    batched: Collection[str],
 ) -> list[str]:
     """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel.
 
-    allocated, zeroed: names of the views that it allocates, and of those among them that begin as zeros.
+    allocated, zeroed: names of the views that it allocates, and of those among them that begin as zeros. batched: names
+    of the views with a leading dimension.
     """
-    writer = Writer(source)
+    writer, inner = Writer(source), (passed, symbols)
+    passed, symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
     typed = dict(zip(passed, types, strict=True))
     _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
     passed_sizes = {symbol for (view, _), symbol in symbols.items() if view not in allocated}
@@ -309,7 +334,9 @@ def _host_function_lines(
         if parameter.name in allocated:
             _require_known_sizes(source, parameter, symbols, passed_sizes)
             _allocate(writer, parameter, type, symbols, parameter.name in zeroed)
-    counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
+    counts = workgroup_counts(source, writer, *inner, statics, covered, grid, grid_in_call)
+    if batched:
+        counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)
     stamps = _stamps(writer, watched, symbols)

@@ -73,14 +73,15 @@ def slopes(function: Any, args: list[Any], place: int, weights: list[np.ndarray]
 )
 def test_gradients_are_differences(function: Any, rule: Any, numbers: tuple[float, ...], results: int) -> None:
     pd.vjp(function, rule)
-    compiled, gradient = loaded(function)
+    loaded_function = loaded(function)
+    compiled, gradient = loaded_function.function, loaded_function.gradient
     assert gradient is not None
     rng = np.random.default_rng(0)
     args = [rng.standard_normal(5) for value in compiled.inputs if value.shape] + [*numbers]
     weights = [rng.standard_normal(5) for _ in range(results)]
     computed = compiled(*args)
     known = [*args, *(computed if isinstance(computed, tuple) else (computed,)), *weights]
-    made = gradient.rule(*(np.asarray(known[operand]) for operand in gradient.operands))
+    made = gradient.rule.function(*(np.asarray(known[operand]) for operand in gradient.operands))
     for found, place in zip(made if isinstance(made, tuple) else (made,), gradient.positions, strict=True):
         np.testing.assert_allclose(found, slopes(compiled, args, place, weights), rtol=1e-5, atol=1e-7)
 

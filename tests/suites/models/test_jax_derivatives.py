@@ -104,6 +104,50 @@ def test_vmap_of_the_function_and_of_its_gradient() -> None:
     np.testing.assert_allclose(found, jax.vmap(jax.grad(lambda x: reference(x).sum()))(X), rtol=1e-5)
 
 
+@pd.kernel(workgroup=(8, 8))
+def shifted(x: Annotated[pd.View, pd.f32["m", "n"]], w: Vector, y: Annotated[pd.View, pd.f32["m", "n"]]) -> None:
+    j, i = pd.global_id(0), pd.global_id(1)
+    if i < x.shape[0] and j < x.shape[1]:
+        y[i, j] = x[i, j] + w[j] * pd.f32(pd.grid_size(1))
+
+
+@pd.kernel(workgroup=64)
+def added(x: Vector, y: Vector) -> None:
+    """The view that is written is read, too, so that calls take it."""
+    i = pd.global_id(0)
+    if i < x.shape[0]:
+        y[i] += x[i]
+
+
+def calls(function: Any, *args: Any) -> str:
+    """Return the computation of a function, which names its calls."""
+    return str(jax.make_jaxpr(function)(*args))
+
+
+def test_vmap_of_a_kernel_is_one_call() -> None:
+    shift, add = pd.to_jax(shifted), pd.to_jax(added)
+    x = np.random.default_rng(1).standard_normal((4, 11, 9), dtype=np.float32)
+    w, groups = x[:, 0], 2  # workgroups along axis 1
+    np.testing.assert_array_equal(jax.jit(jax.vmap(shift))(x, w), x + groups * w[:, None])
+    np.testing.assert_array_equal(jax.vmap(shift, (0, None))(x, w[0]), x + groups * w[0])
+    np.testing.assert_array_equal(jax.vmap(shift, (1, None))(x, w[0]), x.swapaxes(0, 1) + w[0])  # 4 rows: one
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(add))(x, x), 2 * x)
+    assert jax.vmap(shift)(x[:0], w[:0]).shape == (0, 11, 9)
+    one = calls(jax.vmap(shift, (0, None)), x, w[0])
+    assert one.count("ffi_call") == 1 and "scan" not in one and "shifted.batch" in one
+    pullback = calls(jax.vmap(jax.grad(lambda x: pd.to_jax(powers)(x).sum())), X)
+    assert "scan" not in pullback and "powers.vjp.batch" in pullback
+
+
+def test_vmap_of_other_calls_is_a_loop() -> None:
+    """A number of each element, an array that is written and not batched, and a program have a call for each."""
+    slopes = np.float32([0.5, 1, 2])
+    found = jax.vmap(silu, (None, 0))(X[0], slopes)
+    np.testing.assert_allclose(found, [X[0] * jax.nn.sigmoid(a * X[0]) for a in slopes], rtol=1e-5)
+    np.testing.assert_array_equal(jax.vmap(pd.to_jax(added), (0, None))(X, X[0]), X + X[0])
+    assert "scan" in calls(jax.vmap(pair), X, X) and "scan" in calls(jax.vmap(silu, (None, 0)), X[0], slopes)
+
+
 def test_without_a_derivative() -> None:
     @pd.program
     def plain(x: Array) -> Any:

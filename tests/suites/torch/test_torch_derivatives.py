@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import pydispatch as pd
 
@@ -107,6 +108,35 @@ def test_vmap() -> None:
     torch.testing.assert_close(torch.vmap(layer)(x), x * torch.sigmoid(1.5 * x))
     a, b = torch.vmap(torch.ops.vjps.scaled, (0, None))(x, x[0])
     torch.testing.assert_close((a, b), (x.exp() * x[0], x * x[0]))
+
+
+class Calls(TorchDispatchMode):
+    """Names of the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vmap_of_a_kernel_is_one_call(dim: int) -> None:
+    x = torch.randn(3, 5, dtype=torch.float64)
+    with Calls() as calls:
+        found = torch.vmap(layer, dim)(x)
+    torch.testing.assert_close(found, (x * torch.sigmoid(1.5 * x)).movedim(dim, 0))
+    assert [name for name in calls.names if name.startswith("vjps")] == ["vjps.swish_batch_10.default"]
+
+
+def test_gradients_of_vmap() -> None:
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    (wanted,) = torch.autograd.grad((x * torch.sigmoid(1.5 * x)).sum(), x)
+    torch.testing.assert_close(torch.autograd.grad(torch.vmap(layer)(x).sum(), x)[0], wanted)
+    torch.testing.assert_close(torch.func.grad(lambda x: torch.vmap(layer)(x).sum())(x.detach()), wanted)
+    torch.testing.assert_close(torch.vmap(torch.func.grad(lambda x: layer(x).sum()))(x.detach()), wanted)
 
 
 def test_compiled_and_opcheck() -> None:

@@ -129,4 +129,4 @@ def _terms(value: SSAValue) -> dict[BlockArgument | None, int] | None:
     factor, others = (left, right) if left.keys() <= {None} else (right, left)
     if not factor.keys() <= {None}:
         return None
-    return {key: number * factor.get(None, 0) for key, number in others.items()}
+    return {key: count * factor.get(None, 0) for key, count in others.items()}

@@ -25,15 +25,15 @@ from pydispatch.ir.dialects.pyd.subgroups import (
 
 def use_shuffles(function: FuncOp, ops: Ops) -> bool:
     """Rewrite the operations on subgroups of a function, and return whether there were any."""
-    found = [op for kind in OPERATIONS for op in ops.get(kind.name, ())]
+    exchanges = [op for kind in OPERATIONS for op in ops.get(kind.name, ())]
     entry = Entry(function)
-    for op in found:
+    for op in exchanges:
         build = Build.before(entry, op)
         row, own = op.operands[:2]
         assert isinstance(row.type, MemRefType)
         value = build.make(memref.LoadOp, (row, own), row.type.element_type)
         replace(op, [_exchanged(build, op, value)])
-    return bool(found)
+    return bool(exchanges)
 
 
 def _exchanged(build: Build, op: Operation, value: SSAValue) -> SSAValue:

@@ -28,7 +28,7 @@ COMBINERS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
 
 
 @directive
-class Combiner(KeywordChoice):
+class SubgroupCombiner(KeywordChoice):
     """Directive for the operation of a reduction, a key of `COMBINERS`."""
 
     WORDS: ClassVar[Sequence[str]] = tuple(COMBINERS)
@@ -80,8 +80,10 @@ class SubgroupReduceOp(IRDLOperation):
     values = operand_def(MemRefType)
     own = operand_def(IndexType)
     result = result_def()
-    custom_directives = (Combiner,)
-    assembly_format = "custom<Combiner>($combiner) $values `[` $own `]` attr-dict `:` type($values) `->` type($result)"
+    custom_directives = (SubgroupCombiner,)
+    assembly_format = (
+        "custom<SubgroupCombiner>($combiner) $values `[` $own `]` attr-dict `:` type($values) `->` type($result)"
+    )
 
     def verify_(self) -> None:
         """Check that the values are a row of the result's type, which the combiner is for."""

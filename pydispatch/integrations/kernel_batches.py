@@ -1,0 +1,62 @@
+"""Kernels in Python over a batch, in one call: what `jax.vmap` and `torch.vmap` use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch._core.public import PublicFunction
+from pydispatch.integrations.called_kernels import Kernel
+from pydispatch.integrations.interface import public_function
+
+
+class KernelBatches:
+    """Operators of a framework for a kernel whose arguments have a leading dimension, created when first used.
+
+    allocated: the views that the kernel returns and does not take.
+    """
+
+    def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:
+        self._kernel, self._allocated = kernel, tuple(allocated)
+        self._lock = threading.Lock()
+        self._operators: dict[tuple[bool, ...], Any] = {}
+
+    def operator(self, batched: Sequence[bool], create: Callable[[PublicFunction], Any]) -> Any:
+        """Return the operator for a batch, whose results all have a leading dimension.
+
+        Args:
+            batched: Whether each argument has a leading dimension.
+            create: Creates the operator of a function.
+
+        Returns:
+            The operator; None where each element of the batch needs a call: it has a number of its own, or writes into
+            an array that has no leading dimension.
+        """
+        arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]
+        chosen = [parameter for parameter, is_batched in zip(arguments, batched, strict=True) if is_batched]
+        written = {self._kernel.passed[position].name for position in self._kernel.written}
+        names = {*self._allocated, *(parameter.name for parameter in chosen)}
+        if not all(parameter.is_view for parameter in chosen) or not written <= names:
+            return None
+        key = tuple(batched)
+        with self._lock:
+            if key not in self._operators:
+                lowered = self._kernel.lowered(allocated=self._allocated, batched=sorted(names))
+                self._operators[key] = create(load(lowered.text, self._kernel.name))
+            return self._operators[key]
+
+    def close(self) -> None:
+        """Close all operators."""
+        with self._lock:
+            operators, self._operators = self._operators, {}
+        for operator in operators.values():
+            operator.close()
+
+
+def load(source: Any, name: str) -> PublicFunction:
+    """Compile a program for this CPU, and return one of its functions."""
+    import pydispatch
+
+    artifact = pydispatch.compile(source, targets="cpu", cpu="native")
+    return public_function(pydispatch.device("cpu").load(artifact).functions[name])
