@@ -115,13 +115,14 @@ CASES = {
     "pages of 24 rows": Case(page=24, table=9),
     "pages of 4 rows": Case(page=4, table=40),
     "a partial unit": Case(page=8, table=21),
+    "a prompt over pages of 10 rows": Case(rows=1, length=8, page=10, table=13),
 }
 
 
 ON_GPUS = [
     ("vulkan", "grouped heads"), ("vulkan", "a prompt"), ("vulkan", "one head"),
     ("webgpu", "one query"), ("webgpu", "a prompt"), ("webgpu", "f16"),
-    ("ptx-interpreter", "one query"),
+    ("vulkan", "a prompt over pages of 10 rows"), ("ptx-interpreter", "one query"),
 ]  # fmt: skip
 """Devices and cases."""
 

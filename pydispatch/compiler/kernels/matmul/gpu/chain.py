@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd, inf, lcm, prod
 
 from xdsl.dialects import func, math, scf
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, IntegerAttr, TensorType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import MOST
@@ -62,6 +62,8 @@ def has_chain_kernel(chain: Chain) -> bool:
 
     Other chains are faster as dispatches of their own, which use each loaded element of a factor for more rows.
     """
+    if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
+        return False  # sums of narrow types are widened first
     m = chain.first.m
     count = 1 if m is None else chain.first.generic.extents[m]
     assert count is not None
@@ -224,7 +226,7 @@ class _Rows:
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
         """Emit the first product up to a column, with elementwise operations on its result."""
-        chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS)
+        chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
         def columns(inner: Builder, block: Index) -> None:
             """Compute the scores of all rows at adjacent columns, which are in one page."""
