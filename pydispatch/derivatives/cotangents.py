@@ -82,6 +82,26 @@ class Cotangents:
         known = self._by_value.get(value)
         self._by_value[value] = cotangent if known is None else elementwise.binary(self.trace, "add", known, cotangent)
 
+    def add_stated(self, rule: str, values: Mapping[str, SSAValue], gradients: Sequence[Tensor]) -> None:
+        """Add the results of a rule of the user.
+
+        Args:
+            rule: Name of the rule.
+            values: Arguments of the function whose gradients the rule computes, by name.
+            gradients: Results of the rule.
+
+        Raises:
+            CompileError: The results are not of the number and the types of the arguments.
+        """
+        likes = [self.tensor(value) for value in values.values()]
+        if [(of.dtype, of.rank) for of in gradients] != [(of.dtype, of.rank) for of in likes]:
+            expected = ", ".join(f"{name}: {like}" for name, like in zip(values, likes, strict=True))
+            raise self.trace.fail(
+                f"the derivative '{rule}' gives ({', '.join(map(str, gradients))}); expected the gradients of {expected}"
+            )
+        for value, gradient, like in zip(values.values(), gradients, likes, strict=True):
+            self.add(value, self.trace.as_shape(gradient, like.shape))
+
     def tensor(self, value: SSAValue) -> Tensor:
         """Return an SSA value of the program as a tensor, with the sizes that its trace knows."""
         known = self._tensors.get(value)

@@ -82,16 +82,16 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     arguments = dict(zip(call.names, op.operands, strict=False))
     seeds = [cotangents.of(result) or cotangents.zeros(result) for result in op.results]
     operands: list[Tensor] = [*map(cotangents.tensor, arguments.values()), *seeds]
-    returned = rule.traced(*(Array(trace, operand) for operand in operands))
-    gradients = rule.named(trace, returned).values()
-    if len(gradients) != len(names):
+    parameters = [name for name, type in rule.parameters.items() if type is not None]
+    if len(parameters) != len(operands):
         raise trace.fail(
-            f"the derivative '{rule.name}' of '{call.program.name}' gives {len(gradients)} results; expected the "
-            f"gradients of {', '.join(names)}"
+            f"the derivative '{rule.name}' of '{call.program.name}' takes {len(parameters)} arguments "
+            f"({', '.join(parameters)}); expected {len(operands)}: its arguments and a gradient for each result"
         )
-    for name, gradient in zip(names, gradients, strict=True):
-        like = cotangents.tensor(arguments[name])
-        cotangents.add(arguments[name], trace.as_shape(trace.tensor_of(gradient), like.shape))
+    arrays = (Array(trace, operand) for operand in operands)
+    returned = rule.traced(**dict(zip(parameters, arrays, strict=True)))
+    gradients = [trace.tensor_of(gradient) for gradient in rule.named(trace, returned).values()]
+    cotangents.add_stated(rule.name, {name: arguments[name] for name in names}, gradients)
 
 
 STATED_RULES: dict[str, Rule] = {"builtin.unrealized_conversion_cast": _pull_back}

@@ -45,9 +45,8 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
             "rename the argument",
         )
     values = {**of_results, **_arrays(cotangents, taken)}
-    for name, gradient in zip(names, _gradients(cotangents, kernel, rule, names, values), strict=True):
-        like = cotangents.tensor(operands[name])
-        cotangents.add(operands[name], cotangents.trace.as_shape(gradient, like.shape))
+    gradients = _gradients(cotangents, kernel, rule, names, values)
+    cotangents.add_stated(rule.name, {name: operands[name] for name in names}, gradients)
 
 
 def _called(cotangents: Cotangents, op: func.CallOp) -> tuple[KernelSource, Lowered]:
