@@ -230,7 +230,11 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
 
 
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
-    """Return, for each size of `few`, the positions of adjacent sizes of `many` with that product, or None."""
+    """Return the groups of a reshape: for each size of `few`, the axes of `many` whose sizes have this product.
+
+    Groups consist of adjacent axes, in order, and have all axes. An axis of size 1 joins the group before it as long as
+    enough axes are left for the sizes of `few`. Return None if there are no such groups.
+    """
     groups: list[list[int]] = []
     next_index = 0
     for index, size in enumerate(few):

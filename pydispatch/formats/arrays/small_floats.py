@@ -56,8 +56,8 @@ def values(name: str) -> NDArray[np.float64]:
         table[255] = np.nan
         return table
     exponent_bits, fraction_bits, bias, special = FORMATS[name]
-    half = 1 << (exponent_bits + fraction_bits)
-    code = np.arange(half)
+    sign_bit = 1 << (exponent_bits + fraction_bits)
+    code = np.arange(sign_bit)
     exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
     mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
@@ -68,7 +68,7 @@ def values(name: str) -> NDArray[np.float64]:
         positive[-1] = np.nan
     table = np.concatenate([positive, -positive])
     if special == "fnuz":
-        table[half] = np.nan
+        table[sign_bit] = np.nan
     return table
 
 
@@ -82,10 +82,10 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
     import numpy as np
 
     exponent_bits, fraction_bits, _, special = FORMATS[name]
-    half = 1 << (exponent_bits + fraction_bits)
-    positive = values(name)[:half]
+    sign_bit = 1 << (exponent_bits + fraction_bits)
+    positive = values(name)[:sign_bit]
     finite = positive[np.isfinite(positive)]
-    beyond = {"ieee": len(finite), "fn": half - 1, "fnuz": half, "finite": len(finite) - 1}[special]
+    beyond = {"ieee": len(finite), "fn": sign_bit - 1, "fnuz": sign_bit, "finite": len(finite) - 1}[special]
     step = 2 * finite[-1] - finite[-2]
     return (np.append(finite[1:], step) + finite) / 2, beyond
 
@@ -99,23 +99,28 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     import numpy as np
 
     values = numbers.astype(np.float64)
-    size = np.abs(values)
+    magnitude = np.abs(values)
     if name == EXPONENT_ONLY:
-        exponent = np.frexp(np.where((size > 0) & np.isfinite(size), size, 1.0))[1] - 1
-        code = np.where(size > 0, np.clip(exponent + 127, 0, 255), 0)
+        exponent = np.frexp(np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0))[1] - 1
+        code = np.where(magnitude > 0, np.clip(exponent + 127, 0, 255), 0)
         return np.where(np.isfinite(values), code, 255).astype(np.uint8)
     exponent_bits, fraction_bits, _, special = FORMATS[name]
-    half = 1 << (exponent_bits + fraction_bits)
-    middles, beyond = _boundaries(name)
-    code = np.searchsorted(middles, size)
-    tie = (code < len(middles)) & (middles[np.minimum(code, len(middles) - 1)] == size)
-    code = np.where(tie & (code % 2 == 1), code + 1, code)
-    code = np.where(code >= len(middles), beyond, code)
-    nan = {"ieee": half - (1 << max(fraction_bits - 1, 0)), "fn": half - 1, "fnuz": half, "finite": half}[special]
-    sign = np.where(np.signbit(values), half, 0)
+    sign_bit = 1 << (exponent_bits + fraction_bits)
+    boundaries, overflow_code = _boundaries(name)
+    code = np.searchsorted(boundaries, magnitude)
+    is_tie = (code < len(boundaries)) & (boundaries[np.minimum(code, len(boundaries) - 1)] == magnitude)
+    code = np.where(is_tie & (code % 2 == 1), code + 1, code)  # to the even code
+    code = np.where(code >= len(boundaries), overflow_code, code)
+    nan = {
+        "ieee": sign_bit - (1 << max(fraction_bits - 1, 0)),
+        "fn": sign_bit - 1,
+        "fnuz": sign_bit,
+        "finite": sign_bit,
+    }[special]
+    sign = np.where(np.signbit(values), sign_bit, 0)
     if special == "fnuz":
         sign = np.where(code == 0, 0, sign)
-    return np.where(np.isnan(values), nan | np.where(np.signbit(values), half, 0), code | sign).astype(np.uint8)
+    return np.where(np.isnan(values), nan | np.where(np.signbit(values), sign_bit, 0), code | sign).astype(np.uint8)
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:

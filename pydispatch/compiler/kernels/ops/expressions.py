@@ -81,15 +81,17 @@ class Expression:
         )
 
     def _of_generic(self, generic: Structured, index: int) -> Expression | None:
-        """Return what a generic without reductions yields for the element of its result."""
-        results, last = generic.output_maps[index].results, generic.block.last_op
-        if not generic.is_parallel or last is None or not all(isinstance(r, AffineDimExpr) for r in results):
+        """Return the scalar that a generic yields for this element of result `index`; None if the generic reduces, or
+        the axes of the result are not loops.
+        """
+        axes, terminator = generic.output_maps[index].results, generic.block.last_op
+        if not generic.is_parallel or terminator is None or not all(isinstance(axis, AffineDimExpr) for axis in axes):
             return None
-        dims = [-1] * len(generic.iterators)
-        for dim, result in zip(self.dims, results, strict=True):
-            if isinstance(result, AffineDimExpr):
-                dims[result.position] = dim
-        return Expression(last.operands[index], tuple(dims), generic)
+        dims_of_loops = [-1] * len(generic.iterators)  # loops that no axis is have one iteration
+        for dim, axis in zip(self.dims, axes, strict=True):
+            if isinstance(axis, AffineDimExpr):
+                dims_of_loops[axis.position] = dim
+        return Expression(terminator.operands[index], tuple(dims_of_loops), generic)
 
     def _reshaped(self, op: Operation) -> Expression | None:
         """Return the element before a reshape that only adds or drops dimensions of size 1."""

@@ -21,17 +21,22 @@ def _threads(batch: ThreadBatch, threads: Any) -> str:
 
 
 def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waiting]) -> str:
-    """Return the waiting threads and their locations in a deadlock."""
+    """Return the message for a deadlock: which threads wait at which instruction.
+
+    parked: groups that wait for lanes of their warp. waiting: threads at barriers.
+    """
     lines = []
     code: FunctionCode | None = None
     for group in parked:
         code = group.activation.frame.code
         block = code.blocks[group.block]
         assert block.sync is not None
-        i = block.sync[1]
+        _, instruction = block.sync
         threads = group.activation.frame.threads[group.positions()]
-        lines.append(f"line {i.line}, '{code.builder.text(i)}', for lanes of their mask that never come: "
-                     f"{_threads(batch, threads)}")  # fmt: skip
+        lines.append(
+            f"line {instruction.line}, '{code.builder.text(instruction)}', for lanes of their mask that never come: "
+            f"{_threads(batch, threads)}"
+        )
     for wait in waiting:
         code = wait.activation.frame.code
         instruction, barrier = wait.instruction, int(np.asarray(wait.barrier_numbers).flat[0])
