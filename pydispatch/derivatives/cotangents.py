@@ -97,7 +97,7 @@ class Cotangents:
         if [(of.dtype, of.rank) for of in gradients] != [(of.dtype, of.rank) for of in likes]:
             expected = ", ".join(f"{name}: {like}" for name, like in zip(values, likes, strict=True))
             raise self.trace.fail(
-                f"the derivative '{rule}' gives ({', '.join(map(str, gradients))}); expected the gradients of {expected}"
+                f"the derivative '{rule}' gives ({', '.join(map(str, gradients))}); expected those of {expected}"
             )
         for value, gradient, like in zip(values.values(), gradients, likes, strict=True):
             self.add(value, self.trace.as_shape(gradient, like.shape))

@@ -296,13 +296,13 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "an ambiguous name": (uses_kernel(ambiguous), "'ambiguous' has an argument 'dy', and its derivative takes a"),
     "a rule of too few arguments": (
         states(too_few, ["x"]),
-        r"'too_few' of 'doubled' takes 1 arguments \(dy\); expected 2",
+        r"'too_few' of 'doubled' takes 1 arguments \(dy\); expected",
     ),
     "a rule of too many results": (
         states(too_many, ["x"]),
-        r"gives \(f64\[n\], f64\[n\]\); expected the gradients of x",
+        r"gives \(f64\[n\], f64\[n\]\); expected those of x",
     ),
-    "a rule of another type": (states(of_another_type, ["x"]), r"gives \(f32\[n\]\); expected the gradients of x: f64"),
+    "a rule of another type": (states(of_another_type, ["x"]), r"gives \(f32\[n\]\); expected those of x: f64"),
     "a changed view": (uses_kernel(scaled), "the array that kernel 'scaled' takes as 'x' and changes"),
     "an array": (lambda x: x * 2, "'refused' returns f64.n.; a gradient is that of one float of rank 0"),
     "an integer": (lambda x: x.argmax(), "'refused' returns i64..; a gradient is that of one float of rank 0"),
