@@ -11,7 +11,7 @@ from pydispatch.formats.elf import reader
 from pydispatch.link.elf.inputs import InputSection, UnsupportedError
 
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
-"""Names of sections that the loader relocates and then protects, with their prefixes."""
+"""Prefixes of the names of sections that the loader relocates and then protects."""
 
 _HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
 """Bytes of the ELF header, of a program header and of a section header."""
@@ -134,9 +134,8 @@ def _priority(part: InputSection) -> int:
     keeps them in the order of the objects.
     """
     suffix = part.name.rpartition(".")[2]
-    return (
-        int(suffix) if part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit() else _LAST_PRIORITY
-    )
+    has_priority = part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit()
+    return int(suffix) if has_priority else _LAST_PRIORITY
 
 
 def _aligned(value: int, alignment: int) -> int:

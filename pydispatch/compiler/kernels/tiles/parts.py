@@ -35,11 +35,11 @@ class TileView:
     """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
 
     Args:
-        op: Operation before which the strides of the memref are computed, if `layout` is None.
+        op: Operation that uses the memref, which errors name.
         value: The memref, with two dimensions.
         first: Indices in the memref of element (0, 0) of the matrix.
         transposed: Whether rows of the matrix are along columns of the memref.
-        layout: Storage, offset, sizes and strides of the memref; None for those of its type.
+        layout: Storage, offset, sizes and strides of the memref; None to derive them from `value`.
     """
 
     def __init__(
