@@ -107,7 +107,7 @@ def test_gradients_of_several_results() -> None:
     np.testing.assert_allclose(dy, 2 + 10 * X)
     with pytest.raises(pd.InvalidArgumentError, match="dsums"):
         program(X, Y, np.ones(4), np.float64(10))
-    _, gradient = loaded(several)
+    gradient = loaded(several).gradient
     assert gradient is not None
     assert gradient.positions == (1, 0)
 
