@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,6 +14,11 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise
+
+
+def _comparison(predicate: str) -> Callable[[HostInteger, Integer], HostCondition]:
+    """Return the method that compares two integers."""
+    return lambda self, other: self._compared(predicate, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +78,9 @@ class HostInteger:
         op = arith.CmpiOp(self.value, HostInteger.of(self.builder, other).value, predicate)
         return HostCondition(self.builder, self.builder.add(op).result)
 
-    def __lt__(self, other: Integer) -> HostCondition:
-        return self._compared("slt", other)
-
-    def __le__(self, other: Integer) -> HostCondition:
-        return self._compared("sle", other)
-
-    def __gt__(self, other: Integer) -> HostCondition:
-        return self._compared("sgt", other)
-
-    def __ge__(self, other: Integer) -> HostCondition:
-        return self._compared("sge", other)
-
-    def is_equal(self, other: Integer) -> HostCondition:
-        return self._compared("eq", other)
+    __lt__, __le__, __gt__, __ge__, is_equal = (
+        _comparison(predicate) for predicate in ("slt", "sle", "sgt", "sge", "eq")
+    )
 
 
 Integer = int | Expr | HostInteger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import pointwise
@@ -17,7 +17,7 @@ from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import ordering, random, scans, shapes
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
@@ -39,6 +39,16 @@ def _check_float(builder: Builder, dtype: DType) -> DType:
 @converts("aten.rand")
 def rand(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
     return uniform_samples(builder, size, _check_float(builder, dtype or F32), 0.0, 1.0)
+
+
+def _floats_of(builder: Builder, like: Tensor, written: Callable[[Element], Element], samples: Tensor) -> Tensor:
+    """Apply a formula to samples, and convert them to the type of a tensor. Raise CompileError if it is no float."""
+    return ew.convert(builder, formula(builder, written, samples), _check_float(builder, like.dtype))
+
+
+def _normal_for(builder: Builder, like: Tensor) -> Tensor:
+    """Return standard normal samples of the shape of a tensor, in a type in which formulas on them are computed."""
+    return random.normal(builder, *random.draw(builder, like.shape), F64 if like.dtype == F64 else F32)
 
 
 def uniform_samples(builder: Builder, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
@@ -125,8 +135,7 @@ def uniform(builder: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0)
 
 @converts("aten.normal_functional", "aten.normal.default")
 def normal(builder: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    samples = random.normal(builder, *random.draw(builder, self.shape), F64 if self.dtype == F64 else F32)
-    return ew.convert(builder, formula(builder, lambda v: v * std + mean, samples), _check_float(builder, self.dtype))
+    return _floats_of(builder, self, lambda v: v * std + mean, _normal_for(builder, self))
 
 
 @converts("aten.bernoulli.Tensor")
@@ -153,8 +162,7 @@ def _exponential(builder: Builder, shape: Sizes) -> Tensor:
 def exponential(builder: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
     if lambd <= 0:
         raise builder.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
-    samples = formula(builder, lambda v: v / lambd, _exponential(builder, self.shape))
-    return ew.convert(builder, samples, _check_float(builder, self.dtype))
+    return _floats_of(builder, self, lambda v: v / lambd, _exponential(builder, self.shape))
 
 
 @converts(*(f"aten.normal.{kinds}" for kinds in ("Tensor_Tensor", "Tensor_float", "float_Tensor")))
@@ -173,18 +181,13 @@ def normal_of_shape(builder: Builder, mean: float, std: float, size: Sizes, *, d
 
 @converts("aten.log_normal")
 def log_normal(builder: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    samples = random.normal(builder, *random.draw(builder, self.shape), F64 if self.dtype == F64 else F32)
-    return ew.convert(
-        builder, formula(builder, lambda v: (v * std + mean).unary("exp"), samples), _check_float(builder, self.dtype)
-    )
+    return _floats_of(builder, self, lambda v: (v * std + mean).unary("exp"), _normal_for(builder, self))
 
 
 @converts("aten.cauchy")
 def cauchy(builder: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    samples = formula(
-        builder, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, _unit(builder, self.shape)
-    )
-    return ew.convert(builder, samples, _check_float(builder, self.dtype))
+    unit = _unit(builder, self.shape)
+    return _floats_of(builder, self, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, unit)
 
 
 @converts("aten.geometric")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydispatch.frontends.torch.nodes.products import linear
-from pydispatch.frontends.torch.registry import Conversion, converts, register
+from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
@@ -79,18 +80,12 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     )
 
 
-def _simple_cell(function: Callable[[Element], Element]) -> Cell:
-    """Return the cell of an RNN with the given activation function."""
-
-    def cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
-        return formulas(
-            builder,
-            lambda of_input, of_state: [function(of_input + of_state)],
-            x,
-            _hidden_product(builder, state, weights),
-        )
-
-    return cell
+def _simple_cell(
+    function: Callable[[Element], Element], builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights
+) -> list[Tensor]:
+    """Emit a step of an RNN with the given activation function."""
+    product = _hidden_product(builder, state, weights)
+    return formulas(builder, lambda of_input, of_state: [function(of_input + of_state)], x, product)
 
 
 def _direction(
@@ -162,35 +157,22 @@ def lstm(
     return _network(builder, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
 
 
-def _single_state_network(cell: Cell) -> Conversion:
-    """Return the conversion of a network whose cell has one state tensor."""
-
-    def convert(
-        builder: Builder, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
-        train: bool, bidirectional: bool, batch_first: bool,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        _check_no_dropout(builder, dropout, train)
-        return _network(builder, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
-
-    return convert
+def _single_state_network(
+    cell: Cell, builder: Builder, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int,
+    dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Run a network whose cell has one state tensor."""
+    _check_no_dropout(builder, dropout, train)
+    return _network(builder, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
 
 
-def _single_state_cell(cell: Cell) -> Conversion:
-    """Return the conversion of an operator that computes one step of a cell with one state tensor."""
-
-    def convert(
-        builder: Builder,
-        input: Tensor,
-        hx: Tensor,
-        w_ih: Tensor,
-        w_hh: Tensor,
-        b_ih: Tensor | None = None,
-        b_hh: Tensor | None = None,
-    ) -> Tensor:
-        w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
-        return cell(builder, linear(builder, input, w_ih, b_ih), [hx], w)[0]
-
-    return convert
+def _single_state_cell(
+    cell: Cell, builder: Builder, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return the state after one step of a cell with one state tensor."""
+    w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
+    return cell(builder, linear(builder, input, w_ih, b_ih), [hx], w)[0]
 
 
 @converts("aten.lstm_cell")
@@ -209,14 +191,13 @@ def lstm_cell(
     return output, cell
 
 
-_tanh = _simple_cell(lambda e: e.unary("tanh"))
-_relu = _simple_cell(lambda e: e.max(0.0))
+_SINGLE_STATE_CELLS: dict[str, Cell] = {
+    "gru": _gru_cell,
+    "rnn_tanh": partial(_simple_cell, lambda e: e.unary("tanh")),
+    "rnn_relu": partial(_simple_cell, lambda e: e.max(0.0)),
+}
 
 register({
-    "aten.gru.input": _single_state_network(_gru_cell),
-    "aten.rnn_tanh.input": _single_state_network(_tanh),
-    "aten.rnn_relu.input": _single_state_network(_relu),
-    "aten.gru_cell": _single_state_cell(_gru_cell),
-    "aten.rnn_tanh_cell": _single_state_cell(_tanh),
-    "aten.rnn_relu_cell": _single_state_cell(_relu),
+    **{f"aten.{name}.input": partial(_single_state_network, cell) for name, cell in _SINGLE_STATE_CELLS.items()},
+    **{f"aten.{name}_cell": partial(_single_state_cell, cell) for name, cell in _SINGLE_STATE_CELLS.items()},
 })  # fmt: skip
