@@ -139,8 +139,8 @@ class FunctionEmitter(BlockArithmetic):
         if known(step) and not is_unsigned:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif most is None and known(lower) and lower >= 0 and carried and self.iterations.is_first:
-                copies = UNKNOWN_COPIES  # an invocation runs all of it
+            elif known(lower) and lower >= 0 and carried and self.iterations.is_first:  # an invocation runs all of it
+                copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
         if copies == 1 or not known(step):
             with self.iterations.inside(most):
                 return self.plain_loop(bounds, carried, body, width, is_unsigned)

@@ -305,8 +305,9 @@ class FunctionEmitter(ShaderFunction[Name]):
         if type(step) is int and not is_unsigned and width == 32:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif most is None and type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
-                copies = UNKNOWN_COPIES  # an invocation runs all of it
+            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
+                # An invocation runs all of it.
+                copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
         if copies == 1:
             with self.iterations.inside(most):
                 return self._loop(bounds, carried, body, width, is_unsigned)
