@@ -1,4 +1,4 @@
-// CPUs and caches on Windows.
+// CPUs on Windows; sizes of caches are not read.
 #define WIN32_LEAN_AND_MEAN 1
 #include <windows.h>
 
