@@ -135,7 +135,7 @@ def _approximate_top_k(tracer: StablehloTracer, op: Operation, *operands: Tensor
     callee, config = _called_computation(tracer, op), op.attributes.get("mhlo.backend_config")
     axis: Any = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None
     tensors = operands[: len(operands) // 2]
-    if callee is None or axis is None or len(tensors) != len(op.results):
+    if callee is None or axis is None or not tensors or len(tensors) != len(op.results):
         raise tracer.b.fail("'ApproxTopK' takes tensors and their first values, and names a function and reduction_dim")
     (along,) = tracer.axes([axis.value.data], "reduction_dim", tensors[0].rank)
     count = shape_of(op.results[0].type)[along]
