@@ -58,7 +58,9 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
     if not isinstance(row, OpResult) or not isinstance(row.op, memref.AllocOp) or outermost_parallel(row.op) != row.op:
         return False
     type_ = row.type
-    if not isinstance(type_, MemRefType) or not is_workgroup(type_) or prod(type_.get_shape()) != count:
+    if not isinstance(type_, MemRefType) or not is_workgroup(type_):
+        return False
+    if not type_.get_shape() or prod(type_.get_shape()) != count:
         return False
     return all(_is_own(use.operation, use.index, type_.get_shape(), readers) for use in row.uses)
 
