@@ -59,11 +59,11 @@ def model(make: Callable[[bool], tuple[Any, ...]]) -> Callable[[bool], Model]:
     Its argument says whether the model is to be small: the same operations with few channels and layers, for tests.
     """
 
-    def made(small: bool) -> Model:
+    def make_model(small: bool) -> Model:
         return Model(make.__name__, *make(small))
 
-    _MAKERS[make.__name__] = made
-    return made
+    _MAKERS[make.__name__] = make_model
+    return make_model
 
 
 def models(small: bool = False, only: set[str] | None = None) -> Iterator[Model]:

@@ -78,6 +78,6 @@ def train(device: str = "cpu", steps: int = 200) -> list[float]:
 
 if __name__ == "__main__":
     losses = train(*sys.argv[1:2])
-    for number in range(0, len(losses), 50):
-        print(f"step {number}: loss {losses[number]:.3f}")
+    for count in range(0, len(losses), 50):
+        print(f"step {count}: loss {losses[count]:.3f}")
     print(f"last: {losses[-1]:.3f}")
