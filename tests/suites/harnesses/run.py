@@ -7,7 +7,7 @@ are exports of them. All take about 40 minutes of a CPU.
 
 A program whose floats are not within 3 units in the last place of each element, which `testdata` allows, but within 64
 of the largest element (8 for floats of 16 bits), counts as rounded otherwise: sums of another order differ by as much.
-Prints the reason of every failure and the counts by primitive; the exit status is 1 when the share that passed, as it is
+Prints the reason of every failure and counts by primitive; the exit status is 1 when the share that passed, as it is
 or rounded otherwise, is below --least. Left out are harnesses that JAX itself does not run on the CPU, or cannot export
 with dynamic sizes.
 """
