@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pydispatch._core.kernel_call import KernelCall
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.integrations.complete_views import CompleteViews
 from pydispatch.kernels.kernel import Grid, KernelSource
@@ -23,7 +24,7 @@ Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
 """A function of a loaded program, and which of its arguments it writes."""
 
 
-class Kernel(KernelSource):
+class Kernel(KernelCall, KernelSource):
     """Kernel that is called like a function with arrays, and changes the views that it writes in place.
 
     `kernel(x, y, 2.0)` runs over the kernel's own grid, `kernel[10, 4](x, y, 2.0)` over 10 x 4 workgroups. The first
@@ -39,8 +40,6 @@ class Kernel(KernelSource):
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
-        self._count = len(self.passed)
-        self._host: Loaded | None = None
         # (device, whether the call has the grid) → the compiled kernel.
         self._loaded: dict[tuple[str, bool], Loaded] = {}
         self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
@@ -133,37 +132,28 @@ class Kernel(KernelSource):
             try:
                 function(*args, *counts, out=_written(args, written))
             except (KernelError, InvalidArgumentError) as error:
-                raise self._explained(error) from None
+                raise self.explained(error) from None
 
         return launch
 
-    def __call__(self, *args: Any) -> None:
-        """Run the kernel on arrays and numbers. The views that it writes are changed in place.
-
-        Raises:
-            InvalidArgumentError: Arguments do not match the parameters.
-            CompileError: The function is no valid kernel; raised by the first call. Errors of calling a program are
-                raised, too.
-        """
-        if len(args) != self._count or type(args[self._view]) is not np.ndarray or self._host is None:
-            args = self.flat(args)
-            if are_traced(args):
-                launched(self, args, None)
-                return
-            self.check_count(args)
-            if not self.checks and CHECKS in self._device(args):
-                self._with_checks(*args)
-                return
-            function, written = self._on(args, grid_in_call=False)
-            args = _in_process(args)
-        else:
-            function, written = self._host
+    def call_carefully(self, args: tuple[Any, ...]) -> None:
+        """Run the kernel on arguments of any kind; `KernelCall` has calls on arrays in host memory, after the first."""
+        args = self.flat(args)
+        if are_traced(args):
+            launched(self, args, None)
+            return
+        self.check_count(args)
+        if not self.checks and CHECKS in self._device(args):
+            self._with_checks(*args)
+            return
+        function, written = self._on(args, grid_in_call=False)
+        args = _in_process(args)
         try:
-            function(*args, out=args[written] if type(written) is int else _written(args, written))
+            function(*args, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
-            raise self._explained(error) from None
+            raise self.explained(error) from None
 
-    def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
+    def explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
         """Return an error with the source line of the failed assertion.
 
         A workgroup on a CPU returns the error code of the assertion. Other devices finish the kernel, and the program
@@ -195,8 +185,8 @@ class Kernel(KernelSource):
         if loaded is None or is_closed(loaded[0]):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
-            if type(view) is not Buffer and not grid_in_call:
-                self._host = loaded
+        if type(view) is not Buffer and not grid_in_call:
+            self.bind(*loaded, len(self.passed), self._view)
         return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Annotated, Any
 
 import numpy as np
@@ -346,3 +347,24 @@ def test_text_and_names() -> None:
     text = integers.mlir()
     assert "test_kernel_language.py" in text and "stream.executable" in text and integers.__name__ == "integers"
     assert repr(integers) == "<pydispatch kernel integers(x: i32[n], y: i32[n]), workgroup (64,)>"
+
+
+def test_direct_calls_run_no_python() -> None:
+    """After the first call, arrays in host memory are passed on without a frame of Python."""
+    y = np.zeros_like(X)
+    integers(X, y)
+    expected, frames = y.copy(), list[str]()
+    y[:] = 0
+    sys.setprofile(lambda frame, event, _: frames.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        integers(X, y)
+    finally:
+        sys.setprofile(None)
+    assert frames == []
+    np.testing.assert_array_equal(y, expected)
+    with pytest.raises(pd.InvalidArgumentError, match=r"kernel 'integers' takes 2 arguments \(x, y\), got 1"):
+        integers(X)
+    with pytest.raises(pd.InvalidArgumentError, match="float32"):
+        integers(F, y)
+    with pytest.raises(pd.InvalidArgumentError, match="view: expected a number from 0 to 1, got 2"):
+        pd.kernel(integers.source.function).bind(integers, 1, 2, 2)

@@ -1,0 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
+class KernelCall:
+    def bind(self, function: Callable[..., Any], written: int | tuple[int, ...], count: int, view: int) -> None: ...
+    def __call__(self, *args: Any) -> None: ...

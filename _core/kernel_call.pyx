@@ -1,0 +1,73 @@
+"""Calls of kernels in Python, which write into their own arguments."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from pydispatch._core.numpy_arrays cimport PyArray_Type
+
+cimport numpy as cnp
+
+from pydispatch._core.status import InvalidArgumentError, KernelError
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    object PyObject_Vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* names)
+    int Py_IS_TYPE(PyObject*, void* type) nogil
+
+cdef tuple NAMES = ("out",)
+
+cdef enum:
+    STACK_ARGUMENTS = 32  # calls with more arguments use Python objects
+
+
+@cython.auto_pickle(False)
+cdef class KernelCall:
+    """Base class of kernels in Python: calls of the function that a kernel is on the CPU, from arrays in host memory.
+
+    All calls before `bind`, and those with other arguments, are `call_carefully(args)` of the subclass. Its
+    `explained(error)` returns the exception for a KernelError or an InvalidArgumentError of a call.
+    """
+
+    cdef object function       # None before `bind`
+    cdef object written        # positions of the arguments that the function writes; a single one is an int
+    cdef Py_ssize_t count      # number of arguments
+    cdef Py_ssize_t view       # an argument that is an array
+
+    def bind(self, function, written, Py_ssize_t count, Py_ssize_t view):
+        """Set the function of later calls.
+
+        Args:
+            function: Takes the arguments, and `out`: those that it writes.
+            written: Position of the argument that it writes, or a tuple of positions.
+            count: Number of arguments.
+            view: Position of an argument that is an array. Calls with anything else there are `call_carefully`.
+        """
+        if not 0 <= view < count:
+            raise InvalidArgumentError(f"view: expected a number from 0 to {count - 1}, got {view}")
+        self.function, self.written, self.count, self.view = function, written, count, view
+
+    def __call__(self, *args):
+        """Run the kernel on arrays and numbers. The views that it writes are changed in place.
+
+        Raises:
+            InvalidArgumentError: Arguments do not match the parameters.
+            CompileError: The function is no valid kernel; raised by the first call. Errors of calling a program are
+                raised, too.
+        """
+        cdef PyObject* arguments[STACK_ARGUMENTS]
+        cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
+        if (self.function is None or count != self.count or count >= STACK_ARGUMENTS
+                or not Py_IS_TYPE(<PyObject*>PyTuple_GET_ITEM(args, self.view), &PyArray_Type)):
+            self.call_carefully(args)
+            return
+        for i in range(count):
+            arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
+        written = self.written
+        out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
+        arguments[count] = <PyObject*>out
+        try:
+            PyObject_Vectorcall(self.function, arguments, count, <PyObject*>NAMES)
+        except (KernelError, InvalidArgumentError) as error:
+            raise self.explained(error) from None
