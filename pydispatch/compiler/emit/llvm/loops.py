@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.body import Phi, as_index
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.types import is_float
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 VECTORISED, FEWEST_MASKED = 16, 3
 """Steps of a loop of known length from which on it is better vectorised than unrolled. Where functions are computed,
@@ -131,6 +133,19 @@ def kept_whole(emitter: FunctionEmitter) -> int:
     rolled_node, node = rolled(emitter), emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")
     return node
+
+
+def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
+    """Return whether a loop computes register blocks, or contains the loops that fill or pack them. Unrolled, the
+    former would spill the registers of a block, and the latter would be many times the code.
+    """
+    name, body = ContractOp.name, op.regions[0].blocks[0]
+    if not emitter.once("product", lambda: name if any(o.name == name for o in walk(emitter.function)) else ""):
+        return False
+    inner = {nested.name for nested in walk(body)}
+    if name in inner:
+        return any(child.name == name for child in body.ops)
+    return not inner.isdisjoint(("scf.for", "scf.parallel"))
 
 
 def known_lanes(

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from pydispatch.compiler.emit.llvm.body import Phi
 from pydispatch.compiler.emit.llvm.extremes import order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole, known_lanes
+from pydispatch.compiler.emit.llvm.loops import Loop, is_rolled_in_products, known_lanes
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
@@ -103,8 +103,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.edge(phis, terminator.operands)
 
     emitter.region(op.regions[0], leave)
-    has_product = any(inner.name == "pyd.contract" for inner in block.ops)
-    loop.end(kept_whole(emitter) if has_product else known_lanes(emitter, op.results))
+    loop.end(known_lanes(emitter, op.results, whole=is_rolled_in_products(emitter, op)))
     for result, value, order in zip(op.results, results, orders, strict=True):
         emitter.define(result, value if order is None else order.float_of(emitter, str(value)))
 
