@@ -21,7 +21,7 @@ from onnx import TensorProto, numpy_helper
 from programs import PAUSE
 from quantized_graph import Array, Case, Graph, floats, levels
 from quantized_networks import networks
-from report.figures import Figures, parser, rows_of, table
+from report.figures import OURS, Figures, parser, rows_of, table
 
 import pydispatch as pd
 from pydispatch.bench.measure import Call, measure
@@ -32,6 +32,10 @@ WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 
 
 FEW_BITS = "MatMulNBits"
 """The operator with weights of few bits, which names of its cases begin with."""
+GROUP = 32
+"""Activations that OpenVINO quantizes together, its default."""
+BYTES = f"{OURS}, activation_bits=8"
+"""Activations of `FEW_BITS` are bytes, as OpenVINO makes them of its own accord."""
 
 READ_BYTES = 256 << 20
 """Bytes of an array that is larger than every cache."""
@@ -129,14 +133,18 @@ def session(model: bytes, workers: int) -> ort.InferenceSession:
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def openvino_call(model: bytes, x: Array, workers: int) -> Call | None:
-    """Return a call of a model in OpenVINO, with f32 where the model is not quantized; None where it cannot run."""
+def openvino_call(model: bytes, x: Array, workers: int, group_size: int) -> Call | None:
+    """Return a call of a model in OpenVINO, with f32 where the model is not quantized; None where it cannot run.
+
+    group_size: activations that it quantizes together for products with weights of few bits; 0 keeps them in f32.
+    """
     try:
         import openvino
     except ImportError:
         return None
     core = openvino.Core()
-    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32"}
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": workers, "INFERENCE_PRECISION_HINT": "f32",
+               "DYNAMIC_QUANTIZATION_GROUP_SIZE": group_size}  # fmt: skip
     try:
         request = core.compile_model(core.read_model(model), "CPU", options).create_infer_request()
     except RuntimeError as error:
@@ -164,15 +172,26 @@ def main() -> None:
             file = Path(folder) / "model.onnx"
             file.write_bytes(model)
             ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
+            options = {"targets": "cpu", "cpu": "native", "activation_bits": 8}
+            bytewise = device.load(pd.compile(file, **options)).main.prepare(x) if name.startswith(FEW_BITS) else None
         theirs = session(model, args.workers)
         (expected,) = theirs.run(None, {"x": x})
         apart = np.abs(np.asarray(ours(), np.float64) - expected)
-        calls: dict[str, Call] = {"pydispatch": ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
-        if (third := openvino_call(model, x, args.workers)) is not None:
+        calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
+        if (third := openvino_call(model, x, args.workers, 0)) is not None:
             calls["openvino"] = third
+        if bytewise is not None:
+            calls[BYTES] = bytewise
+            if (third := openvino_call(model, x, args.workers, GROUP)) is not None:
+                calls["openvino, activations of 8 bits"] = third
         clock = time.process_time if args.workers == 1 else time.perf_counter
         samples = measure(calls, args.seconds, pause=PAUSE, clock=clock)
-        rows = rows_of("a call", samples, name, args.workers, least=True)
+        rows = [
+            row
+            for sample in samples
+            for row in rows_of("a call", [sample], name, args.workers, least=True,
+                               against=BYTES if "8 bits" in sample.name else OURS)
+        ]  # fmt: skip
         print(table(rows))
         print(f"  results that differ: {np.mean(apart > 0):.2%}, by at most {apart.max():.2g}", flush=True)
         if name.startswith(FEW_BITS):
