@@ -21,13 +21,16 @@ KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins
          "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
 """Kinds by their numbers."""
 UNSIGNED = ("maxu", "minu")
+"""Kinds that compare integers as unsigned."""
 _OPERATIONS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "addf": arith.AddfOp, "addi": arith.AddiOp, "maximumf": arith.MaximumfOp, "maxs": arith.MaxSIOp,
     "maxu": arith.MaxUIOp, "minimumf": arith.MinimumfOp, "mins": arith.MinSIOp, "minu": arith.MinUIOp,
     "mulf": arith.MulfOp, "muli": arith.MuliOp, "ori": arith.OrIOp, "andi": arith.AndIOp, "maxnumf": arith.MaxnumfOp,
     "minnumf": arith.MinnumfOp, "xori": arith.XOrIOp,
 }  # fmt: skip
+"""Kind -> makes the operation that combines the old element with the value; "assign" combines nothing."""
 _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
+"""Kinds on floats."""
 
 
 def kind_of(op: Operation) -> str:
@@ -41,7 +44,10 @@ def indices_of(op: Operation) -> Sequence[SSAValue]:
 
 
 def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
-    """Return why there is no atomic operation of a kind on elements of a type, "" if there is one."""
+    """Return why there is no atomic operation of a kind on elements of a type; "" if there is one.
+
+    `most_bits` is the width of the largest element that the target updates atomically.
+    """
     if kind not in ("assign", "compare_exchange") and (kind in _FLOATS) != is_float(element):
         return f"'{kind}' is for {'floats' if kind in _FLOATS else 'integers'}"
     if (bits := bit_width(element)) not in (8, 16, 32, 64) or bits > most_bits:
@@ -51,9 +57,9 @@ def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:
 
 
 def _combining(kind: str, element: Attribute) -> Operation | None:
-    """Return the operation that combines the old value and the operand of an atomic update; None for an assignment.
+    """Return the operation that combines the old element and the operand of an update; None for an assignment.
 
-    Its operands are the arguments of a detached block.
+    Its operands are the arguments of a detached block, old element first.
     """
     if kind == "assign":
         return None
@@ -62,14 +68,14 @@ def _combining(kind: str, element: Attribute) -> Operation | None:
 
 
 def combined(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
-    """Emit the computation of the new value of an atomic update, and return its register.
+    """Emit the computation of the new element of an update, and return the register with it.
 
     Args:
         f: The emitter of the function.
         table: Lowering of each operation.
         update: The update.
         element: Type of the element.
-        old: Register of the old value.
+        old: Register of the old element.
     """
     kind, operand = kind_of(update), f.get(update.operands[0])
     if kind == "compare_exchange":
@@ -84,7 +90,7 @@ def combined(f: Any, table: Table, update: Operation, element: Attribute, old: A
 
 
 def _chosen(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
-    """Emit the choice of a compare-exchange between the new value and the old one."""
+    """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one."""
     before = Block(arg_types=[element]).args[0]
     f.define(before, old)
     is_expected = arith.CmpiOp(before, update.operands[-1], "eq")

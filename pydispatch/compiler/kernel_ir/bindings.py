@@ -19,14 +19,23 @@ SUBSPAN = "hal.interface.binding.subspan"
 
 @dataclass
 class BindingFacts:
-    """Properties of one binding, merged from its subspans: the largest alignment; read-only if all subspans are."""
+    """Properties of one binding, merged from all subspans of it.
+
+    Attributes:
+        alignment: The largest stated or natural alignment, in bytes.
+        read_only: Whether all subspans state that the binding is only read.
+    """
 
     alignment: int = 1
     read_only: bool = True
 
 
 def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
-    """Return the properties of each binding that a function accesses. CompileError if one is no memref of scalars."""
+    """Return the properties of each binding that a function accesses, by ordinal.
+
+    Raises:
+        CompileError: A subspan is no memref of scalars.
+    """
     facts: dict[int, BindingFacts] = {}
     for op in ops.get(SUBSPAN, ()):
         binding, (result,) = facts.setdefault(integer(op, "binding"), BindingFacts()), op.results
@@ -48,9 +57,11 @@ def read_only_memrefs(function: FuncOp) -> frozenset[SSAValue]:
 
 
 def _read_only(op: Operation) -> bool:
+    """Return whether a subspan has the flag that its binding is only read."""
     flags = attribute(op, "flags")
     return flags is not None and isinstance(flags, ArrayAttr) and any(map(_says_read_only, flags.data))
 
 
 def _says_read_only(flag: Attribute) -> bool:
+    """Return whether the flags of a binding say that it is only read."""
     return flag.data == "ReadOnly" if isinstance(flag, StringAttr) else "ReadOnly" in str(flag)

@@ -20,15 +20,19 @@ Index: TypeAlias = int | SSAValue
 """An index: a Python int when it is known."""
 
 INDEX, WORD, TRUTH = IndexType(), IntegerType(32), IntegerType(1)
+"""Types of indices, of 32-bit integers and of truth values."""
 _MAY_WRAP = {"overflowFlags": arith.IntegerOverflowAttr("none")}
+"""Properties of integer arithmetic that wraps around."""
 _WITH_FLAGS = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp)
 """Operations that have flags for overflow."""
 _NSW = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
+"""Properties of index arithmetic, which does not overflow."""
 _PREDICATES = {name: {"predicate": IntegerAttr(index, 64)} for index, name in enumerate(INT_PREDICATES)}
+"""Predicate -> properties of `arith.cmpi`."""
 
 
 def known(value: SSAValue) -> Index:
-    """Return the integer if a value is an integer constant, else the value itself."""
+    """Return the integer of a constant, and any other value itself."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         constant = value.op.properties["value"]
         if type(constant) is IntegerAttr:
@@ -38,6 +42,7 @@ def known(value: SSAValue) -> Index:
 
 @functools.lru_cache(1024)
 def _number(value: int, type_: IntegerType | IndexType) -> Attribute:
+    """Return the attribute of an integer constant; cached, since few are used often."""
     return IntegerAttr(value, type_)
 
 
@@ -54,7 +59,7 @@ def create(
     types: Sequence[Attribute],
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
-    """Create an operation without regions. properties: used without copying or adding defaults."""
+    """Create an operation without regions; `properties` are used without copying or adding defaults."""
     if not _KNOWN_OPERATION:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # The same as `Operation.create` in two fifths of its time: it also handles regions, successors and attributes.
@@ -76,7 +81,10 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
     The operations of a block are a linked list. `first` is inserted by the public interface; the rest of the list is
     then linked in after it, which is faster than one insertion per operation.
 
-    insert: inserts an operation at the new position, after those inserted before.
+    Args:
+        first: The first operation.
+        end: The operation of the same block after the last one that is moved.
+        insert: Inserts an operation at the new position, after those that it inserted before.
     """
     source, second, last = end.parent, first.next_op, end.prev_op
     first.detach()
@@ -103,9 +111,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
 
 
 class Entry:
-    """Insertion point at the beginning of a function, where passes add operations that dominate all
-    others, in order.
-    """
+    """Insertion point at the beginning of a function: operations inserted here dominate all others, in order."""
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function
@@ -138,23 +144,30 @@ class Entry:
 
 
 class Build(IndexArithmetic[SSAValue]):
-    """Builder of operations with the location of `like`; the callback `insert` inserts them."""
+    """Builder of operations with the location of `like`.
+
+    Attributes:
+        entry: Beginning of the function, for constants.
+        like: Operation whose location new operations get.
+        insert: Inserts an operation at the builder's position.
+    """
 
     def __init__(self, entry: Entry, like: Operation, insert: Callable[[Operation], object]) -> None:
         self.entry, self.like, self.insert = entry, like, insert
 
     @classmethod
     def before(cls, entry: Entry, op: Operation) -> Build:
-        """Return a builder before an operation."""
+        """Return a builder that inserts before an operation."""
         block = op.parent
         assert block is not None
         return cls(entry, op, lambda new: block.insert_op_before(new, op))
 
     def inside(self, block: Block) -> Build:
-        """Return a builder at the end of `block`."""
+        """Return a builder that appends to `block`."""
         return Build(self.entry, self.like, block.add_op)
 
     def op(self, op: Operation) -> Operation:
+        """Insert an operation, and return it."""
         op.location = self.like.location
         self.insert(op)
         return op
@@ -171,17 +184,18 @@ class Build(IndexArithmetic[SSAValue]):
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        """Insert a new operation, see `create`, and return its result."""
+        """Create and insert an operation without regions, see `create`, and return its result."""
         op = create(kind, self.like.location, operands, (type_,), properties)
         self.insert(op)
         (result,) = op.results
         return result
 
     def arithmetic(self, kind: type[Operation], operands: Sequence[SSAValue], type_: Attribute) -> SSAValue:
-        """Insert an operation on integers of any type that may wrap around, and return its result."""
+        """Insert an operation on integers of any type, which may wrap around, and return its result."""
         return self.make(kind, operands, type_, dict(_MAY_WRAP) if kind in _WITH_FLAGS else None)
 
     def value(self, index: Index) -> SSAValue:
+        """Return an index as a value; a known one becomes a constant."""
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
     def binary(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
@@ -189,26 +203,33 @@ class Build(IndexArithmetic[SSAValue]):
         return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX)
 
     def _nsw(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
+        """Insert an operation on indices that does not overflow, and return its result."""
         return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX, dict(_NSW))
 
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """Insert an addition of indices; see `plus`, which calls this where one is unknown."""
         return self._nsw(arith.AddiOp, lhs, rhs)
 
     def _difference(self, lhs: Index, rhs: SSAValue) -> SSAValue:
+        """Insert a subtraction of indices; see `minus`."""
         return self._nsw(arith.SubiOp, lhs, rhs)
 
     def _product(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        """Insert a multiplication of indices; see `times`."""
         return self._nsw(arith.MuliOp, lhs, rhs)
 
     def least(self, lhs: Index, rhs: Index) -> Index:
+        """Return the smaller of two indices, signed."""
         return min(lhs, rhs) if type(lhs) is int and type(rhs) is int else self.binary(arith.MinSIOp, lhs, rhs)
 
     def most(self, lhs: Index, rhs: Index) -> Index:
+        """Return the larger of two indices, signed."""
         return max(lhs, rhs) if type(lhs) is int and type(rhs) is int else self.binary(arith.MaxSIOp, lhs, rhs)
 
     def divide(self, lhs: Index, rhs: Index, narrow: bool = False) -> tuple[Index, Index]:
-        """Insert an unsigned division, and return (quotient, remainder). The divisor must not be 0. narrow: whether
-        both numbers fit into 31 bits, so that a 32-bit division suffices.
+        """Insert an unsigned division of indices by a divisor that is not 0, and return (quotient, remainder).
+
+        `narrow` states that both indices fit into 31 bits, so that a division of 32 bits suffices.
         """
         if type(lhs) is int and type(rhs) is int:
             return lhs // rhs, lhs % rhs
@@ -226,15 +247,18 @@ class Build(IndexArithmetic[SSAValue]):
         return both[0], both[1]
 
     def compare(self, predicate: str, lhs: Index, rhs: Index) -> SSAValue:
-        """Insert the comparison of two indices, and return its result, an i1."""
+        """Insert a comparison of two indices, such as `compare("slt", i, n)`, and return its result, an i1."""
         return self.make(arith.CmpiOp, (self.value(lhs), self.value(rhs)), TRUTH, dict(_PREDICATES[predicate]))
 
     def select(self, condition: SSAValue, lhs: Index, rhs: Index) -> SSAValue:
-        """Insert the selection of one of two indices, and return its result."""
+        """Insert the choice of `lhs` if the condition holds, else `rhs`, and return the index."""
         return self.make(arith.SelectOp, (condition, self.value(lhs), self.value(rhs)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
-        """Insert an `scf.if` without results, and return the builder of its branch; the caller ends it with `end`."""
+        """Insert an `scf.if` without results or else branch, and return the builder of its branch.
+
+        The caller terminates the branch with `end`.
+        """
         block = Block()
         branch = create(scf.IfOp, self.like.location, (condition,), ())
         branch.add_region(Region(block))
@@ -243,7 +267,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.inside(block)
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:
-        """Append the terminator of the block of an scf operation."""
+        """Append `scf.yield` of these values, the terminator of a block in an scf operation."""
         self.insert(create(scf.YieldOp, self.like.location, values, ()))
 
     def loop(

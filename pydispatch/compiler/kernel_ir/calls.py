@@ -13,11 +13,15 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import CALLS
 
 AVAILABLE = "pyd.import.available"
+"""Operation that returns whether an import is there."""
 STATIC = "hal.import.static"
+"""Attribute of a declaration whose function an object file of the kernel defines."""
 BITCODE = "hal.import.bitcode"
+"""Attribute of a declaration whose function LLVM bitcode defines."""
 
 
 def is_declaration(function: FuncOp) -> bool:
+    """Return whether a function has no body."""
     return not function.body.blocks
 
 
@@ -55,7 +59,7 @@ def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
 
 
 def import_symbol(function: FuncOp) -> str:
-    """Return the symbol of an external function."""
+    """Return the symbol that an external function is linked or looked up by."""
     value = attribute(function, "hal.import.name")
     return str(value.data) if isinstance(value, StringAttr) else str(function.sym_name.data)
 

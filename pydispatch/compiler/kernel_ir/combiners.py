@@ -11,7 +11,7 @@ from pydispatch.ir.op_info import Grouping, info_of
 
 
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """Return the operation that combines each result of a reduction; None for a region with several operations."""
+    """Return the operation that combines each result of a reduction; None for a result whose region has several."""
     last = loop.body.blocks[0].last_op
     combining: list[Operation | None] = []
     for region in last.regions if last is not None else ():
@@ -22,7 +22,7 @@ def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
 
 
 def is_free(op: Operation | None) -> bool:
-    """Return whether a combining operation may be regrouped and reordered."""
+    """Return whether the steps of a reduction by this operation may be regrouped and reordered."""
     if op is None:
         return False
     grouping = info_of(op).grouping

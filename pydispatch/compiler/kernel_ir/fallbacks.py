@@ -18,17 +18,21 @@ from pydispatch.ir.dialects.pyd.dialect import ImportAvailableOp
 from pydispatch.ir.functions import CALLS
 
 FALLBACK = "hal.import.fallback"
+"""Attribute of a declaration: the symbol of the function that takes its place where it is missing."""
 
 
 def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
     """Return a copy of a module in which fallbacks are resolved; the module itself if it has none.
 
     A statically linked function is replaced by its fallback if no object defines it. An import becomes optional, and
-    each call tests at run time whether it was found. CompileError for a fallback with another type, or without a body.
+    each call tests at run time whether it was found.
 
     Args:
         module: The module.
         provided: Returns the symbols that the objects of the target define; called only if needed.
+
+    Raises:
+        CompileError: A fallback has another type than its function, or no body.
     """
     if not any(attribute(op, FALLBACK) is not None for op in module.body.block.ops):
         return module
@@ -51,7 +55,11 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
 
 
 def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
-    """Return the fallback of an external function. CompileError if it is missing, has another type, or calls it."""
+    """Return the fallback of an external function.
+
+    Raises:
+        CompileError: The fallback is missing, has another type, or calls the function.
+    """
     name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
     fallback = functions.get(name)
     problem = None
@@ -70,6 +78,7 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
 
 
 def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:
+    """Return the calls of a declared function in a module."""
     name = declaration.sym_name.data
     return [op for op in walk(module) if op_name(op) in CALLS and symbol(op, "callee") == name]
 

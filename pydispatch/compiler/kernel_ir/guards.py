@@ -11,13 +11,13 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 
 
 def is_guarded(op: Operation, callee: FuncOp) -> bool:
-    """Return whether an enclosing `scf.if` tests that the import was found."""
-    at: Operation | None = op
-    while at is not None:
-        parent = at.parent_op()
+    """Return whether an operation runs only where an import was found: an enclosing `scf.if` tests it."""
+    enclosing: Operation | None = op
+    while enclosing is not None:
+        parent = enclosing.parent_op()
         if isinstance(parent, scf.IfOp) and _tests_presence(parent.cond.owner, callee):
             return True
-        at = parent
+        enclosing = parent
     return False
 
 

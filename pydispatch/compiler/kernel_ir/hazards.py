@@ -19,26 +19,31 @@ from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_na
 from pydispatch.ir.functions import CALLS
 
 Key = object
+"""Identifies a storage, see `base_of`."""
 ONE, MANY = 1, 2
 """Who wrote last: invocation 0, or several."""
 
 
 @dataclass
 class Accesses:
-    """Keys of the storage that code reads and writes."""
+    """Keys of the storage that code reads and writes, see `base_of`."""
 
     reads: set[Key] = field(default_factory=set)
     writes: set[Key] = field(default_factory=set)
 
     def add(self, other: Accesses) -> None:
+        """Add the accesses of other code."""
         self.reads |= other.reads
         self.writes |= other.writes
 
 
 class Hazards:
-    """Data-flow state: the accesses since the last barrier, of one invocation and of many.
+    """The accesses since the last barrier, at one point of the code.
 
-    once: storage whose elements are written at most once and never read, so that no barrier is needed for it.
+    Attributes:
+        once: Storage whose elements are written at most once and never read, so that it needs no barrier.
+        written: Storage that was written -> by whom: `ONE` or `MANY` invocations.
+        read: Storage that was read.
     """
 
     def __init__(self, once: Iterable[Key] = ()) -> None:
@@ -47,7 +52,7 @@ class Hazards:
         self.read: set[Key] = set()
 
     def conflict(self, accesses: Accesses, who: int) -> bool:
-        """Return whether a barrier is needed before these accesses. who: `ONE` or `MANY` invocations."""
+        """Return whether a barrier is needed before these accesses by `who`: `ONE` or `MANY` invocations."""
         if any(key in self.written for key in accesses.reads):
             return True
         for key in accesses.writes:
@@ -58,15 +63,18 @@ class Hazards:
         return False
 
     def note(self, accesses: Accesses, who: int) -> None:
+        """Record accesses by `ONE` or `MANY` invocations."""
         self.read |= accesses.reads
         for key in accesses.writes:
             self.written[key] = max(who, self.written.get(key, 0))
 
     def clear(self) -> None:
+        """Forget all accesses: a barrier was executed."""
         self.written.clear()
         self.read.clear()
 
     def copy(self) -> Hazards:
+        """Return a copy of the state."""
         copy = Hazards(self.once)
         copy.written, copy.read = dict(self.written), set(self.read)
         return copy
@@ -79,15 +87,18 @@ class Hazards:
 
 
 def base_of(value: SSAValue) -> set[Key]:
-    """Return the keys of the storage that a memref may refer to: bindings by ordinal, allocations by operation."""
+    """Return the keys of the storage that a memref may refer to.
+
+    A binding is ("binding", ordinal), an argument ("argument", value), an allocation its operation.
+    """
     keys: set[Key] = set()
     sources = _sources(value, keys)
     if not sources:
         return keys
     pending, seen = sources, {value, *sources}
     while pending:
-        at = pending.pop()
-        for source in _sources(at, keys):
+        view = pending.pop()
+        for source in _sources(view, keys):
             if source not in seen:
                 seen.add(source)
                 pending.append(source)
@@ -126,7 +137,7 @@ def _yields(op: Operation) -> list[SSAValue]:
 
 
 def accesses_of(op: Operation) -> Accesses:
-    """Return the storage that an operation and its regions read and write. Calls read and write all their arguments."""
+    """Return the storage that an operation and its regions access; calls access all memrefs that they are passed."""
     accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
     blocks: list[Block] = []

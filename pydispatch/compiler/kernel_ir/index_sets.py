@@ -32,14 +32,14 @@ FEWEST = 16
 
 @dataclass(frozen=True)
 class Linear:
-    """Linear form slope * counter + start, with a loop-invariant start."""
+    """An index that is linear in a loop counter: slope * counter + start, where start is loop-invariant."""
 
     slope: int
     start: Index
 
 
 def split_index_sets(function: FuncOp) -> None:
-    """Split the innermost parallel loops of a function, in place."""
+    """Split the innermost parallel loops of a function at the edges of their conditions, in place."""
     entry = Entry(function)
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     while pending:
@@ -54,7 +54,10 @@ def split_index_sets(function: FuncOp) -> None:
 
 
 def _is_simple(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop is innermost, with a short body, a step of 1 and at least `FEWEST` iterations if static."""
+    """Return whether a loop may be split.
+
+    It is innermost, has a short body, a step of 1, and, if that is known, at least `FEWEST` iterations.
+    """
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
         return False
@@ -103,15 +106,16 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         rest = loop.clone()
         build.op(rest)
         loop.operands[1] = rest.operands[0] = build.value(edge)
-        _fold_condition(build, condition, distance.slope < 0)
+        _fold_condition(build, condition, holds=distance.slope < 0)
         again = list(rest.body.block.ops)[place]
         assert isinstance(again, arith.CmpiOp)
-        _fold_condition(build, again, distance.slope > 0)
+        _fold_condition(build, again, holds=distance.slope > 0)
         return rest
     return None
 
 
 def _has_load(region: Region) -> bool:
+    """Return whether a region contains a load."""
     return any(isinstance(op, memref.LoadOp) for op in walk(region))
 
 
@@ -123,8 +127,10 @@ def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
 
 
 def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -> None:
-    """Split a parallel loop into the iterations before, within and after the range in which all conditions hold. Only
-    strided conditions count, see the module."""
+    """Split a parallel loop into the iterations before, within and after the range where all conditions hold.
+
+    Only conditions whose slope is 2 or more count: LLVM vectorizes others with masks.
+    """
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     first, last, decided = low, high, list[arith.CmpiOp]()
     for condition in conditions:
@@ -155,7 +161,10 @@ def _ceil(build: Build, lhs: Index, rhs: int) -> Index:
 
 
 def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
-    """Return a linear form that is nonnegative exactly where a signed comparison of indices holds; None for others."""
+    """Return a linear form that is >= 0 exactly where a signed comparison of indices holds; None for others.
+
+    `2 * i < n` becomes -2 * i + (n - 1).
+    """
     if not isinstance(condition.lhs.type, IndexType):
         return None
     left, right = (_linear(build, value, block) for value in (condition.lhs, condition.rhs))
@@ -168,7 +177,7 @@ def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Li
 
 
 def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
-    """Return an index as a linear form of the counter of a loop with body `block`; None if it is not linear."""
+    """Return an index as a linear form of the counter of the loop with the body `block`; None if it is not linear."""
     if value is block.args[0]:
         return Linear(1, 0)
     if not isinstance(value, OpResult) or not _is_inside(value.op, block):
@@ -193,8 +202,8 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
 
 def _is_inside(op: Operation, block: Block) -> bool:
     """Return whether a block contains an operation, also nested."""
-    at: Block | None = op.parent
-    while at is not None and at is not block:
-        around = at.parent_op()
-        at = None if around is None else around.parent
-    return at is block
+    enclosing: Block | None = op.parent
+    while enclosing is not None and enclosing is not block:
+        parent = enclosing.parent_op()
+        enclosing = None if parent is None else parent.parent
+    return enclosing is block

@@ -9,6 +9,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.scan import Ops
 
 CASTS = ("arith.index_cast", "arith.index_castui")
+"""Conversions between index and other integers."""
 WIDTH_DEPENDENT = (
     "arith.divui", "arith.remui", "arith.ceildivui", "arith.shrui", "math.ctlz", "math.cttz", "math.ctpop",
 )  # fmt: skip
@@ -45,6 +46,7 @@ def index_width(ops: Ops) -> int:
 
 
 def _is_wide(type_: Attribute) -> bool:
+    """Return whether a type is an integer of more than 32 bits."""
     return isinstance(type_, IntegerType) and type_.width.data > 32
 
 
@@ -62,13 +64,15 @@ def _compares_wide(comparison: Operation) -> bool:
 
 
 def _was_wide(value: SSAValue) -> bool:
+    """Return whether an index was converted from an integer of more than 32 bits."""
     cast = value.owner
     return isinstance(cast, Operation) and cast.name in CASTS and _is_wide(cast.operands[0].type)
 
 
 def _treats_as_unsigned(ops: Ops) -> bool:
-    """Return whether an operation treats as unsigned an index that may be negative, or a 32-bit integer that becomes an
-    index.
+    """Return whether an operation treats an index as unsigned that may be negative.
+
+    It may be if it depends on a converted integer.
     """
     casts = ops.get("arith.index_castui", ())
     if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
@@ -78,8 +82,10 @@ def _treats_as_unsigned(ops: Ops) -> bool:
 
 
 def _depends_on_a_cast(values: list[SSAValue]) -> bool:
-    """Return whether one of the indices depends on a converted integer, which may be negative, unlike counters and
-    sizes."""
+    """Return whether one of the indices depends on a converted integer.
+
+    Such an index may be negative, unlike counters and sizes.
+    """
     seen: set[SSAValue] = set()
     while values:
         value = values.pop()
@@ -103,4 +109,5 @@ def _is_clamped(op: Operation) -> bool:
 
 
 def _bits(type_: Attribute) -> int:
+    """Return the width of an integer type; 0 for another type."""
     return type_.width.data if isinstance(type_, IntegerType) else 0

@@ -38,6 +38,7 @@ class IndexArithmetic(ABC, Generic[V]):
         return lhs if type(rhs) is int and rhs == 0 else self._sum(lhs, rhs)  # type: ignore[arg-type]
 
     def minus(self, lhs: int | V, rhs: int | V) -> int | V:
+        """Return lhs - rhs, computed at compile time as far as possible."""
         if type(rhs) is int:
             return self.plus(lhs, -rhs)
         return 0 if lhs is rhs else self._difference(lhs, rhs)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Binding:
-    """Buffer binding of a layout. read_only: no workgroup writes to the buffer."""
+    """A buffer of an export's interface; `read_only` states that no workgroup writes to it."""
 
     read_only: bool = False
 
@@ -85,9 +85,14 @@ class Export:
     """Entry point of an executable.
 
     Attributes:
-        workgroup_size: Declared size for GPUs; (0, 0, 0) on the CPU if none is declared.
-        flops: As in docs/artifact.md, None when unknown.
-        parameters: Descriptions of a CUDA kernel's parameters, None if they are the bindings and then the constants.
+        name: The name.
+        ordinal: Position among the exports of the executable.
+        layout: Its interface: constants and bindings.
+        workgroup_size: Invocations of a workgroup as declared for GPUs; (0, 0, 0) if none is declared.
+        local_memory: Bytes of workgroup memory that are declared.
+        location: The source location.
+        flops: As in docs/artifact.md; None if unknown.
+        parameters: Descriptions of a CUDA kernel's parameters; None if they are the bindings and then the constants.
     """
 
     name: str
@@ -102,9 +107,14 @@ class Export:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """A user's object to link: `name` is for messages and its suffix says what it is (.o .a .bc .c .ptx .spv ...).
+    """An object of the user that is linked.
 
-    defines: macros of a source, `NAME=VALUE`. include_dirs: folders of its includes, after its own.
+    Attributes:
+        name: The file name, for messages; its suffix states the kind (.o .a .bc .c .ptx .spv ...).
+        data: The content.
+        location: The source location of its mention.
+        defines: Macros of a source, `NAME=VALUE`.
+        include_dirs: Folders of its includes, after its own.
     """
 
     name: str
@@ -121,6 +131,7 @@ class ObjectFile:
 
     @property
     def suffix(self) -> str:
+        """The extension of the file's name, with its dot, in lower case; "" without one."""
         return "." + self.name.rsplit(".", 1)[-1].lower() if "." in self.name else ""
 
 

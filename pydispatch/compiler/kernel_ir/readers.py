@@ -26,6 +26,7 @@ from pydispatch.ir.core.locations import location_of
 T = TypeVar("T")
 
 UNREGISTERED = UnregisteredOp.name
+"""Name of the class of operations that no dialect declares; their own name is an attribute."""
 
 
 # What `op.operands` is a view of, where xDSL has it under that name: several times as fast.
@@ -47,7 +48,11 @@ def attribute(op: Operation, name: str) -> Attribute | None:
 
 
 def integer(op: Operation, name: str, default: int | None = None) -> int:
-    """Return an integer attribute. Raises CompileError when it is missing and has no default."""
+    """Return an integer attribute of an operation; `default` if it is missing and a default is given.
+
+    Raises:
+        CompileError: The attribute is missing, or no integer.
+    """
     value = attribute(op, name)
     if value is None and default is not None:
         return default
@@ -57,7 +62,7 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """Return an array of integers, dense or of attributes; empty when missing."""
+    """Return an array of integers, dense or of attributes; () if it is missing."""
     value = attribute(op, name)
     if value is None:
         return ()
@@ -69,7 +74,7 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 
 def segments(op: Operation, count: int) -> list[list[SSAValue]]:
-    """Return the operands split by `operandSegmentSizes`. count: number of segments."""
+    """Return the operands of an operation in the `count` groups that `operandSegmentSizes` states."""
     sizes = integers(op, "operandSegmentSizes")
     if len(sizes) != count:
         raise unsupported(op)
@@ -78,13 +83,16 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
 
 
 def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:
-    """Return the integers of an attribute, with `read` of the next operand of `dynamic` for each dynamic one."""
+    """Return the integers of an attribute; for each that is marked as dynamic, `read` of the next value of `dynamic`.
+
+    `static_sizes = [4, dynamic]` with the operand %n gives [4, read(%n)].
+    """
     rest = iter(dynamic)
     return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """Return the groups of dimensions that a reshape joins or splits."""
+    """Return the groups of dimensions that a reshape merges into one or splits one into."""
     listed = attribute(op, "reassociation")
     if not isinstance(listed, ArrayAttr):
         raise unsupported(op)
@@ -104,7 +112,7 @@ def affine_map(op: Operation, name: str = "map") -> AffineMap:
 
 
 def bound_groups(op: Operation, name: str) -> list[int]:
-    """Return how many results of a map bound each dimension of an affine.parallel."""
+    """Return for each dimension of an `affine.parallel` how many results of a map bound it."""
     groups = attribute(op, name)
     values = getattr(groups, "get_values", None)
     return [int(value) for value in values()] if values is not None else list(integers(op, name))
@@ -125,7 +133,7 @@ def symbol(op: Operation, name: str) -> str:
 
 
 def unsupported(op: Operation) -> CompileError:
-    """Return the error for an op without a lowering."""
+    """Return the error for an operation without a lowering."""
     name = op_name(op)
     return CompileError(
         f"operation '{name}' cannot be compiled into a kernel",
@@ -135,7 +143,7 @@ def unsupported(op: Operation) -> CompileError:
 
 
 def reverse_post_order(entry: Block) -> Iterator[Block]:
-    """Return the blocks reachable from `entry`, each after all that dominate it."""
+    """Return the blocks that are reachable from `entry`, each after all blocks that dominate it."""
     done: list[Block] = []
     seen = {entry}
     stack: list[tuple[Block, int]] = [(entry, 0)]
@@ -154,30 +162,33 @@ def reverse_post_order(entry: Block) -> Iterator[Block]:
 
 
 def quoted(name: str) -> str:
-    """Return a symbol name as LLVM text, whatever its characters."""
+    """Return a symbol as LLVM writes it, in quotes, with escapes for unusual characters."""
     return '"' + "".join(c if (c.isalnum() and c.isascii()) or c in "._-$" else _escape(c) for c in name) + '"'
 
 
 def c_string(text: str) -> tuple[int, str]:
-    """Return (number of bytes with the final NUL, LLVM text) of a string constant."""
+    """Return the number of bytes of a string constant, with its final NUL, and its text in LLVM IR."""
     data = text.encode() + b"\0"
     return len(data), "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
 
 
 def _escape(character: str) -> str:
+    """Return the UTF-8 bytes of a character as escapes of LLVM, a backslash and two hexadecimal digits for each."""
     return "".join(f"\\{byte:02X}" for byte in character.encode())
 
 
 INT_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""Predicates of `arith.cmpi`, by their numbers."""
 
 
 FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
 )  # fmt: skip
+"""Predicates of `arith.cmpf`, by their numbers."""
 
 
 def flags(op: Operation, name: str) -> str:
-    """Return the flags of `fastmath` or `overflowFlags` as LLVM writes them, with a space after each."""
+    """Return the flags of `fastmath` or `overflowFlags` as LLVM text, with a space after each."""
     data = getattr(attribute(op, name), "data", None)
     if not data:
         return ""
@@ -185,6 +196,7 @@ def flags(op: Operation, name: str) -> str:
 
 
 KERNEL_RETURNS = tuple(f"{dialect}.return" for dialect in ("func", "util", "flow", "stream", "hal"))
+"""Operations that end a function."""
 
 LEAVES = frozenset(KERNEL_RETURNS) | {
     "scf.yield",

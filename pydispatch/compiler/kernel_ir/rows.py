@@ -8,7 +8,7 @@ from typing import Any
 
 
 def lowerings_of(subjects: Iterable[ModuleType]) -> dict[str, Any]:
-    """Return the lowerings of all modules by operation name. Two lowerings of one operation are an internal error."""
+    """Return the lowerings of all modules by operation name; two lowerings of one operation are an internal error."""
     table: dict[str, Any] = {}
     for subject in subjects:
         if clash := table.keys() & subject.ROWS.keys():

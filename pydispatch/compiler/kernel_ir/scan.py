@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, op_name
 
 Ops = dict[str, list[Operation]]
+"""Operations of a function by name, each list in the order of the text."""
 
 
 def ops_by_name(function: FuncOp) -> Ops:

@@ -16,6 +16,7 @@ MET = "pyd.met"
 
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
+"""What to do about a write to a binding that is declared to be read only."""
 
 
 def is_workgroup(type_: MemRefType) -> bool:
@@ -35,6 +36,6 @@ def is_private(type_: MemRefType) -> bool:
 
 
 def is_common(op: Operation, type_: MemRefType) -> bool:
-    """Return whether an allocation is shared by the workgroup: as the lowering has decided, else as its type states."""
+    """Return whether an allocation is shared by the workgroup: as a pass has stated it, else as its type states it."""
     stated = attribute(op, STORAGE)
     return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(type_)

@@ -41,6 +41,7 @@ FEWEST = 8
 """Invocations below which a step does not fill a vector."""
 
 _WORKGROUP = IntegerAttr(3, 64)
+"""The memory space of workgroup memory."""
 
 
 def take_steps_together(function: FuncOp) -> None:
@@ -57,13 +58,13 @@ def take_steps_together(function: FuncOp) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """Strided loop in a loop over invocations.
+    """A strided loop in a parallel loop over invocations, which can be interchanged.
 
     Attributes:
-        loop: The loop; in invocation p it begins at start + p.
-        start: The value that is the same for all invocations.
-        own: Operations before the loop that depend on the invocation.
-        shared: Operations before the loop that do not.
+        loop: The strided loop; in invocation p its counter begins at `start` + p.
+        start: A value that is the same for all invocations.
+        own: Operations before the strided loop that depend on the invocation.
+        shared: Operations before the strided loop that do not.
     """
 
     loop: scf.ForOp
@@ -73,7 +74,7 @@ class Steps:
 
 
 def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Steps | None:
-    """Return the first inner loop if its step is the number of invocations; None if it cannot be interchanged."""
+    """Return the first loop in a loop over invocations, if its step is their number and it can be interchanged."""
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
         return None
@@ -100,8 +101,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
 
 
 def _constant_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
-    """Return `start` if a lower bound is start + lane, with a start that does not vary between invocations; else
-    None."""
+    """Return `start` if a lower bound is `start + lane` and `start` is equal in all invocations; else None."""
     if lower is lane:
         return 0
     if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:
@@ -112,6 +112,7 @@ def _constant_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> 
 
 
 def _fits(type_: Attribute) -> bool:
+    """Return whether elements of a type can be stored in workgroup memory."""
     if isinstance(type_, IntegerType):
         return type_.width.data in (8, 16, 32, 64)
     return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
@@ -130,14 +131,14 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
     if memories:
 
         def begin(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-            """Store the initial values of a lane."""
+            """Emit the stores of the initial carried values of one invocation."""
             for first, memory in zip(steps.iter_args, memories, strict=True):
                 inner.op(memref.StoreOp.get(values.get(first, first), memory, [lane]))
 
         _invocations(build, loop, own, width, begin)
 
     def step(outer: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a step of the outer loop: all lanes, each with its carried values in memory."""
+        """Emit one step of the outer loop: a parallel loop over the invocations, with carried values in memory."""
 
         def body(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
             """Emit the loop body for one lane."""
@@ -163,7 +164,7 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
 
 
 def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
-    """Allocate workgroup memory for an element of each lane at the entry, and return it."""
+    """Allocate workgroup memory of an element for each of `width` invocations at the entry, and return it."""
     allocation = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
     allocation.location = build.like.location
     build.entry.insert(allocation)
@@ -171,7 +172,7 @@ def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
 
 
 def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], width: Index, body: Body) -> None:
-    """Emit a parallel loop over `width` invocations that rematerializes the operations `own` and then runs `body`."""
+    """Emit a parallel loop over `width` invocations: each computes the operations `own` again, then runs `body`."""
     block = Block(arg_types=[INDEX])
     inner = build.inside(block)
     values: dict[SSAValue, SSAValue] = {like.body.block.args[0]: block.args[0]}

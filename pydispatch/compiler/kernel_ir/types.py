@@ -55,8 +55,10 @@ _FLOATS: dict[type[Attribute], int] = {
     Float64Type: 64,
     **{type_: width(name) for type_, name in SMALL_FLOATS.items()},
 }
+"""Float types -> their bits."""
 
 _MEMORY_WIDTHS = (8, 16, 32, 64, 128)
+"""Bits of integers that memory has without padding."""
 
 
 def is_float(type_: Attribute) -> bool:
@@ -65,7 +67,7 @@ def is_float(type_: Attribute) -> bool:
 
 
 def small_float(type_: Attribute) -> str | None:
-    """Return the name of a float of 8 bits and less, None for any other type."""
+    """Return the name of a float of 8 bits or less, such as "f8E5M2"; None for another type."""
     return SMALL_FLOATS.get(type(type_))
 
 
@@ -87,7 +89,8 @@ def bit_width(type_: Attribute) -> int:
 def scalar_width(type_: Attribute) -> int:
     """Return the width of a scalar in a register, in bits.
 
-    Raises CompileError for a type that is not a scalar of kernel IR.
+    Raises:
+        CompileError: The type is not a scalar of kernel IR.
     """
     if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
         return bit_width(type_)
@@ -98,7 +101,11 @@ def scalar_width(type_: Attribute) -> int:
 
 
 def memory_width(type_: Attribute) -> int:
-    """Return the bits of the memory access for an element: 8 for a packed one. CompileError for unsupported widths."""
+    """Return the bits of the memory access for an element: 8 for a packed one.
+
+    Raises:
+        CompileError: Elements of this width cannot be stored.
+    """
     bits = _FLOATS.get(type(type_)) or scalar_width(type_)
     if bits < 8:
         return 8
@@ -111,7 +118,7 @@ def memory_width(type_: Attribute) -> int:
 
 
 def storage_bits(type_: Attribute) -> int:
-    """Return the number of bits that an element takes in memory: 2 and 4 when packed, else whole bytes."""
+    """Return the number of bits that an element takes in memory: 2 or 4 if it is packed, else whole bytes."""
     if memory_width(type_) == 8:
         return bits if (bits := bit_width(type_)) in (2, 4) else 8
     return -(-bit_width(type_) // 8) * 8
@@ -128,7 +135,7 @@ def storage_bytes(type_: Attribute, count: int) -> int:
 
 
 def byte_size(type_: Attribute) -> int:
-    """Return the size in bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
+    """Return the bytes of an element in memory, which are its natural alignment too; 1 for a packed one."""
     return max(1, storage_bits(type_) // 8)
 
 
@@ -138,7 +145,11 @@ def alignment(type_: Attribute) -> int:
 
 
 def element_of(type_: Attribute) -> Attribute:
-    """Return the element of a ranked memref. Raises CompileError for any other type."""
+    """Return the element type of a ranked memref.
+
+    Raises:
+        CompileError: The type is no ranked memref.
+    """
     if not isinstance(type_, MemRefType):
         raise CompileError(
             f"type {type_} is not a ranked memref", note="unranked memrefs and tensors have no kernel form"
@@ -147,12 +158,20 @@ def element_of(type_: Attribute) -> Attribute:
 
 
 def checked_memref(type_: Attribute) -> MemRefType:
-    """Return `type_` as a ranked memref of scalars with a strided layout; raise CompileError if it is none."""
+    """Return a type as a ranked memref of scalars with a strided layout.
+
+    Raises:
+        CompileError: The type is none.
+    """
     return _checked(type_)[0]
 
 
 def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
-    """Return `type_` as a ranked memref of scalars and its strides; raise CompileError if its layout is not strided."""
+    """Return a type as a ranked memref of scalars, and its strides; None for dynamic ones.
+
+    Raises:
+        CompileError: The type is no such memref, or its layout is not strided.
+    """
     memory_width(element_of(type_))
     assert isinstance(type_, MemRefType)
     strides = type_.get_strides()
@@ -162,8 +181,7 @@ def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
 
 
 def layout_of(type_: Attribute) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
-    """Return (offset, sizes, strides) of a memref type, None for dynamic ones; raise CompileError as
-    `checked_memref`."""
+    """Return (offset, sizes, strides) of a memref type, None for dynamic parts; errors are as of `checked_memref`."""
     memref, strides = _checked(type_)
     sizes = tuple([None if size.data == DYNAMIC_INDEX else size.data for size in memref.shape.data])
     return memref.get_offset(), sizes, strides

@@ -19,8 +19,11 @@ def bit_width(type: Attribute) -> int | None:
 
 
 def words_of(type: Attribute, location: Location | None = None) -> int:
-    """Return the number of 32-bit words of a scalar: 1 or 2. CompileError for a type that is no scalar of up to 64
-    bits."""
+    """Return the number of 32-bit words that a scalar operand of a dispatch takes: 1 or 2.
+
+    Raises:
+        CompileError: The type is no scalar of up to 64 bits.
+    """
     bits = bit_width(type)
     if bits is None or not 0 < bits <= 64:
         raise CompileError(

@@ -39,8 +39,8 @@ ONE_WORKGROUP = 16384
 def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool] | None = None) -> str | None:
     """Return why the operations of `group` cannot be one dispatch, as a sentence; None if they can.
 
-    has_chain_kernel: whether all targets have a kernel for a chain of two contractions (`matmul/chain.py`); None if
-    they have none for any.
+    `has_chain_kernel` returns whether all targets have a kernel for a chain of two contractions (`matmul/chain.py`);
+    None if they have none for any.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
@@ -63,7 +63,7 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
 
 
 def space_of(op: Operation) -> tuple[int, ...] | None:
-    """Return the iteration space of an elementwise operation, as its sizes without 1; None for another operation.
+    """Return the iteration space of an elementwise operation: its sizes without those of 1; None for another.
 
     Any set of such operations with equal spaces may be one dispatch.
     """
@@ -87,16 +87,20 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
 
 
 def _has_data_reuse(generic: Structured) -> bool:
-    """Return whether two inputs each have a parallel dimension that the other lacks, as in a matrix product: then each
-    element is used many times, and plain loops would reload it."""
+    """Return whether two inputs each have a parallel dimension that the other lacks, as in a matrix product.
+
+    Each element is then used many times, and plain loops would reload it.
+    """
     maps = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
     parallel_dims = [dims_in(m) & set(generic.out_dims) for m in maps]
     return any(a - b and b - a for a in parallel_dims for b in parallel_dims)
 
 
 def _reason_against_updates(group: Sequence[Operation]) -> str | None:
-    """Return why updates in place or recurrences prevent one dispatch: a destination is computed in the group, or a
-    result is read in it. None if they do not."""
+    """Return why an update in place or a recurrence prevents one dispatch; None if none does.
+
+    A destination of an update must not be computed in the group, nor a result of either be read in it.
+    """
     members = set(group)
     read = {value for op in group for value in inputs_of(op)}
     for op in group:
@@ -113,16 +117,20 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
 
 
 def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
-    """Return whether another operation reads the tensor that an update overwrites in place: its destination is behind
-    an optimization barrier, so that it is copied only where the memory is still needed.
+    """Return whether another operation of the group reads the memory that an update overwrites.
+
+    The update's destination is then behind an optimization barrier, so that it is copied only where the memory is still
+    needed.
     """
     overwritten = [value for value in overwritten_values(update) if value not in update.operands]
     return any(value in inputs_of(op) for value in overwritten for op in group if op is not update)
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
-    """Return the operation of the group that computes a value, looking through views; None if there is none, or it is
-    free to duplicate."""
+    """Return the operation of `members` that computes a value, looking through views.
+
+    Return None if there is none, or if it is free to duplicate.
+    """
     while isinstance(value, OpResult) and value.op in members:
         if _is_free(value.op):
             return None
@@ -133,15 +141,18 @@ def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
 
 
 def _is_update(op: Operation) -> bool:
+    """Return whether an operation updates an operand in place, such as an insertion of a slice."""
     return isinstance(rule_of(op), Update)
 
 
 def _is_view(op: Operation) -> bool:
+    """Return whether the result of an operation is a view of its first operand, such as a reshape."""
     rule = rule_of(op)
     return rule is not None and rule.view
 
 
 def _is_free(op: Operation) -> bool:
+    """Return whether an operation costs nothing to duplicate, such as a constant."""
     return info_of(op).cost is Cost.FREE
 
 
@@ -152,8 +163,10 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Return why reductions prevent one dispatch: they have different spaces of rows, or a user of their results reads
-    them across rows. None if they do not."""
+    """Return why reductions prevent one dispatch; None if they do not.
+
+    All reductions must have the same rows, and users of their results must read one value in each row.
+    """
     reductions = [g for g in generics.values() if g.loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
     if len(spaces) > 1:
@@ -178,7 +191,7 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
 
 
 def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
-    """Return the reductions, and the operations on their results that compute one value per row."""
+    """Return the reductions, and the operations on their results that compute one value for each row."""
     members = set(union)
     row_values = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in row_values}
@@ -234,8 +247,10 @@ def _reason_not_one_value_per_row(
 
 
 def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Return whether a reduction to a single value may be read by all elements of the dispatch: one workgroup then does
-    all the work, which `ONE_WORKGROUP` bounds unless the value has a row dimension of size 1."""
+    """Return whether a reduction to a single value may be read by all elements of the dispatch, of the given sizes.
+
+    One workgroup then does all the work, which `ONE_WORKGROUP` bounds unless the value has a row dimension of size 1.
+    """
     assert isinstance(value.type, TensorType)
     count = 1
     for size in sizes:
@@ -244,17 +259,22 @@ def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
 
 
 def _is_projection(map: AffineMap) -> bool:
+    """Return whether each result of a map is a dimension or a constant."""
     return all(isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results)
 
 
 def _extents(value: SSAValue, map: AffineMap) -> list[int]:
+    """Return the sizes of a value along those of its axes that `map` indexes by a dimension."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
 
 
 def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Return why an expensive element would be computed repeatedly, because its consumer is larger; None if none is."""
+    """Return why one dispatch would compute an expensive element repeatedly; None if it would not.
+
+    It would where the consumer is larger than the producer, unless the element is computed once per row.
+    """
     members = set(union)
     for op in union:
         if _is_view(op) or _is_free(op):
@@ -307,4 +327,5 @@ def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation,
 
 
 def _spell(shape: tuple[int, ...]) -> str:
+    """Return a shape as messages show it: (2, -1) is "2x?"."""
     return "x".join("?" if n < 0 else str(n) for n in shape) or "one element"

@@ -29,7 +29,11 @@ __all__ = ["Kernel", "lower", "sizes_of"]
 
 
 def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
-    """Lower a dispatch function to kernel IR for one target. CompileError for an operation that cannot be lowered."""
+    """Lower a dispatch function to kernel IR for one target.
+
+    Raises:
+        CompileError: An operation cannot be lowered.
+    """
     backend, free = require_backend(target), reassociates(target)
     if GRID in source.attributes:
         frame = Frame(source, backend, free)
@@ -49,7 +53,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
-    """Return the kernel of a contraction; None if the function is none, or the backend has no operations for it."""
+    """Return the kernel of a contraction or a chain of two; None for other functions, and if the target has none."""
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
     if machine is not None:
         return lower_contraction(source, backend, machine)
@@ -60,20 +64,21 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
 
 
 def reassociates(target: hal.ExecutableTargetAttr) -> bool:
-    """Return whether sums may be reassociated: unless the target states `reassociate = false`."""
+    """Return whether a target allows to reassociate sums of floats: unless it states `reassociate = false`."""
     value = target.configuration.data.get("reassociate")
     return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
 def _sums_floats(source: func.FuncOp) -> bool:
-    """Return whether a dispatch function computes any float tensor."""
+    """Return whether any tensor that a dispatch function computes has float elements."""
     floats = (v.type for op in walk(source) for v in op.results if isinstance(v.type, TensorType))
     return any(isinstance(t.element_type, AnyFloat) for t in floats)
 
 
 def _flat_count(frame: Frame) -> Index | None:
-    """Return the number of elements when the function is flat: all tensors have the same sizes, and each element
-    depends on its own position only. None when it is not.
+    """Return the number of elements if a function is flat: it can be computed in one loop over all elements.
+
+    It is if all tensors have the same sizes, and each element depends on its own position only. Else return None.
     """
     results = [v for v in frame.returned]
     if not results or any(t >= 0 for t in frame.updated):
@@ -92,16 +97,18 @@ def _flat_count(frame: Frame) -> Index | None:
 
 
 def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
-    """Return whether a tensor has another rank than the results; static sizes were compared before, and pointwise
-    operations have equal dynamic sizes.
+    """Return whether a tensor of rank 1 or more has another rank than the results.
+
+    Static sizes were compared before, and pointwise operations have equal dynamic sizes.
     """
     type_ = tensor_type(value)
     return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
 
 
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
-    """Return whether an operation can be computed for each element of `shape`: it is pointwise on tensors of this shape
-    or rank 0, has no tensors, or returns from the function.
+    """Return whether an operation can be computed for each element of `shape` by itself.
+
+    It is pointwise on tensors of this shape or rank 0, has no tensors, or returns from the function.
     """
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):

@@ -32,10 +32,11 @@ BLOCK = 8
 fewer partial results for each invocation to combine."""
 
 PARTIALS = SUBGROUP_SIZE // BLOCK
+"""Partial results of a row of one element for each invocation of a subgroup."""
 
 
 def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrite the operations on subgroups of every function for which the target has no instructions, in place."""
+    """Rewrite operations on subgroups of a module in place, unless the target has instructions for them."""
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue
@@ -49,7 +50,7 @@ def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 
 
 def _lower(function: FuncOp, op: Operation) -> None:
-    """Replace an operation by accesses to its row of values."""
+    """Replace an operation by loads of its row of values, and for a reduction their combination."""
     build = Builder(Block(), op)
     if isinstance(op, SubgroupShuffleOp):
         value = build.add(memref.LoadOp.get(op.values, [op.source]))
@@ -61,7 +62,7 @@ def _lower(function: FuncOp, op: Operation) -> None:
 
 
 def _insert(build: Builder, op: Operation) -> None:
-    """Move the operations of a builder before an operation."""
+    """Move the operations that a builder has emitted to the place before `op`."""
     around = op.parent
     assert around is not None
     for lowered in list(build.block.ops):
@@ -70,7 +71,18 @@ def _insert(build: Builder, op: Operation) -> None:
 
 
 class _Reduction:
-    """Emitter of a reduction or a ballot: a loop over blocks of `BLOCK` values, then `PARTIALS` for each invocation."""
+    """Emitter of a reduction over subgroups, or of a ballot, by workgroup memory.
+
+    A loop combines each block of `BLOCK` values to a partial result; then each invocation combines the `PARTIALS`
+    partial results of its subgroup.
+
+    Attributes:
+        row: The values of all invocations, in workgroup memory.
+        own: Index of the invocation.
+        count: Number of values.
+        blocks: Number of partial results.
+        combiner: Operation that combines two values; None for a ballot.
+    """
 
     def __init__(self, function: FuncOp, op: Operation) -> None:
         self.function, self.op = function, op
@@ -93,6 +105,7 @@ class _Reduction:
         return self._tree(build, partials, first, self.blocks, PARTIALS, BLOCK)
 
     def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
+        """Emit the partial result of one block of values, and its store."""
         value = self._tree(build, self.row, build.times(block, BLOCK), self.count, BLOCK, 1)
         build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
 
@@ -112,8 +125,8 @@ class _Reduction:
         for k in range(count):
             index = build.plus(first, k)
             exists = True if k == 0 or is_whole else build.less(index, end)
-            at = index if exists is True else build.least(index, end - 1)
-            element = build.add(memref.LoadOp.get(row, [build.value(at)]))
+            existing_index = index if exists is True else build.least(index, end - 1)
+            element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
             values.append((self._operand(build, element, k * bits), exists))
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
@@ -130,14 +143,14 @@ class _Reduction:
         return build.pure(arith.ShLIOp(element, build.pure(arith.ConstantOp(IntegerAttr(shift, word)))))
 
     def _combined(self, build: Builder, left: SSAValue, right: SSAValue, has_right: SSAValue | bool) -> SSAValue:
-        """Emit the combination of two values, or the left one alone."""
+        """Emit the combination of two values; `left` alone if `has_right` does not hold."""
         if has_right is False:
             return left
         both = build.pure((self.combiner or arith.OrIOp)(left, right))
         return both if has_right is True else build.pure(arith.SelectOp(has_right, both, left))
 
     def _allocate(self, element: Attribute) -> SSAValue:
-        """Allocate a row of workgroup memory for the partial results at the entry of the function."""
+        """Allocate workgroup memory for the partial results, at the entry of the function."""
         alloc = memref.AllocOp.get(element, 64, shape=[self.blocks])
         alloc.results[0]._type = MemRefType(element, [self.blocks], NoneAttr(), IntegerAttr(WORKGROUP, 64))
         alloc.location = self.op.location
@@ -148,7 +161,7 @@ class _Reduction:
 
 
 def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
-    """Return whether each value of a row can be in a register of its invocation, in whole subgroups."""
+    """Return whether each value of a row can be in a register of its invocation, and all subgroups are full."""
     stated = attribute(function, "pyd.invocations")
     count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0
     return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, OPERATIONS)

@@ -33,8 +33,9 @@ def widen_sums(function: Operation) -> None:
 
 
 def with_wide_sums(function: FuncOp) -> FuncOp:
-    """Return a copy of a dispatch function whose reductions in narrow float types accumulate in f32; the function
-    itself if it has none.
+    """Return a copy of a dispatch function whose reductions in narrow float types accumulate in f32.
+
+    Return the function itself if it has no such reductions.
     """
     if not any(op.name == "linalg.generic" and _losing_results(cast(GenericOp, op)) for op in walk(function)):
         return function
@@ -53,7 +54,7 @@ def _losing_results(op: GenericOp) -> list[int]:
 
 
 def _widen(op: GenericOp) -> None:
-    """Widen the sums of a generic that loses precision; contractions have wide sums already."""
+    """Rewrite a generic to accumulate in f32, unless it is a contraction, whose kernels do that anyway."""
     numbers = _losing_results(op)
     if not numbers or contraction_of(op) is not None:
         return
@@ -62,9 +63,7 @@ def _widen(op: GenericOp) -> None:
 
 
 def _loses(op: GenericOp, result: int, value: SSAValue) -> bool:
-    """Return whether result `result` is reduced in a type of less than 32 bits, and nothing else reads its partial
-    value.
-    """
+    """Return whether result `result` is reduced in fewer than 32 bits, and `value` is read for nothing else."""
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
     if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or result >= len(op.results):
@@ -108,7 +107,7 @@ def _widen_result(op: GenericOp, index: int) -> None:
 
 
 def _extended(combine: Operation, value: SSAValue) -> SSAValue:
-    """Return the value that a step combines, extended to f32; a product is recomputed in f32."""
+    """Return the value that one step combines, extended to f32. A product is computed again from extended factors."""
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
         return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
@@ -116,7 +115,7 @@ def _extended(combine: Operation, value: SSAValue) -> SSAValue:
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:
-    """Return the initial value of a reduction, extended to f32."""
+    """Return the initial value of a reduction, extended to f32; a constant stays one."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)

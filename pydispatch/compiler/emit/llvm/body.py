@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 
 
 def as_index(operand: Index) -> Index:
-    """Return an operand as a Python int when it is a literal, else as it is."""
+    """Return an operand that is a literal as an int, "-3" as -3; return any other operand unchanged."""
     if isinstance(operand, str) and operand.lstrip("-").isdigit():
         return int(operand)
     return operand
@@ -17,7 +17,14 @@ def as_index(operand: Index) -> Index:
 
 @dataclass
 class Phi:
-    """Phi whose incoming edges, (value, label), are added one by one. slot: its index in the lines of the body."""
+    """A phi instruction whose incoming edges are added one by one.
+
+    Attributes:
+        slot: Position in the body's lines where it is written; -1 until it is placed.
+        name: Its name, such as "%p7".
+        type: Its LLVM type.
+        incoming: The edges: (value, label of the predecessor).
+    """
 
     slot: int
     name: str
@@ -26,7 +33,7 @@ class Phi:
 
 
 class Body(IndexArithmetic[str]):
-    """Instructions of one function. `label` is the block being written."""
+    """The instructions of one function. Names include the sigil ("%v3"); `label` is the block that is being written."""
 
     def __init__(self) -> None:
         self.entry: list[str] = []  # instructions of the entry block
@@ -36,14 +43,17 @@ class Body(IndexArithmetic[str]):
         self._phis: list[Phi] = []  # written once all their incoming values are known
 
     def name(self, hint: str = "v") -> str:
+        """Return a new value name that begins with `hint`."""
         self._name_count += 1
         return f"%{hint}{self._name_count}"
 
     def new_label(self, hint: str) -> str:
+        """Return a new block label that begins with `hint`, without sigil."""
         self._name_count += 1
         return f"{hint}{self._name_count}"
 
     def emit(self, text: str) -> None:
+        """Append an instruction without a result."""
         self.lines.append(f"  {text}")
 
     def let(self, text: str, hint: str = "v") -> str:
@@ -53,22 +63,25 @@ class Body(IndexArithmetic[str]):
         return name
 
     def let_entry(self, text: str, hint: str = "e") -> str:
-        """Append an instruction to the entry block, which dominates everything, and return its result's name. Its
-        operands must be defined in the entry block too.
+        """Append an instruction to the entry block, which dominates all others, and return its result's name.
+
+        Its operands must be defined in the entry block too.
         """
         name = self.name(hint)
         self.entry.append(f"  {name} = {text}")
         return name
 
     def start(self, label: str) -> None:
-        """Begin a block."""
+        """Begin the block of a label; instructions are appended to it from now on."""
         self.lines.append(f"{label}:")
         self.label = label
 
     def br(self, label: str, suffix: str = "") -> None:
+        """Append a branch; `suffix` is its metadata."""
         self.emit(f"br label %{label}{suffix}")
 
     def cond_br(self, condition: str, then: str, other: str, suffix: str = "") -> None:
+        """Append a conditional branch; `suffix` is its metadata."""
         self.emit(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
 
     def phi(self, type_: str) -> Phi:
@@ -82,6 +95,7 @@ class Body(IndexArithmetic[str]):
         return Phi(-1, self.name("p"), type_)
 
     def place_phi(self, phi: Phi) -> None:
+        """Insert a phi at the current position, the start of its block."""
         phi.slot = len(self.lines)
         self.lines.append("")
         self._phis.append(phi)
@@ -96,31 +110,38 @@ class Body(IndexArithmetic[str]):
     # Index arithmetic. Offsets inside an object never overflow a signed 64-bit number, hence nsw.
 
     def plus(self, lhs: Index, rhs: Index) -> Index:
+        """Return the sum of two indices, which may be numbers in text."""
         return super().plus(as_index(lhs), as_index(rhs))
 
     def minus(self, lhs: Index, rhs: Index) -> Index:
+        """Return the difference of two indices, which may be numbers in text."""
         return super().minus(as_index(lhs), as_index(rhs))
 
     def times(self, lhs: Index, rhs: Index) -> Index:
+        """Return the product of two indices, which may be numbers in text."""
         return super().times(as_index(lhs), as_index(rhs))
 
     def _sum(self, lhs: str, rhs: Index) -> str:
+        """Emit an addition of indices, which does not overflow."""
         return self.let(f"add nsw i64 {lhs}, {rhs}")
 
     def _difference(self, lhs: Index, rhs: str) -> str:
+        """Emit a subtraction of indices, which does not overflow."""
         return self.let(f"sub nsw i64 {lhs}, {rhs}")
 
     def _product(self, lhs: str, rhs: Index) -> str:
+        """Emit a multiplication of indices, which does not overflow."""
         return self.let(f"mul nsw i64 {lhs}, {rhs}")
 
     def shift_right(self, a: Index, count: int) -> Index:
-        """Return an offset divided by 2^count, rounded down; a shift is emitted where it is not known."""
+        """Return an offset divided by 2^count, rounded down."""
         a = as_index(a)
         if count == 0:
             return a
         return a >> count if isinstance(a, int) else self.let(f"lshr i64 {a}, {count}")
 
     def low_bits(self, a: Index, mask: int) -> Index:
+        """Return the bits of an offset that a mask selects."""
         a = as_index(a)
         return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")
 

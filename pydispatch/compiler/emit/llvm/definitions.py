@@ -22,23 +22,27 @@ _F16_CONVERSIONS = _F16_ARITHMETIC | {"f16c", "zfhmin"}
 """Features of LLVM."""
 
 _WITH_F16 = PLAIN | {Float16Type}
+"""Float types of targets that compute in f16."""
 
 
 def native(platform: Platform[FunctionEmitter]) -> Native:
-    """Return the float types that a target's own instructions compute in, and convert between."""
+    """Return the float types that the target has instructions for: to compute in, and to convert between."""
     return _native(platform.arch, platform.features)
 
 
 @functools.cache
 def _native(arch: str, features: frozenset[str]) -> Native:
-    """Return which operations on small floats a CPU or GPU has instructions for; all others are computed in f32."""
+    """Return the native float types of an architecture with these LLVM features; others are computed in f32."""
     arithmetic = _WITH_F16 if _F16_ARITHMETIC & features else PLAIN
     converts = arch in ("aarch64", "nvptx64") or _F16_CONVERSIONS & features
     return Native(arithmetic, _WITH_F16 if converts else PLAIN)
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Write the definition of an operation. exponent: of a power, where it is known."""
+    """Emit an operation by its definition in other operations, and define its results.
+
+    `exponent` is that of an integer power, if it is known.
+    """
     if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
@@ -50,6 +54,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
     )
 
     def leave(end: Operation) -> None:
+        """Take the values that the definition returns as the results of the operation."""
         emitter.values.update(zip(op.results, (emitter.values[operand] for operand in end.operands), strict=True))
 
     emitter.region(function.body, leave)
@@ -57,9 +62,10 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 
 
 def natively(row: Lowering) -> Lowering:
-    """Return a lowering that applies `row` to float types with native arithmetic, and the definition to others."""
+    """Return a lowering that uses `row` for float types with native arithmetic, and the definition for others."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Lower an operation by the row if the target computes on its type, else by its definition."""
         kind = type(op.operands[0].type)
         (row if kind in PLAIN or kind in native(emitter.platform).arithmetic else expand)(emitter, op)
 
@@ -67,9 +73,10 @@ def natively(row: Lowering) -> Lowering:
 
 
 def only_plain(row: Lowering) -> Lowering:
-    """Return a lowering that applies `row` to f32 and f64, and the definition to other types."""
+    """Return a lowering that uses `row` for f32 and f64, and the definition for other types."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Lower an operation on f32 or f64 by the row, and others by its definition."""
         (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
 
     return lower

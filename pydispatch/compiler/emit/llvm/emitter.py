@@ -44,6 +44,7 @@ SUBJECTS = (
     arith, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers, transpose,
     prefetch,
 )  # fmt: skip
+"""Modules whose `ROWS` are the lowerings for CPUs."""
 
 
 @functools.cache
@@ -61,9 +62,15 @@ def emit_module(
 ) -> str:
     """Return the LLVM IR text of the functions `exports` of a kernel IR module and all functions that they call.
 
-    symbols: what the module defines; affine operations and views of functions are expanded in place.
-    subjects: the modules whose `ROWS` lower operations. notes: receives the lines of `vectorize_outer_loops`. Raises
-    CompileError, at the op, for whatever has no lowering.
+    Args:
+        symbols: The functions and globals of the module. Affine operations and views are expanded in place.
+        platform: The target.
+        exports: Names of the exported functions.
+        subjects: The modules whose `ROWS` lower operations.
+        notes: Receives the lines of `vectorize_outer_loops`.
+
+    Raises:
+        CompileError: An operation has no lowering.
     """
     writer = ModuleWriter(symbols, platform.fallible, lowerings(subjects))
 
@@ -87,7 +94,11 @@ def emit_module(
 
 
 def _export(writer: ModuleWriter, name: str) -> FuncOp:
-    """Return the function of an export. Raise CompileError if it is missing or takes arguments."""
+    """Return the function of an export.
+
+    Raises:
+        CompileError: It is missing or takes arguments.
+    """
     function = writer.functions.get(name)
     if function is None or not function.body.blocks:
         defined = ", ".join(sorted(n for n, f in writer.functions.items() if f.body.blocks)) or "none"

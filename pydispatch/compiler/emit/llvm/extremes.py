@@ -21,6 +21,7 @@ from pydispatch.compiler.kernel_ir.readers import flags
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 KINDS = {"arith.maximumf": "smax", "arith.minimumf": "smin"}
+"""Operation -> the intrinsic of integers that compares ordered ones."""
 SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
 """Flags under which the operation itself is one instruction."""
 FEWEST_STEPS = 16
@@ -29,9 +30,12 @@ FEWEST_STEPS = 16
 
 @dataclass(frozen=True)
 class Order:
-    """Mapping of the floats of one minimum or maximum to integers of the same order.
+    """Mapping of the floats of one maximum or minimum to integers of the same order, which a loop carries.
 
-    combine: the operation. carried: its operand that the loop carries. kind: smax or smin.
+    Attributes:
+        combine: The operation.
+        carried: The operand of the operation that the loop carries.
+        kind: LLVM's operation on the integers: smax or smin.
     """
 
     combine: Operation
@@ -54,7 +58,10 @@ class Order:
         return f"i{self.width}"
 
     def _flipped(self, emitter: FunctionEmitter, bits: str) -> str:
-        """Emit the inversion of all bits but the sign, where the sign is set. The inversion is its own inverse."""
+        """Emit the inversion of all bits but the sign, if the sign is set; it is its own inverse.
+
+        Then negative floats, whose magnitudes grow with their bits, have the order of integers.
+        """
         type_ = self.integer
         # In this form LLVM makes no masks of signs, which few units compute.
         others = emitter.body.let(f"xor {type_} {bits}, {emitter.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
@@ -63,7 +70,7 @@ class Order:
 
     @property
     def _moved(self) -> int:
-        """How far NaN of one sign, as integers, are from the end where those of the other sign are."""
+        """The number that is added to the integers, so that NaN of both signs are at the same end of the order."""
         fraction_bits = {32: 23, 64: 52}[self.width]
         nan_count = (1 << fraction_bits) - 1
         return -nan_count if self.kind == "smax" else nan_count
@@ -86,8 +93,10 @@ class Order:
 
 
 def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
-    """Return the order in which a loop carries a minimum or maximum of floats as integers; None where it carries the
-    float itself. value: the argument of the loop's body, or the result of the operation on it.
+    """Return the order in which a loop carries a maximum or minimum of floats as integers.
+
+    Return None if it carries the float itself. `value` is the argument of the loop's body, or the result of the
+    operation on it.
     """
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):
@@ -105,7 +114,7 @@ def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
 
 
 def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
-    """Return how the value of a region of `scf.reduce` is carried by a long loop; None where it is a float."""
+    """Return the order in which a long loop carries the value of an `scf.reduce` region; None for the float itself."""
     carried = region.blocks[0].args[0]
     combine, *others = region.blocks[0].ops
     if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(emitter, combine):
@@ -114,7 +123,7 @@ def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
 
 
 def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
-    """Return whether an extremum of floats is faster on integers: it must propagate NaN and order zeros."""
+    """Return whether a float maximum or minimum is faster on integers: it propagates NaN and orders zeros on x86."""
     if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
         return False
     type_ = combine.results[0].type
@@ -124,7 +133,7 @@ def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
 
 
 def _is_long(emitter: FunctionEmitter, loop: scf.ForOp) -> bool:
-    """Return whether a loop may have at least FEWEST_STEPS steps."""
+    """Return whether a loop has at least FEWEST_STEPS steps, or a number of steps that is not known."""
     lower, upper, step = (as_index(emitter.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return upper - lower >= FEWEST_STEPS * step

@@ -25,11 +25,28 @@ MAX_STACK = 64 * 1024
 
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
+"""Emits the code of an operation."""
 Leave = Callable[[Operation], None]
+"""Emits what is done at the end of a region, from its terminator."""
 
 
 class FunctionEmitter:
-    """Emitter of one LLVM function. exported: an entry point, called once per workgroup, instead of a helper."""
+    """Emitter of one LLVM function: an export, which is called once per workgroup, or a helper.
+
+    Lowerings read operands with `get`, `index` and `memref`, append instructions to `body`, and `define` results.
+
+    Attributes:
+        module: The module that the function belongs to.
+        platform: The target.
+        function: The function in kernel IR.
+        exported: Whether it is an export.
+        body: Its instructions.
+        values: Kernel IR value -> LLVM value.
+        groups: Metadata nodes of the access groups of the parallel loops around the current block.
+        op: The operation that is being lowered, which errors name.
+        bindings: Facts about the bindings that the function uses.
+        narrow_indices: Whether indices fit into 31 bits and are divided faster in 32.
+    """
 
     def __init__(
         self, module: ModuleWriter, platform: Platform[FunctionEmitter], function: FuncOp, exported: bool
@@ -65,14 +82,14 @@ class FunctionEmitter:
     # Values
 
     def get(self, value: SSAValue) -> str:
-        """Return the operand of a scalar."""
+        """Return the LLVM operand of a scalar."""
         operand = self.values[value]
         if isinstance(operand, MemRef):
             raise unsupported(self.op)
         return operand
 
     def index(self, value: SSAValue) -> Index:
-        """Return the operand of an index, as an int when it is known."""
+        """Return the LLVM operand of an index; an int if it is known."""
         return as_index(self.get(value))
 
     def memref(self, value: SSAValue) -> MemRef:
@@ -83,18 +100,27 @@ class FunctionEmitter:
         return descriptor
 
     def define(self, value: SSAValue, operand: Value) -> None:
+        """Set the LLVM value of a kernel IR value."""
         self.values[value] = operand
 
     def once(self, key: object, make: Callable[[], str]) -> str:
-        """Return the cached value of `key`; on a miss, call `make`, once for this function (for values of the entry
-        block and metadata).
+        """Return the cached value of `key`; on a miss, call `make` for it, once for this function.
+
+        It is for values of the entry block and metadata.
         """
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
     def intrinsic(self, name: str, result: str, *arguments: tuple[str, str], flags: str = "") -> str:
-        """Call an LLVM intrinsic or a C function of the device library: (type, operand) pairs."""
+        """Emit a call of an LLVM intrinsic or a C function of the device library, and return its result.
+
+        Args:
+            name: The symbol.
+            result: LLVM type of the result.
+            *arguments: (LLVM type, operand) of each argument.
+            flags: Fast-math flags, each followed by a space.
+        """
         hidden = "" if name.startswith("llvm.") else "hidden "
         if not hidden and not self.platform.knows(name):
             raise self.error(
@@ -107,14 +133,17 @@ class FunctionEmitter:
         return self.body.let(f"call {flags}{result} @{quoted(name)}({operands})")
 
     def error(self, message: str, note: str | None = None) -> CompileError:
-        """Return an error at the current op."""
+        """Return an error at the operation that is being lowered."""
         return CompileError(message, location_of(self.op), note)
 
     # Storage
 
     def alloca(self, type_: str, byte_size: int, align: int) -> str:
-        """Allocate stack memory in the entry block, and return its address. CompileError above the limit of a
-        function."""
+        """Allocate stack memory in the entry block, and return its address.
+
+        Raises:
+            CompileError: The function needs more than MAX_STACK bytes.
+        """
         self._stack_bytes += byte_size
         if self._stack_bytes > MAX_STACK:
             raise self.error(
@@ -155,7 +184,7 @@ class FunctionEmitter:
         return text
 
     def _open_scope(self, root: str) -> None:
-        """Create the alias scope of a storage, with nodes for itself and for all others."""
+        """Create the alias scope of a storage, with metadata nodes for itself and for all others."""
         if self._domain < 0:
             self._domain = self.module.metadata()
             self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
@@ -164,8 +193,10 @@ class FunctionEmitter:
         self._scopes[root] = (scope, self.module.metadata(f"!{{!{scope}}}"), self.module.metadata())
 
     def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
-        """Return (the scopes of an access, those that it is apart from). Blocks are a scope in a domain of its own:
-        accesses that do not name it may touch them.
+        """Return the metadata nodes of the scopes of an access, and of the scopes that it does not alias.
+
+        Register blocks are a scope in a domain of its own: accesses that do not name it may alias them. `block` is
+        whether the access is to a block, not to an operand.
         """
         if self._blocks < 0:
             domain, self._blocks = self.module.metadata(), self.module.metadata()
@@ -179,7 +210,7 @@ class FunctionEmitter:
         return (own_and_blocks, others) if block else (own, other_blocks)
 
     def _close_scopes(self) -> None:
-        """Fill in the scopes that each storage does not alias, once all are known."""
+        """Fill in the metadata nodes of the scopes that each storage does not alias, once all storages are known."""
         for root, (_, _, others) in self._scopes.items():
             apart = [f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root]
             self.module.set_metadata(others, "!{" + ", ".join(apart) + "}")
@@ -211,14 +242,14 @@ class FunctionEmitter:
         return f"{header}{debug} {{\n{self.body.text()}\n}}\n"
 
     def result_parts(self, name: str) -> list[str]:
-        """Return the LLVM types that a helper returns: a status when it may fail, then its results."""
+        """Return the LLVM types that a helper returns: a status if it may fail, then its results."""
         parts = ["i32"] if self.module.fallible(name) else []
         for type_ in self.module.functions[name].function_type.outputs.data:
             parts += components(type_)
         return parts
 
     def result_type(self, name: str) -> str:
-        """Return the LLVM result type of a function: void, a scalar, or a structure of `result_parts`."""
+        """Return the LLVM type that a function returns: void, a scalar, or a structure of `result_parts`."""
         parts = self.result_parts(name)
         if len(parts) > 1:
             return "{ " + ", ".join(parts) + " }"
@@ -233,14 +264,14 @@ class FunctionEmitter:
         self._return(operands + self.flat(op.operands))
 
     def fail(self, status: str) -> None:
-        """Emit a return from the function with a non-zero status, an i32 operand."""
+        """Emit a return from the function with a non-zero status, the name of an i32."""
         if self.exported:
             self.platform.export_return(self, status)
         else:
             self._return([status, *("poison" for _ in self.result_parts(self.name)[1:])])
 
     def _return(self, operands: list[str]) -> None:
-        """Emit a return of operands, as a structure if there are several."""
+        """Emit a return of operands; several become a structure."""
         parts, type_ = self.result_parts(self.name), self.result_type(self.name)
         if not parts:
             self.body.emit("ret void")
@@ -255,9 +286,9 @@ class FunctionEmitter:
     # Blocks
 
     def region(self, region: Region, leave: Leave) -> None:
-        """Emit a region whose entry block is begun and whose entry arguments are set.
+        """Emit a region; its entry block is begun and its entry arguments are defined.
 
-        `leave` writes what the region's terminators (yield, return) do; branches inside are edges to phis.
+        `leave` emits what the region's terminators (yield, return) do. Branches inside of the region add edges to phis.
         """
         blocks = list(reverse_post_order(region.blocks[0]))
         for block in blocks[1:]:
@@ -277,6 +308,7 @@ class FunctionEmitter:
 
     @staticmethod
     def _successors(blocks: Sequence[Block]) -> frozenset[Block]:
+        """Return the blocks that the terminators of `blocks` branch to."""
         return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
 
     def join(self, values: Sequence[SSAValue]) -> list[Phi]:
@@ -289,16 +321,16 @@ class FunctionEmitter:
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the operands of all values, memrefs taken apart."""
+        """Return the LLVM operands of all values in order; a memref has several, see `flatten`."""
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
     def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:
-        """Add an edge from the current block to the block of the phis, with `operands` as the incoming values."""
+        """Add an edge from the current block to the block of `phis`; `operands` are the incoming values."""
         for phi, operand in zip(phis, self.flat(operands), strict=True):
             phi.incoming.append((operand, self.body.label))
 
     def target(self, block: Block, operands: Sequence[SSAValue]) -> str:
-        """Record an edge from the current block to `block` with these arguments, and return the label to branch to."""
+        """Record an edge from the current block to `block` with these arguments, and return the label of the block."""
         self._edges.setdefault(block, []).append((self.body.label, self.flat(operands)))
         return self._labels[block]
 

@@ -14,7 +14,13 @@ from pydispatch.ir.core.locations import line_of, location_of
 
 
 class LineTable:
-    """Writer of `!dbg` for the instructions of a function, which LLVM keeps up to the `.loc` lines of assembler."""
+    """Debug information of one function: the source line of each instruction (`!dbg`).
+
+    LLVM retains it up to the `.loc` directives of assembler.
+
+    Attributes:
+        subprogram: Metadata node of the function.
+    """
 
     def __init__(self, module: ModuleWriter, function: FuncOp) -> None:
         self._module, self._function = module, function
@@ -32,7 +38,7 @@ class LineTable:
         )
 
     def mark(self, lines: list[str], start: int, op: Operation) -> None:
-        """Add the location of an operation to the instructions from `start` on that have none."""
+        """Add the location of `op` to the instructions in `lines`, from `start` on, that have no location."""
         location = line_of(op, self._function)
         if location is None:
             return

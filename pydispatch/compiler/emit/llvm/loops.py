@@ -30,10 +30,14 @@ Range = tuple[Index, Index, Index]
 
 
 class Loop:
-    """A counted loop being written: `begin`, then the body, then `end`. `counter` is the current value.
+    """A counted loop that is being emitted: `begin`, `enter`, then the body, then `end`.
 
-    Phis made between `begin` and `enter` belong to the header; edges into them from before the loop are added by
-    `entering`, from the body's end before `end`.
+    Phis that are created between `begin` and `enter` are loop-carried values. Their edge from before the loop has the
+    label `before`, their edge from the body the label that is current before `end`.
+
+    Attributes:
+        before: Label of the block before the loop, after `begin`.
+        counter: Name of the index, after `begin`.
     """
 
     def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
@@ -45,7 +49,7 @@ class Loop:
         self._phi: Phi
 
     def begin(self) -> None:
-        """Open the header. Edges from the block before must be noted with the label that was current before."""
+        """Branch to the header, and begin it with the phi of the counter."""
         body = self._f.body
         self.before = body.label
         body.br(self._labels[0])
@@ -55,14 +59,17 @@ class Loop:
         self.counter = self._phi.name
 
     def enter(self) -> None:
-        """Close the header and open the body."""
+        """Emit the test of the counter, and begin the body."""
         body = self._f.body
         go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._bounds[1]}")
         body.cond_br(go, self._labels[1], self._labels[2])
         body.start(self._labels[1])
 
     def end(self, metadata: int | None = None) -> None:
-        """Close the body and open what follows."""
+        """Emit the increment of the counter and the branch to the header, and begin the block after the loop.
+
+        `metadata` is the number of the loop's `!llvm.loop` node; None for no node.
+        """
         body = self._f.body
         wrap = "nsw" if self._predicate == "slt" else "nuw"
         following = body.let(f"add {wrap} {self._type} {self.counter}, {self._bounds[2]}")
@@ -79,8 +86,13 @@ def nest(
 
     Only the innermost loop gets metadata, since only that loop is vectorized. A range of one step needs no loop.
 
-    is_parallel: iterations are independent. is_long: an iteration computes functions such as exp. lanes: of the vector
-    that the iterations of the innermost loop are; 0 lets LLVM choose.
+    Args:
+        emitter: The function's emitter.
+        bounds: Range of each loop.
+        body: Emits the body from the names of the indices.
+        is_parallel: Whether iterations are independent.
+        is_long: Whether an iteration computes functions such as exp.
+        lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
     """
     loops: list[Loop] = []
     indices: list[str] = []
@@ -112,23 +124,25 @@ def nest(
 
 
 def rolled(emitter: FunctionEmitter) -> str:
-    """Return metadata by which LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
+    """Return the metadata node that forbids unrolling a loop: LLVM would not vectorize the unrolled code."""
     return emitter.once("no unrolling", lambda: str(emitter.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
 def one_vector(emitter: FunctionEmitter, lanes: int) -> list[str]:
-    """Return metadata by which LLVM makes the iterations of a loop the lanes of one vector; nothing without lanes."""
+    """Return the metadata nodes that make LLVM vectorize a loop by exactly `lanes`; an empty list for 0."""
     texts = (f'"llvm.loop.vectorize.width", i32 {lanes}', '"llvm.loop.interleave.count", i32 1') if lanes else ()
     return [emitter.once(text, functools.partial(_node, emitter, text)) for text in texts]
 
 
 def _node(emitter: FunctionEmitter, text: str) -> str:
+    """Add a metadata node with this text, and return its number."""
     return str(emitter.module.metadata(f"!{{!{text}}}"))
 
 
 def kept_whole(emitter: FunctionEmitter) -> int:
-    """Create metadata for one loop that LLVM never unrolls, which would spill the registers of a block, and return its
-    number.
+    """Create the `!llvm.loop` node of one loop that LLVM must not unroll, and return its number.
+
+    Unrolling would spill the registers of a block.
     """
     rolled_node, node = rolled(emitter), emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")
@@ -136,8 +150,10 @@ def kept_whole(emitter: FunctionEmitter) -> int:
 
 
 def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
-    """Return whether a loop computes register blocks, or contains the loops that fill or pack them. Unrolled, the
-    former would spill the registers of a block, and the latter would be many times the code.
+    """Return whether LLVM must not unroll a loop of a kernel of products.
+
+    A loop that computes register blocks would spill their registers, and one around the loops that fill or pack them
+    would become many times the code.
     """
     name, body = ContractOp.name, op.regions[0].blocks[0]
     if not emitter.once("product", lambda: name if any(o.name == name for o in walk(emitter.function)) else ""):
@@ -151,11 +167,16 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
 def known_lanes(
     emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False, lanes: int = 0
 ) -> int | None:
-    """Return the id of the `!llvm.loop` node of a loop that carries these values; None where it needs none.
+    """Return the number of the `!llvm.loop` node of a loop that carries these values; None if it needs none.
 
     Reductions of floats are not vectorized with scalable vectors: the partial sums of their lanes would depend on the
-    length of the machine's vectors, and so would the result. whole: also keep early passes from unrolling the loop.
-    lanes: as for `nest`.
+    length of the machine's vectors, and so would the result.
+
+    Args:
+        emitter: The function's emitter.
+        carried: The loop-carried values.
+        whole: Whether LLVM must not unroll the loop.
+        lanes: Those of `nest`.
     """
     parts = [*([rolled(emitter)] if whole else []), *one_vector(emitter, lanes)]
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
@@ -169,14 +190,14 @@ def known_lanes(
 
 
 def is_vectorised(emitter: FunctionEmitter, range_: Range, long: bool = False) -> bool:
-    """Return whether a loop of known length is better vectorised than unrolled. long: as for `nest`."""
+    """Return whether a loop of known length is better vectorized than unrolled; `long` is `is_long` of `nest`."""
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in emitter.platform.features), 0)
     steps = _count(range_)
     return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
 
 
 def _count(range_: Range) -> int:
-    """Return the number of steps, 0 when it is not known."""
+    """Return the number of steps of a range; 0 if it is not known."""
     lower, upper, step = (as_index(part) for part in range_)
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return -(-(upper - lower) // step)
@@ -184,6 +205,7 @@ def _count(range_: Range) -> int:
 
 
 def _single(range_: Range) -> bool:
+    """Return whether a range is known to have exactly one step."""
     lower, upper, step = (as_index(part) for part in range_)
     known = isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int)
     return known and 0 < upper - lower <= step  # type: ignore[operator]

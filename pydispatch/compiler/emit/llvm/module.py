@@ -24,7 +24,11 @@ class Symbols:
 
 
 def symbols_of(module: ModuleOp) -> Symbols:
-    """Raise CompileError for anything that is neither a function nor a constant."""
+    """Return the functions and constants of a module.
+
+    Raises:
+        CompileError: The module has another operation.
+    """
     symbols = Symbols({}, {})
     for op in module.body.block.ops:
         if isinstance(op, FuncOp):
@@ -39,12 +43,16 @@ def symbols_of(module: ModuleOp) -> Symbols:
 
 
 class ModuleWriter:
-    """Builder of one LLVM module. Not shared between threads.
+    """Builder of one LLVM module, which its functions share; not for several threads.
 
     Args:
-        symbols: The symbols that the functions may refer to.
+        symbols: The functions and constants that functions may refer to.
         fallible: Whether an import returns a status that stops the workgroup.
         table: The lowering of each operation, by operation name.
+
+    Attributes:
+        globals, declarations: Symbol -> its LLVM text.
+        needed: Names of the helper functions that must be emitted.
     """
 
     def __init__(self, symbols: Symbols, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:
@@ -59,7 +67,7 @@ class ModuleWriter:
         self._imports_fail = fallible
 
     def text(self, functions: Sequence[str]) -> str:
-        """Return the whole module around the texts of its functions."""
+        """Return the text of the module around the texts of its functions."""
         metadata = [f"!{node_id} = {node}" for node_id, node in enumerate(self._metadata)]
         if self._compile_unit is not None:
             metadata.append(f"!llvm.dbg.cu = !{{!{self._compile_unit}}}")
@@ -67,15 +75,16 @@ class ModuleWriter:
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
-        """Add a metadata node and returns its number; `set_metadata` fills one that was added empty."""
+        """Add a metadata node, and return its number; `set_metadata` fills one that was added empty."""
         self._metadata.append(node)
         return len(self._metadata) - 1
 
     def set_metadata(self, node_id: int, node: str) -> None:
+        """Set the text of a metadata node."""
         self._metadata[node_id] = node
 
     def compile_unit(self, file: int) -> int:
-        """Return the node of the compile unit of debug information; the first call adds it. file: node of a file."""
+        """Return the node of the compile unit of the debug information; the first call adds it for the node `file`."""
         if self._compile_unit is None:
             self._compile_unit = self.metadata(
                 f"distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, emissionKind: LineTablesOnly)"
@@ -84,7 +93,11 @@ class ModuleWriter:
         return self._compile_unit
 
     def declare(self, symbol: str, text: str) -> None:
-        """Declare an external function once. Two declarations that differ raise CompileError."""
+        """Declare an external function, unless it is declared.
+
+        Raises:
+            CompileError: It is declared with another signature.
+        """
         declaration = self.declarations.setdefault(symbol, text)
         if declaration != text:
             raise CompileError(
@@ -93,14 +106,12 @@ class ModuleWriter:
             )
 
     def need(self, name: str) -> None:
-        """Request the emission of a helper function. An export may be called as a helper too."""
+        """Request the emission of a helper function, once. An export may be called as a helper too."""
         if name not in self.needed:
             self.needed.append(name)
 
     def fallible(self, name: str) -> bool:
-        """Return whether calling this helper may fail: it, or one that it calls, calls an import or asserts
-        something.
-        """
+        """Return whether a call of a helper may fail: it, or a function that it calls, calls an import or asserts."""
         if not self._imports_fail or name not in self.functions:
             return False
         if name not in self._fallible:

@@ -63,28 +63,34 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def export_return(self, emitter: F, status: str | None) -> None:
-        """End an export. status: an i32 operand after a failed call, None when all went well."""
+        """End an export. status: the i32 operand of a call that failed; None if all went well."""
 
     @abstractmethod
     def binding(self, emitter: F, ordinal: int, align: int) -> str:
-        """Return the pointer of a binding, known to be aligned to `align` bytes."""
+        """Return the pointer of the binding number `ordinal`, known to be aligned to `align` bytes."""
 
     @abstractmethod
     def constant(self, emitter: F, ordinal: int, type_: Attribute, words: int) -> str:
-        """Return a constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
+        """Return a dispatch constant as a value of a type, from `words` 32-bit words from `ordinal` on, low first.
+
+        A single word is unsigned.
+        """
 
     @abstractmethod
     def executable_constant(self, emitter: F, key: str, type_: Attribute) -> str:
-        """Return a constant of the executable."""
+        """Return the constant of the executable with this key, as a value of a type."""
 
     @abstractmethod
     def grid(self, emitter: F, what: str, dimension: int) -> str:
-        """Return the id, count or size of workgroups along a dimension, as an i64. what: "id", "count" or "size"."""
+        """Return the id, count or size of workgroups along a dimension, 0 to 2, as an i64. what: "id", "count" or
+        "size".
+        """
 
     @abstractmethod
     def workgroup_memory(self, emitter: F, byte_size: int, align: int) -> str:
-        """Reserve bytes that the invocations of a workgroup share, and return a pointer to them. Each call of this
-        method reserves other bytes.
+        """Reserve bytes that the invocations of a workgroup share, and return a pointer to them.
+
+        Each call of this method reserves other bytes. align: in bytes.
         """
 
     @abstractmethod
@@ -97,18 +103,21 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Call a function that is resolved when the program is loaded; returns the operands of its results."""
+        """Call a function that is resolved when the program is loaded, and return the operands of its results.
+
+        callee: its declaration. operands: memrefs are passed as they are to other functions.
+        """
 
     def import_available(self, emitter: F, callee: FuncOp) -> str:
-        """Return whether an import was found when the program was loaded, an i1."""
+        """Return an i1 operand: whether an import was resolved when the program was loaded."""
         return "true"
 
     def knows(self, intrinsic: str) -> bool:
-        """Return whether LLVM makes code of an intrinsic, `llvm.exp2.f32`, here; it would end the process otherwise."""
+        """Return whether LLVM makes code of an intrinsic, as `llvm.exp2.f32`; it would end the process otherwise."""
         return True
 
     def math_call(self, name: str) -> str:
-        """Return the symbol of the C function `name` (`expf`, `exp`, ...)."""
+        """Return the symbol that is called for the C function `name` (`expf`, `exp`, ...)."""
         return name
 
     @abstractmethod

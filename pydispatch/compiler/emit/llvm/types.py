@@ -27,16 +27,23 @@ _FLOATS: dict[type[Attribute], str] = {
     Float32Type: "float",
     Float64Type: "double",
 }
+"""Float types that LLVM has -> their names."""
 
 
 def scalar(type_: Attribute) -> str:
-    """Return the LLVM type of a scalar. Raises CompileError for anything else."""
+    """Return the LLVM type of a scalar.
+
+    Raises:
+        CompileError: The type is no scalar that kernels compute with.
+    """
     return _FLOATS.get(type(type_)) or f"i{scalar_width(type_)}"
 
 
 def memory(type_: Attribute) -> str:
-    """Return the LLVM type of an element in memory, of the byte around it when packed. Raises CompileError for odd
-    widths.
+    """Return the LLVM type of an element in memory; for packed elements, that of the byte around it.
+
+    Raises:
+        CompileError: The type has an unusual width.
     """
     return _FLOATS.get(type(type_)) or f"i{memory_width(type_)}"
 
@@ -51,9 +58,7 @@ def int_constant(value: int, type_: Attribute) -> str:
 
 
 def float_constant(value: float, type_: Attribute) -> str:
-    """Return the LLVM text of a float constant as hexadecimal bits, so that no value, infinity or NaN loses anything on
-    the way.
-    """
+    """Return the LLVM text of a float constant as hexadecimal bits, which are exact for infinities and NaN too."""
     if isinstance(type_, Float64Type):
         return f"0x{_bits64(value):016X}"
     if isinstance(type_, Float32Type):
@@ -87,8 +92,9 @@ def float_bits(value: float, type_: Attribute) -> int:
 
 
 def _bfloat_bits(value: float) -> int:
-    """Return the bits of a bfloat16, rounded once: through f32 rounded to odd, so that the second rounding sees what
-    the first dropped.
+    """Return the bits of `value` rounded to bf16, once.
+
+    It is rounded to f32 towards an odd last bit, so that the rounding to bf16 sees what the first one dropped.
     """
     if math.isnan(value):
         return 0x7FC0 | (0x8000 if math.copysign(1.0, value) < 0 else 0)
@@ -100,11 +106,15 @@ def _bfloat_bits(value: float) -> int:
 
 
 def _bits64(value: float) -> int:
+    """Return the bits of an f64."""
     return int.from_bytes(struct.pack("<d", value), "little")
 
 
 def _widen(bits: int) -> int:
-    """Return the f64 bits of an f32: LLVM writes float constants that way. By hand, since a conversion quiets NaNs."""
+    """Return the f64 bits of the f32 with these bits: LLVM writes f32 constants as f64.
+
+    It does not use Python's floats, since their conversion would quiet a signaling NaN.
+    """
     sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:
         return (sign << 63) | (0x7FF << 52) | (mantissa << 29)

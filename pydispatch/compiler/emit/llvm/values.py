@@ -27,7 +27,8 @@ class MemRef:
         aligned: Pointer from which the offset counts.
         offset, sizes, strides: In elements.
         element: Type of an element.
-        root: The storage, for alias scopes: a binding's key, an allocation of workgroup memory, 'stack', or None.
+        root: The storage, for alias scopes: a binding's key, an allocation of workgroup memory, "stack", or None if it
+            is not known.
         read_only: Whether the storage is a binding that is only read.
     """
 
@@ -41,19 +42,23 @@ class MemRef:
     read_only: bool = False
 
     def over(self, offset: Index, sizes: tuple[Index, ...], strides: tuple[Index, ...]) -> MemRef:
-        """Return a view of the storage with another offset, shape and strides."""
+        """Return a view of the same storage with another offset, shape and strides."""
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
     def rooted(self, root: str | None, read_only: bool = False) -> MemRef:
-        """Return the memref with another storage as its alias root."""
+        """Return the memref with `root` as its storage for alias scopes."""
         return replace(self, root=root, read_only=read_only)
 
 
 Value = str | MemRef
+"""A scalar, as the text of an operand, or a memref."""
 
 
 def components(type_: Attribute) -> list[str]:
-    """Return the LLVM types a value of `type_` is passed as inside the program."""
+    """Return the LLVM types that a value of `type_` is passed as between functions and blocks.
+
+    A scalar has one. A memref has two pointers, and an i64 for each of offset, sizes and strides that is dynamic.
+    """
     if not isinstance(type_, MemRefType):
         return [scalar(type_)]
     offset, sizes, strides = layout_of(type_)
@@ -61,7 +66,7 @@ def components(type_: Attribute) -> list[str]:
 
 
 def flatten(value: Value, type_: Attribute) -> list[str]:
-    """Return the operands of `value`, in the order of `components`."""
+    """Return the LLVM operands that a value is passed as, in the order of `components`."""
     if isinstance(value, str):
         return [value]
     assert isinstance(type_, MemRefType)
@@ -71,7 +76,7 @@ def flatten(value: Value, type_: Attribute) -> list[str]:
 
 
 def unflatten(operands: list[str], type_: Attribute) -> Value:
-    """Return the value that `flatten` took apart."""
+    """Return the value that is passed as these LLVM operands: the inverse of `flatten`."""
     if not isinstance(type_, MemRefType):
         return operands[0]
     dynamic_parts = iter(operands[2:])
@@ -79,5 +84,10 @@ def unflatten(operands: list[str], type_: Attribute) -> Value:
     layout = [part if part is not None else next(dynamic_parts) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
     return MemRef(
-        operands[0], operands[1], layout[0], tuple(layout[1 : 1 + rank]), tuple(layout[1 + rank :]), type_.element_type
+        base=operands[0],
+        aligned=operands[1],
+        offset=layout[0],
+        sizes=tuple(layout[1 : 1 + rank]),
+        strides=tuple(layout[1 + rank :]),
+        element=type_.element_type,
     )

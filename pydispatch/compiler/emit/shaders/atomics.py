@@ -19,7 +19,10 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer,
 
 
 def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
-    """Return whether an update of an element is the same update of the word of `bits` bits that holds its register."""
+    """Return whether an update of an element can be made on the word of `bits` bits that holds it.
+
+    A sum of a narrower integer cannot: its carry would not be wrapped.
+    """
     if kind == "compare_exchange":
         return False
     if is_float(element):
@@ -35,11 +38,14 @@ class Atomics(Memory[E, V]):
 
     @abstractmethod
     def exchange(self, emitter: E, memref: MemRef, address: V, bits: int, new: Callable[[V], V]) -> V:
-        """Emit the loop of a compare-exchange, and return the old word. new: emits the new word from the old one."""
+        """Emit a compare-exchange loop on a word, and return the old word; `new` emits the new word from an old one."""
 
     def atomic(self, emitter: E, op: Operation) -> None:
-        """Lower an atomic update, which yields the old element: by an instruction where the element is a whole word and
-        the language has one, else by a loop of compare and exchange on the word that contains it."""
+        """Lower an atomic update, which yields the old element.
+
+        It is an instruction if the element is a whole word and the language has one; else a compare-exchange loop on
+        the word around the element.
+        """
         kind, memref = kind_of(op), emitter.memref(op.operands[1])
         element = memref.element
         if problem := why_not(kind, element, self.most_atomic_bits):
@@ -60,6 +66,7 @@ class Atomics(Memory[E, V]):
             old_word = self.atomic_update(emitter, kind, memref, address, bits, word)
 
         def old_element(word: V) -> V:
+            """Return the element in a word."""
             return self.from_word(emitter, word, element, bits, shift)
 
         def new_word(word: V) -> V:

@@ -18,7 +18,11 @@ from pydispatch.compiler.kernel_ir.types import packed
 
 
 def callee_of(emitter: ShaderFunction[Any], op: Operation) -> FuncOp:
-    """Return the function that a call names. Raises CompileError where the module does not declare it."""
+    """Return the function that a call names.
+
+    Raises:
+        CompileError: The module does not declare it.
+    """
     name = symbol(op, "callee")
     callee = emitter.definitions.functions.get(name)
     if callee is None:
@@ -27,7 +31,7 @@ def callee_of(emitter: ShaderFunction[Any], op: Operation) -> FuncOp:
 
 
 def check_call(emitter: ShaderFunction[Any], op: Operation, callee: FuncOp, name: str, language: str) -> None:
-    """Raise CompileError for a call that shaders cannot make. language: in which functions return one scalar."""
+    """Raise CompileError for a call that shaders cannot make; `language` is named in messages."""
     outputs = callee.function_type.outputs.data
     operand_types = [operand.type for operand in op.operands]
     if operand_types != list(callee.function_type.inputs.data):
@@ -52,7 +56,7 @@ def check_call(emitter: ShaderFunction[Any], op: Operation, callee: FuncOp, name
 
 
 def check_buffer(emitter: ShaderFunction[Any], name: str, memref: MemRef) -> None:
-    """Raise CompileError for a memref that functions of shaders cannot take."""
+    """Raise CompileError for a memref that functions of shaders cannot take: they take bindings of whole bytes."""
     if memref.root.kind != "binding":
         raise emitter.error(
             f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "

@@ -29,9 +29,9 @@ class Casts(Registers[E, V]):
 
     @abstractmethod
     def float_to_int(self, emitter: E, value: V, source: Attribute, bits: int, width: int, is_signed: bool) -> V:
-        """Emit the conversion of an f32 or f64 to the nearest integer of `bits` bits, which is toward zero; NaN is 0.
+        """Emit the saturating conversion of an f32 or f64 to an integer of `bits` bits, rounded toward zero; NaN is 0.
 
-        The result is a register of 32 or 64 bits, not yet wrapped.
+        The result is a register of `width` bits, 32 or 64, not yet wrapped to `bits`.
         """
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Casts(Registers[E, V]):
 
     @abstractmethod
     def float_to_float(self, emitter: E, value: SSAValue, target: Attribute) -> V | None:
-        """Emit a conversion that the language has; None for others."""
+        """Emit a conversion that the language has an instruction for; return None for others."""
 
     @abstractmethod
     def bitcast(self, emitter: E, op: Operation) -> None:
@@ -49,7 +49,7 @@ class Casts(Registers[E, V]):
     # Lowerings
 
     def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
-        """Convert a register of `bits` significant bits to a number without sign in an equal or larger width."""
+        """Convert a register of `bits` significant bits to an unsigned number in an equal or wider register."""
         if from_width == 1:
             type_ = IntegerType(to_width)
             return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
@@ -57,8 +57,7 @@ class Casts(Registers[E, V]):
         return extended if from_width == to_width else self.widened(emitter, extended)
 
     def saturated_index(self, emitter: E, value: V) -> V:
-        """Emit the index of 32 bits that is nearest to an integer of 64 bits: -2^31 below, and 2^31 - 1 above its
-        range."""
+        """Emit the 32-bit index that is nearest to a 64-bit integer: -2^31 or 2^31 - 1 beyond its range."""
         for limit, is_beyond in ((-(1 << 31), "slt"), ((1 << 31) - 1, "sgt")):
             bound = emitter.constant(limit, i64)
             value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)

@@ -25,15 +25,15 @@ class Constants(Registers[E, V]):
 
     @abstractmethod
     def layout_word(self, emitter: E, index: int) -> V:
-        """Load a word of the layout constants as a register of 32 bits."""
+        """Emit the load of the 32-bit word `index` of the layout constants."""
 
     @abstractmethod
     def executable_word(self, emitter: E, index: int) -> V:
-        """Return a word of the executable constants, which are set before the shader is compiled, as a register."""
+        """Return the 32-bit word `index` of the executable constants, which are set before the shader is compiled."""
 
     @abstractmethod
     def joined(self, emitter: E, type_: Attribute, low: V, high: V) -> V:
-        """Emit the register of a type of 64 bits from two words."""
+        """Emit the register of a 64-bit type from its low and its high word."""
 
     # Lowerings
 
@@ -71,7 +71,7 @@ class Constants(Registers[E, V]):
     def _scalar(
         self, emitter: E, type_: Attribute, count: int, ordinal: int, word: Callable[[E, int], V]
     ) -> V:  # fmt: skip
-        """Emit a scalar from its `count` words; `word` emits the word of a number."""
+        """Emit a scalar from `count` words, from the word `ordinal` on; `word` emits a word by its number."""
         width, low = emitter.width(type_), word(emitter, ordinal)
         if width == 64:
             high = word(emitter, ordinal + 1) if count == 2 else emitter.constant(0, i32)

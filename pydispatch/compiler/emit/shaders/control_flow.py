@@ -16,6 +16,7 @@ from pydispatch.compiler.kernel_ir.kernel import MOST
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
 
 Emitter = ShaderFunction[Any]
+"""Emitter of a function in any shader language."""
 
 
 def _if(emitter: Emitter, op: Operation) -> None:
@@ -51,6 +52,7 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
 
 
 def _execute_region(emitter: Emitter, op: Operation) -> None:
+    """Lower an operation whose only region runs once."""
     roots: list[Root | None] = []
     parts = emitter.yielded(op.regions[0], roots)
     emitter.take(list(op.results), parts, roots or [None] * len(op.results))
@@ -63,10 +65,12 @@ def _for(emitter: Emitter, op: Operation) -> None:
     arguments, roots = list(block.args[1:]), emitter.roots(inits)
 
     def bound(operand: Any) -> Index:
+        """Return a bound of the loop: an int, or a value that is equal in all invocations if the loop has barriers."""
         value = emitter.index(operand)
         return value if known(value) else emitter.uniform(op, value, operand)
 
     def body(counter: Any, carried: list[Any]) -> list[Any]:
+        """Emit an iteration at a counter, with values for the loop-carried ones, and return the new values."""
         emitter.define(block.args[0], counter)
         emitter.take(arguments, carried, roots)
         return emitter.yielded(op.regions[0], list(roots) if roots else None)
@@ -79,6 +83,7 @@ def _for(emitter: Emitter, op: Operation) -> None:
 
 
 def _unstructured(emitter: Emitter, op: Operation) -> None:
+    """Refuse a branch of cf, which has no structure."""
     raise emitter.error(
         f"{op_name(op)} cannot be compiled into a kernel for this target", "write it with scf.if, scf.for and scf.while"
     )

@@ -21,6 +21,7 @@ INSTRUCTIONS = (
 )  # fmt: skip
 """Operations that are one instruction, exact or right to the last place."""
 EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+"""Minima and maxima: instructions where flags exclude NaN and signs of zeros, else definitions."""
 
 
 class Floats(Registers[E, V]):
@@ -30,11 +31,11 @@ class Floats(Registers[E, V]):
 
     @abstractmethod
     def has_instruction(self, emitter: E, name: str, type_: Attribute) -> bool:
-        """Return whether the language computes an operation on floats of a type exactly. Comparisons: `arith.cmpf`."""
+        """Return whether the language computes an operation on floats exactly; `arith.cmpf` stands for comparisons."""
 
     @abstractmethod
     def computed(self, emitter: E, op: Operation, operands: Sequence[V]) -> V:
-        """Emit the instruction of one of `INSTRUCTIONS`. Arithmetic is rounded as the flags of `op` demand."""
+        """Emit the instruction of an operation in `INSTRUCTIONS`, fused with others only if its flags allow it."""
 
     @abstractmethod
     def plain_extreme(self, emitter: E, is_larger: bool, type_: Attribute, operands: Sequence[V]) -> V:
@@ -58,7 +59,7 @@ class Floats(Registers[E, V]):
         emitter.values[op.results[0]] = self.computed(emitter, op, self.operands(emitter, operands_of(op)))
 
     def extreme(self, emitter: E, op: Operation) -> None:
-        """Lower one of `EXTREMES`: an instruction where flags exclude NaN and signs of zeros."""
+        """Lower one of `EXTREMES`: an instruction if flags exclude NaN and signs of zeros, else its definition."""
         (result,), fast_flags = op.results, set(flags(op, "fastmath").split())
         is_plain = "fast" in fast_flags or {"nnan", "nsz"} <= fast_flags
         if not (is_plain and self.has_instruction(emitter, op_name(op), result.type)):

@@ -39,6 +39,7 @@ from pydispatch.ir.core.locations import location_of
 
 V = TypeVar("V")
 Leave = Callable[[Operation], None]
+"""Emits what is done at the end of a region, from its terminator."""
 Table = Mapping[str, Callable[[Any, Operation], None]]
 """Op name -> what writes its code."""
 
@@ -46,7 +47,19 @@ Table = Mapping[str, Callable[[Any, Operation], None]]
 class ShaderFunction(IndexArithmetic[V], Generic[V]):
     """Emitter of one entry point, for any shader language.
 
-    size: of a workgroup, in three dimensions. invocations: number of invocations of a workgroup.
+    Values of V name runtime values of the language. An index is a V, or an int if it is known at compile time.
+
+    Attributes:
+        table: Lowering of each operation, by operation name.
+        ops: Operations of the entry point, by name.
+        size, invocations: Invocations of a workgroup along each dimension, and in all.
+        values: Kernel IR value -> its value in the language: a V, an int, or the descriptor of a memref.
+        op: The operation that is being lowered, which errors name.
+        bindings: Facts about the bindings.
+        declared_size, layout: Those of the export.
+        iterations: Count of the loop iterations of an invocation.
+        marks_lines: Whether code states its source lines.
+        index_width: Bits of an index, 32 or 64.
     """
 
     handle: type
@@ -75,7 +88,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     def idx(self, value: int | V) -> V:
-        """Return an index as a handle; an int becomes a constant."""
+        """Return an index as a V; a known one becomes a constant."""
         raise NotImplementedError
 
     def divide(self, lhs: int | V, rhs: int, remainder: bool = False) -> int | V:
@@ -87,7 +100,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     def component(self, built_in: str, dimension: int) -> V:
-        """Return a component of a built-in of three, by its name in SPIR-V, as an index."""
+        """Return a component of a built-in vector of three, by its name in SPIR-V, as an index."""
         raise NotImplementedError
 
     def barrier(self) -> None:
@@ -103,7 +116,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Values
 
     def get(self, value: SSAValue) -> V:
-        """Return the handle of a scalar; a number known while compiling becomes a constant."""
+        """Return the V of a scalar; a known number becomes a constant."""
         operand = self.values[value]
         if type(operand) is self.handle:
             return operand  # type: ignore[return-value]
@@ -112,7 +125,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return operand if isinstance(operand, self.handle) else self.constant(operand, value.type)  # type: ignore[return-value]
 
     def index(self, value: SSAValue) -> int | V:
-        """Return a scalar, as an int when it is known."""
+        """Return a scalar; an int if it is known."""
         operand = self.values[value]
         if type(operand) is MemRef:
             raise unsupported(self.op)
@@ -126,6 +139,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return operand
 
     def define(self, value: SSAValue, operand: int | V | MemRef) -> None:
+        """Set the value in the language of a kernel IR value."""
         self.values[value] = operand
 
     def width(self, type_: Attribute) -> int:
@@ -133,13 +147,13 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return register_width(type_, self.index_width)
 
     def error(self, message: str, note: str | None = None) -> CompileError:
-        """Return an error at the current op."""
+        """Return an error at the operation that is being lowered."""
         return CompileError(message, location_of(self.op), note)
 
     # Values that travel
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
-        """Return the handles that values are passed as, memrefs taken apart."""
+        """Return the Vs that values are passed as between blocks; a memref has several, see `flatten`."""
         parts: list[V] = []
         for value in values:
             operand = self.values[value]
@@ -153,7 +167,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return parts
 
     def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
-        """Define values from their parts. roots: the storage of those that are memrefs."""
+        """Define values from the Vs that they are passed as: the inverse of `parts`.
+
+        `roots` has the storage of each value that is a memref, None for others.
+        """
         if len(parts) == len(values) and not any(roots):
             self.values.update(zip(values, parts, strict=True))
             return
@@ -168,11 +185,12 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 self.define(value, remaining.pop(0))
 
     def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
+        """Return the storage of each value that is a memref, None for others."""
         known = (self.values[value] for value in values)
         return [value.root if isinstance(value, MemRef) else None for value in known]
 
     def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
-        """Raise CompileError if memrefs that are merged are stored in different variables or bindings."""
+        """Raise CompileError if memrefs that are merged are in different storage."""
         if not any(roots):
             return
         if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
@@ -182,8 +200,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             )
 
     def storage(self, type_: Attribute) -> tuple[MemRefType, int]:
-        """Return the memref type and the element count of an allocation or table. Raises CompileError for a dynamic
-        size.
+        """Return the memref type and the number of elements of an allocation or table.
+
+        Raises:
+            CompileError: A size is dynamic.
         """
         memref = checked_memref(type_)
         _, sizes, strides = layout_of(memref)
@@ -195,7 +215,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return memref, max(1, prod(size for size in sizes if size is not None))
 
     def check_private(self, memref: MemRefType, count: int) -> None:
-        """Raise CompileError if an allocation of every invocation exceeds `MAX_PRIVATE` bytes."""
+        """Raise CompileError if an allocation that every invocation has exceeds `MAX_PRIVATE` bytes."""
         size = max(32, self.width(memref.element_type)) // 8
         if count * size > MAX_PRIVATE:
             raise self.error(
@@ -204,25 +224,26 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             )
 
     def part_types(self, values: Sequence[SSAValue]) -> list[Any]:
-        """Return the types, of the language, of the parts that values are passed as."""
+        """Return the types, in the language, of the `parts` of values."""
         raise NotImplementedError
 
     # Control flow
 
     def uniform(self, op: Operation, handle: V, value: SSAValue) -> V:
-        """Return a value that decides how often regions of `op` run, in a form that is equal in all invocations where
-        the language demands it.
+        """Return a value that decides how often regions of `op` run, in a form that is equal in all invocations.
+
+        It is `handle` itself unless the language demands a proof.
         """
         return handle
 
     def equals(self, lhs: V, rhs: V) -> V:
-        """Emit a comparison of indices."""
+        """Emit the comparison of two indices, and return the truth value."""
         raise NotImplementedError
 
     def choose(
         self, condition: V, then: Callable[[], list[V]], other: Callable[[], list[V]], types: Sequence[Any]
     ) -> list[V]:
-        """Emit a condition of which one branch runs, and return the merged results."""
+        """Emit a condition of which one branch runs, and return the merged results, of these types."""
         raise NotImplementedError
 
     def loop(
@@ -237,12 +258,12 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Emit a counted loop, and return the carried values after it.
 
         Args:
-            bounds: From, to, by.
-            carried: (type, value before the loop) of each value that iterations pass on.
-            body: Gets the counter and the carried values, and returns the next ones.
+            bounds: First counter, end and step.
+            carried: (type, value before the loop) of each carried value.
+            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
             width: Bits of the counter.
             is_unsigned: Whether the counter is compared without sign.
-            most: Iterations that there are at most, where the bounds do not say it.
+            most: Upper bound of the iteration count, if the bounds do not state one.
         """
         raise NotImplementedError
 
@@ -254,7 +275,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Regions
 
     def region(self, region: Region, leave: Leave) -> None:
-        """Emit a region of one block whose arguments are set; `leave` gets its terminator."""
+        """Emit a region of one block whose arguments are defined; `leave` lowers its terminator."""
         block = region.first_block
         assert block is not None
         if block is not region.last_block:
@@ -289,7 +310,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             raise
 
     def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
-        """Emit a region and return the parts of what it yields. roots: where memrefs must lie; filled when empty."""
+        """Emit a region, and return the parts of the values that it yields.
+
+        `roots` is the storage that yielded memrefs must be in; it is filled if it is empty.
+        """
         parts: list[V] = []
 
         def leave(end: Operation) -> None:
@@ -307,7 +331,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
 
 class Definitions:
-    """The functions and constant tables of a module of kernel IR, by name. Other operations raise CompileError."""
+    """The functions and constant tables of a module of kernel IR, by name."""
 
     def __init__(self, module: ModuleOp) -> None:
         """Sort the functions and globals of a module by their symbols. Raise CompileError for other operations."""

@@ -11,21 +11,23 @@ from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
 
 Emitter = ShaderFunction[Any]
+"""Emitter of a function in any shader language."""
 
 
 def _component(built_in: str) -> Callable[[Emitter, Operation], None]:
     """Return the lowering of a dimension of the grid to a component of a built-in."""
 
     def lower(emitter: Emitter, op: Operation) -> None:
+        """Lower the operation to a component of the built-in vector."""
         emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
 
     return lower
 
 
 def _workgroup_size(emitter: Emitter, op: Operation) -> None:
-    """Define a dimension of the workgroup size as the size that the kernel's export declares.
+    """Lower the query of the workgroup size: the size that the export declares.
 
-    The emitter chooses the actual number of invocations in a workgroup.
+    The emitter chooses the actual number of invocations.
     """
     emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
 

@@ -26,7 +26,12 @@ Index = Any
 
 @dataclass(frozen=True)
 class Division:
-    """A division of integers that rounds toward zero: its quotient or its remainder."""
+    """A division of integers that rounds toward zero.
+
+    Attributes:
+        is_signed: Whether the integers are signed.
+        is_quotient: Whether the result is the quotient; otherwise it is the remainder.
+    """
 
     is_signed: bool
     is_quotient: bool
@@ -34,7 +39,12 @@ class Division:
 
 @dataclass(frozen=True)
 class Extreme:
-    """A minimum or maximum of integers."""
+    """A minimum or maximum of integers.
+
+    Attributes:
+        is_signed: Whether the integers are signed.
+        is_larger: Whether the result is the maximum; otherwise it is the minimum.
+    """
 
     is_signed: bool
     is_larger: bool
@@ -50,13 +60,21 @@ def require_integer(emitter: ShaderFunction[Any], type_: Attribute) -> None:
 
 
 def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
-    """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
+    """Return the significant bits of an integer type, whose register may be wider.
+
+    Raises:
+        CompileError: The type is no integer.
+    """
     require_integer(emitter, type_)
     return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
 
 
 def width_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
-    """Return the width of the register of an integer type. Raises CompileError for other types."""
+    """Return the width of the register of an integer type: 1, 32 or 64.
+
+    Raises:
+        CompileError: The type is no integer.
+    """
     require_integer(emitter, type_)
     return emitter.width(type_)
 
@@ -68,15 +86,17 @@ class Integers(Registers[E, V]):
 
     @abstractmethod
     def divided(self, emitter: E, division: Division, width: int, lhs: V, rhs: V) -> V:
-        """Emit a division whose divisor is not 0, nor -1 where there is a sign."""
+        """Emit a division of registers of `width` bits whose divisor is not 0, nor, where there is a sign, -1."""
 
     @abstractmethod
     def extreme(self, emitter: E, extreme: Extreme, width: int, lhs: V, rhs: V) -> V:
-        """Emit a minimum or maximum. Sign-extended registers keep their order without sign as well."""
+        """Emit a minimum or maximum of registers of `width` bits, which are sign-extended: that keeps the order of
+        unsigned integers, too.
+        """
 
     @abstractmethod
     def product(self, emitter: E, is_signed: bool, lhs: V, rhs: V) -> tuple[V, V]:
-        """Emit a product of registers of 32 bits, and return its low and its high half."""
+        """Emit a product of registers of 32 bits, and return (low, high), its two words."""
 
     # Lowerings
 
@@ -96,7 +116,7 @@ class Integers(Registers[E, V]):
             raise emitter.error(f"a constant of type {type_} cannot be compiled into a kernel")
 
     def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference or product, which indices have arithmetic of their own for."""
+        """Return the lowering of a sum, difference or product; on indices it is folded, and equal ones are reused."""
         on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
@@ -111,7 +131,7 @@ class Integers(Registers[E, V]):
         return lower
 
     def binary(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference, product or bitwise operation."""
+        """Return the lowering of a sum, difference, product or bitwise operation of this kind, a key of FOLDS."""
         fold = FOLDS[kind]
 
         def lower(emitter: E, op: Operation) -> None:
@@ -155,14 +175,16 @@ class Integers(Registers[E, V]):
         return lower
 
     def _divided_by_power(self, emitter: E, division: Division, width: int, lhs: V, power: int) -> V:
-        """Emit an unsigned division by a power of two."""
+        """Emit an unsigned division of a register of `width` bits by a power of two: a shift, or a mask for the
+        remainder.
+        """
         register = IntegerType(width)
         if division.is_quotient:
             return self.shifted(emitter, LOGICAL_RIGHT, width, lhs, power.bit_length() - 1)
         return self.arithmetic(emitter, "and", width, lhs, emitter.constant(power - 1, register))
 
     def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
-        """Return the lowering of a shift by a count below the width."""
+        """Return the lowering of a shift by a count that is below the width."""
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit a shift; a constant count is passed as a number."""
@@ -284,12 +306,13 @@ FOLDS: dict[str, Callable[[int, int], int]] = {
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
 }
+"""Kinds of arithmetic -> what they return for numbers known while compiling."""
 LOGICAL = {"and": "and", "or": "or", "xor": "ne"}
 """Operations on truth values."""
 
 
 def _neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:
-    """Return the other operand where one is neutral, else None."""
+    """Return the other operand if one is neutral (x + 0, x * 1); None if none is."""
     if kind == "mul":
         return rhs if known(lhs) and lhs == 1 else lhs if known(rhs) and rhs == 1 else None
     if known(rhs) and rhs == 0:

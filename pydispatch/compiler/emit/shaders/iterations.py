@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 LIMIT = 65_000
+"""Iterations of an invocation that lavapipe never cuts short, somewhat below its limit."""
 ENOUGH = 40_000
 """Iterations that a loop is brought below, so that there is room for others."""
 MOST_COPIES = 256
+"""Copies of the body of a loop, at most."""
 UNKNOWN_COPIES = 16
 """Of the body of a loop of unknown length that every invocation runs from its first iteration to its last."""
 
 
 class Iterations:
-    """Iteration counter for an entry point that is being emitted. total: None when unknown."""
+    """Count of the loop iterations that one invocation executes, while an entry point is emitted.
+
+    Attributes:
+        total: Iterations of all loops so far, at most; None if unknown.
+    """
 
     def __init__(self) -> None:
         self.total: int | None = 0
@@ -41,8 +43,10 @@ class Iterations:
         return self._times == 1
 
     def mark_unknown(self) -> None:
-        """Mark the total as unknown: the entry point calls code that this emitter did not generate, or has a loop that
-        ends only when no other invocation interferes.
+        """Mark the total as unknown.
+
+        The entry point calls code that this emitter did not generate, or has a loop that ends only when no other
+        invocation interferes.
         """
         self.total = None
 
@@ -53,7 +57,7 @@ class Iterations:
 
     @contextmanager
     def inside(self, count: int | None) -> Iterator[None]:
-        """Count what is emitted in the block as the body of a loop of at most so many iterations."""
+        """Count what is emitted in this context as the body of a loop of at most `count` iterations; None: unknown."""
         outer = self._times
         self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
         self._times = None if outer is None or count is None else outer * max(count, 1)
@@ -63,7 +67,7 @@ class Iterations:
             self._times = outer
 
     def copies(self, count: int | None) -> int:
-        """Return how often the body of a loop of so many iterations is best written: a power of two."""
+        """Return how often to write the body of a loop of `count` iterations, a power of two: 1 unless it is long."""
         if count is None or self._times is None or count * self._times <= ENOUGH:
             return 1
         wanted = -(-count * self._times // ENOUGH)

@@ -40,7 +40,7 @@ class IntegerMath(Registers[E, V]):
         return lower
 
     def absolute(self, emitter: E, op: Operation) -> None:
-        """Lower `math.absi`; the size of the smallest number is itself."""
+        """Lower `math.absi`; the absolute value of the smallest integer wraps to itself."""
         (operand,), (result,) = operands_of(op), op.results
         width = width_of(emitter, result.type)
         (value,) = self.operands(emitter, [operand])
@@ -50,7 +50,7 @@ class IntegerMath(Registers[E, V]):
         emitter.define(result, self.select(emitter, result.type, is_negative, negated, value))
 
     def power(self, emitter: E, op: Operation) -> None:
-        """Lower a power with a whole exponent."""
+        """Lower a power with an integer exponent by its definition."""
         exponent = emitter.index(op.operands[1])
         self.expand(emitter, op, exponent if known(exponent) else None)
 

@@ -25,7 +25,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width, storage_bits
 
 
 def element_index(emitter: ShaderFunction[Any], memref: MemRef, indices: Sequence[Index]) -> Index:
-    """Return the linear index of the element at `indices`."""
+    """Return the linear index of the element at `indices` in the storage of a memref."""
     strides = memref.strides
     if len(indices) != len(strides):
         raise emitter.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
@@ -36,7 +36,7 @@ def element_index(emitter: ShaderFunction[Any], memref: MemRef, indices: Sequenc
 
 
 def check_writable(emitter: ShaderFunction[Any], memref: MemRef) -> None:
-    """Raise CompileError for a memref that is only read."""
+    """Raise CompileError for a memref of a constant, or of a binding that is only read."""
     if memref.root.read_only:
         subject = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
         raise emitter.error(f"store into {subject} that is only read", READ_ONLY_NOTE)
@@ -49,46 +49,65 @@ class Memory(Registers[E, V]):
 
     @abstractmethod
     def shares_word(self, emitter: E, memref: MemRef) -> bool:
-        """Return whether elements of a binding are parts of words."""
+        """Return whether elements of a binding are parts of 32-bit words."""
 
     @abstractmethod
     def load_element(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Load an element that is no part of a word."""
+        """Emit the load of an element that is no part of a word, and return its register."""
 
     @abstractmethod
     def store_element(self, emitter: E, memref: MemRef, index: Index, value: V) -> None:
-        """Store an element that is no part of a word."""
+        """Emit the store of a register as an element that is no part of a word."""
 
     @abstractmethod
     def load_word(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Load a word of a binding: atomically where the binding may be written."""
+        """Emit the load of a 32-bit word of a binding: atomically if the binding may be written."""
 
     @abstractmethod
     def atomic_address(self, emitter: E, memref: MemRef, index: Index, bits: int) -> V:
-        """Return the operand by which atomic operations refer to a word of 32 or 64 bits."""
+        """Return the operand by which atomic operations refer to the integer of `bits` bits, 32 or 64, at an index."""
 
     @abstractmethod
     def atomic_update(self, emitter: E, kind: str, memref: MemRef, address: V, bits: int, value: V) -> V | None:
-        """Emit an atomic operation on integers, and return the old word; None where the language has none."""
+        """Emit an atomic operation on an integer of `bits` bits, and return the old one; None if the language has none.
+
+        Args:
+            emitter: The function's emitter.
+            kind: The operation, one of `KINDS` in `kernel_ir/atomics.py`.
+            memref: The memref that has the integer.
+            address: What `atomic_address` returned.
+            bits: 32 or 64.
+            value: The other operand.
+        """
 
     @abstractmethod
     def workgroup_variable(self, emitter: E, op: Operation, element: Attribute, count: int) -> Any:
-        """Declare an array in workgroup memory for an allocation, and return the variable."""
+        """Declare an array of `count` elements in workgroup memory for an allocation, and return the variable."""
 
     @abstractmethod
     def private_variable(self, emitter: E, op: Operation, element: Attribute, count: int) -> Any:
-        """Declare an array of the invocation for an allocation, and return the variable."""
+        """Declare an array of `count` elements of the invocation for an allocation, and return the variable."""
 
     @abstractmethod
     def table(
         self, emitter: E, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Any]:
-        """Declare a constant array unless the module has it, and return its key and variable."""
+        """Declare a constant array unless the module has it, and return (what identifies it, its variable).
+
+        Args:
+            emitter: The function's emitter.
+            name: Name of the array in the program.
+            element: Type of its elements.
+            count: Number of its elements.
+            values: Returns the elements, as the language's registers hold them.
+        """
 
     # Parts of words
 
     def part(self, emitter: E, index: Index, bits: int, unit_bits: int = 32) -> tuple[Index, Index]:
-        """Return the index of the unit of an element of `bits` bits, and how many bits are before it in the unit."""
+        """Return (index of the unit, bits before the element in it) for an element of `bits` bits; units have
+        `unit_bits`.
+        """
         count = unit_bits // bits
         shift: Index = emitter.times(emitter.divide(index, count, remainder=True), bits)
         if not known(shift):
@@ -96,7 +115,7 @@ class Memory(Registers[E, V]):
         return emitter.divide(index, count), shift
 
     def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
-        """Emit the register of an element that is stored in `bits` bits of a word, after `shift` others."""
+        """Return the register of an element that is stored in `bits` bits of a word, after `shift` others."""
         if bits >= 32:
             return self.from_bits(emitter, word, element)
         if not (known(shift) and shift == 0):
@@ -108,7 +127,9 @@ class Memory(Registers[E, V]):
         return self.from_bits(emitter, self.wrap(emitter, word, min(bits, width), 32), element)
 
     def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:
-        """Emit a word that has an element in `bits` bits, after `shift` others, and zeros elsewhere."""
+        """Emit a word that has the bits of an element in `bits` bits, after `shift` others, and zeros elsewhere; return
+        it.
+        """
         if bits >= 32:
             return self.to_bits(emitter, value, element)
         width = bit_width(element)
@@ -119,7 +140,7 @@ class Memory(Registers[E, V]):
         return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
 
     def others(self, emitter: E, bits: int, shift: Index) -> V:
-        """Emit a word with zeros in `bits` bits, after `shift` others, and ones elsewhere."""
+        """Emit a mask with zeros in `bits` bits, after `shift` others, and ones elsewhere, and return it."""
         mask = (1 << bits) - 1
         if known(shift):
             return emitter.constant(~(mask << shift), i32)
@@ -127,7 +148,11 @@ class Memory(Registers[E, V]):
         return self.arithmetic(emitter, "xor", 32, shifted, emitter.constant(-1, i32))
 
     def store_part(self, emitter: E, memref: MemRef, index: Index, value: V, has_own_byte: bool) -> None:
-        """Store an element that is a part of a word. has_own_byte: no other invocation writes its byte."""
+        """Store an element that is a part of a word: two atomic operations clear its bits, and then set them.
+
+        has_own_byte: whether no other invocation writes its byte, which a language may use for a store that is not
+        atomic.
+        """
         bits = storage_bits(memref.element)
         word_index, shift = self.part(emitter, index, bits)
         address = self.atomic_address(emitter, memref, word_index, 32)
@@ -157,7 +182,7 @@ class Memory(Registers[E, V]):
         check_writable(emitter, memref)
         value, index = emitter.get(operand), element_index(emitter, memref, [values[o] for o in indices])
         if memref.root.kind == "binding" and self.shares_word(emitter, memref):
-            self.store_part(emitter, memref, index, value, OWN_BYTE in op.attributes)
+            self.store_part(emitter, memref, index, value, has_own_byte=OWN_BYTE in op.attributes)
         else:
             self.store_element(emitter, memref, index, value)
 
@@ -175,7 +200,7 @@ class Memory(Registers[E, V]):
         emitter.define(result, fresh(memref, root))
 
     def deallocation(self, emitter: E, op: Operation) -> None:
-        """Emit nothing: storage lives as long as the workgroup."""
+        """Emit nothing for `memref.dealloc`: memory lives as long as the workgroup."""
 
     def constant_table(self, emitter: E, op: Operation) -> None:
         """Lower `memref.get_global` of a constant."""
@@ -188,6 +213,7 @@ class Memory(Registers[E, V]):
         element = memref.element_type
 
         def values() -> Sequence[Any]:
+            """Return the elements of the table as the language's registers hold them."""
             return table_values(emitter, declared, element, emitter.width(element), count)
 
         key, variable = self.table(emitter, symbol(op, "name"), element, count, values)

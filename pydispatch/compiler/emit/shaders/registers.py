@@ -34,7 +34,9 @@ class Shift:
 
 
 LEFT = Shift(is_left=True, is_signed=True)
+"""Shift to the left."""
 LOGICAL_RIGHT, ARITHMETIC_RIGHT = (Shift(is_left=False, is_signed=is_signed) for is_signed in (False, True))
+"""Shifts to the right, by zeros and by copies of the sign."""
 
 
 class Registers(ABC, Generic[E, V]):
@@ -42,7 +44,7 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
-        """Return operands of one instruction."""
+        """Return the values that one instruction takes as its operands."""
 
     @abstractmethod
     def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
@@ -54,31 +56,34 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def resized(self, emitter: E, value: V, from_width: int, to_width: int) -> V:
-        """Convert a register to another width, keeping the sign."""
+        """Convert a register to another width: extend it with its sign, or truncate it."""
 
     @abstractmethod
     def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
-        """Emit an operation on truth values: `and`, `or`, `eq` or `ne`."""
+        """Emit an operation on truth values: "and", "or", "eq" or "ne"."""
 
     @abstractmethod
     def inverted(self, emitter: E, value: V) -> V:
-        """Emit the opposite of a truth value."""
+        """Emit the negation of a truth value."""
 
     @abstractmethod
     def arithmetic(self, emitter: E, kind: str, width: int, lhs: V, rhs: V) -> V:
-        """Emit `add`, `sub`, `mul`, `and`, `or` or `xor` of integers."""
+        """Emit "add", "sub", "mul", "and", "or" or "xor" of integer registers."""
 
     @abstractmethod
     def shifted(self, emitter: E, shift: Shift, width: int, value: V, count: V | int) -> V:
-        """Emit a shift by a register or by a number known while compiling, which is below `width`."""
+        """Emit a shift by a count below `width`: a register, or an int if it is known."""
 
     @abstractmethod
     def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
-        """Emit a comparison of integers. Sign-extended registers keep their order without sign as well."""
+        """Emit a comparison of integer registers, such as "slt".
+
+        Sign-extended registers have the order of unsigned integers, too.
+        """
 
     @abstractmethod
     def select(self, emitter: E, type_: Attribute, condition: V, then: V, other: V) -> V:
-        """Emit a choice between two registers of a type."""
+        """Emit the choice of `then` if the condition holds, else `other`."""
 
     @abstractmethod
     def float_constant(self, emitter: E, value: float, type_: Attribute) -> V:
@@ -86,24 +91,26 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def from_bits(self, emitter: E, value: V, type_: Attribute) -> V:
-        """Convert an integer register with the bits of a scalar of a type to the register of that type."""
+        """Convert an integer register with the bits of a scalar, as in memory, to the register of its type."""
 
     @abstractmethod
     def to_bits(self, emitter: E, value: V, type_: Attribute) -> V:
-        """Convert the register of a scalar of a type to an integer register with its bits."""
+        """Convert the register of a scalar to an integer register with its bits, as in memory."""
 
     @abstractmethod
     def expand(self, emitter: E, op: Operation, exponent: int | None = None) -> None:
-        """Emit what defines an operation instead of it. exponent: of a power, where it is known."""
+        """Emit an operation by its definition; `exponent` is that of an integer power, if it is known."""
 
 
 _NATIVE = Native(registers=WIDTHS)
+"""What shader languages have instructions for, for definitions of other operations."""
 
 
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:
-    """Return the definition of an operation. Raises CompileError for one on neither floats nor integers.
+    """Return the definition of an operation, for a power by `exponent` if that is known.
 
-    exponent: of a power, where it is known.
+    Raises:
+        CompileError: The operation is on neither floats nor integers.
     """
     if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")

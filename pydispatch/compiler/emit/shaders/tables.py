@@ -14,11 +14,13 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 
 def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute, width: int, count: int) -> list[Any]:
-    """Return the `count` elements of a global that is kept as a table.
+    """Return the `count` elements of a global that becomes a constant table.
 
-    Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are less.
-    Arrays of shaders have at least one element: that of a table without elements is zero, and no invocation reads it.
-    Raises a CompileError for a global that is not constant.
+    Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are fewer.
+    Arrays of shaders have at least one element: that of an empty table is zero, and no invocation reads it.
+
+    Raises:
+        CompileError: The global is not constant.
     """
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):

@@ -25,18 +25,23 @@ Index = Any
 """An index: a plain int when it is known while compiling, else what the language names values by."""
 
 NATIVE = (Float32Type, Float64Type)
+"""Float types that registers have; others are bits."""
 
 MAX_PRIVATE = 16 * 1024
 """Bytes of one allocation that every invocation has for itself."""
 
 
 def known(value: Index) -> bool:
-    """Return whether a value is a number known while compiling."""
+    """Return whether a value is an int that is known at compile time, not a value of the language."""
     return type(value) is int
 
 
 def register_width(type_: Attribute, index_width: int) -> int:
-    """Return the bits of the register of a scalar type: 1, 32 or 64. CompileError for a type that has no register."""
+    """Return the bits of the register of a scalar type: 1, 32 or 64; an index has `index_width`.
+
+    Raises:
+        CompileError: The type has no register.
+    """
     kind = type(type_)
     if kind is Float32Type:
         return 32
@@ -60,17 +65,18 @@ def is_native_float(type_: Attribute) -> bool:
 
 
 def signed(value: int, width: int) -> int:
-    """Return the low `width` bits of a number as a signed number."""
+    """Return the low `width` bits of a number as a signed integer: 255 of 8 bits is -1."""
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
 
 
 def single_bits(value: float) -> int:
-    """Return the bits of an f32."""
+    """Return the bits of a float rounded to f32."""
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
 def double_bits(value: float) -> int:
+    """Return the bits of an f64."""
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
@@ -78,8 +84,12 @@ def double_bits(value: float) -> int:
 class Root:
     """Storage of a memref's elements.
 
-    kind: binding, workgroup, function or constant. key: identifies the storage in comparisons. variable: the variable
-    that is the storage, as the language refers to it.
+    Attributes:
+        kind: "binding", "workgroup", "function" (private) or "constant".
+        key: Identifies the storage: memrefs of equal keys may alias.
+        binding: Ordinal of a binding, else -1.
+        variable: Name or id of the variable in the language.
+        read_only: Whether no code writes to it.
     """
 
     kind: str
@@ -116,29 +126,34 @@ def fresh(memref: MemRefType, root: Root) -> MemRef:
     """Return a memref that covers all of a storage."""
     _, sizes, strides = layout_of(memref)
     known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
-    return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
+    return MemRef(root=root, base=0, offset=0, sizes=known_sizes, strides=known_strides, element=memref.element_type)
 
 
 def open_parts(type_: MemRefType) -> int:
-    """Return how many numbers a memref is passed as: its base, and the offset, sizes and strides that are dynamic in
-    its type.
-    """
+    """Return how many indices a memref is passed as: its base, and the dynamic ones of offset, sizes and strides."""
     offset, sizes, strides = layout_of(checked_memref(type_))
     return 1 + sum(part is None for part in (offset, *sizes, *strides))
 
 
 def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
-    """Return the numbers that a memref is passed as; `open_parts` counts them."""
+    """Return the indices that a memref is passed as: its base, and the dynamic ones of offset, sizes and strides."""
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
     return [value.base, *(part for part, size in parts if size is None)]
 
 
 def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
-    """Return the memref that `flatten` took apart."""
+    """Return the memref that is passed as these indices, in the storage `root`: the inverse of `flatten`."""
     remaining = iter(parts)
     base = next(remaining)
     offset, sizes, strides = layout_of(type_)
     layout = [part if part is not None else next(remaining) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
-    return MemRef(root, base, layout[0], tuple(layout[1 : 1 + rank]), tuple(layout[1 + rank :]), type_.element_type)
+    return MemRef(
+        root=root,
+        base=base,
+        offset=layout[0],
+        sizes=tuple(layout[1 : 1 + rank]),
+        strides=tuple(layout[1 + rank :]),
+        element=type_.element_type,
+    )

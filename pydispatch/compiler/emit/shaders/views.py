@@ -34,11 +34,17 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, offset_in_view = (0, start) if offset is None else (start, offset)
     emitter.values[result] = MemRef(
-        root, base, offset_in_view, tuple(extents), _strides(emitter, extents, strides), memref.element_type
+        root=root,
+        base=base,
+        offset=offset_in_view,
+        sizes=tuple(extents),
+        strides=_strides(emitter, extents, strides),
+        element=memref.element_type,
     )
 
 
 def _elements(emitter: ShaderFunction[Any], offset: Index, element: Attribute) -> Index:
+    """Return a byte offset in elements."""
     bits = storage_bits(element)
     return emitter.times(offset, 8 // bits) if bits < 8 else emitter.divide(offset, bits // 8)
 
@@ -65,6 +71,7 @@ def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _layout(emitter: ShaderFunction[Any], op: Operation) -> None:
+    """Lower the query of a memref's offset, sizes and strides."""
     source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
         emitter.define(result, value)
@@ -73,7 +80,8 @@ def _layout(emitter: ShaderFunction[Any], op: Operation) -> None:
 def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower a `memref.view` to a typed memref over the bytes of a binding.
 
-    Workgroup memory can only be viewed in its own element type; other types raise CompileError.
+    Raises:
+        CompileError: It views workgroup memory in another element type.
     """
     source = emitter.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
@@ -93,6 +101,7 @@ def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _pointer_as_index(emitter: ShaderFunction[Any], op: Operation) -> None:
+    """Refuse `memref.extract_aligned_pointer_as_index`: buffers have no addresses in shaders."""
     raise emitter.error("buffers have no addresses on this target", "index the memref instead")
 
 

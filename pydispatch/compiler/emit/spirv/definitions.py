@@ -11,10 +11,11 @@ from pydispatch.compiler.emit.spirv.templates import Template
 from pydispatch.compiler.kernel_ir.readers import symbol
 
 _templates: dict[tuple[FuncOp, int], Template] = {}
+"""(definition, width of indices) -> its words; they are the same in every module."""
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Write the definition of an operation. exponent: of a power, where it is known."""
+    """Emit an operation by its definition; `exponent` is that of an integer power, if it is known."""
     expansion = definition_of(emitter, op, exponent)
     template = _templates.get((expansion.function, emitter.index_width))
     if template is None:

@@ -37,6 +37,7 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
 SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
+"""Modules whose `ROWS` are the lowerings."""
 
 
 @functools.cache
@@ -55,11 +56,17 @@ def emit_module(
 ) -> bytes:
     """Emit a SPIR-V module with an entry point for each export, and return its bytes.
 
-    module: is rewritten in place, so that its functions say what one invocation does.
-    watch: entry points whose loops may be longer than some device runs take a buffer more, see iterations.py.
-    constants: the keys of the executable constants, in order; target: what its configuration says about the device is a
-    hint; libraries: (name, SPIR-V) of modules whose functions calls of external functions are resolved from. Raises
-    CompileError, at the op, for whatever has no lowering.
+    Args:
+        module: A module of kernel IR, which is lowered to invocations in place.
+        exports: The exports.
+        constants: Keys of the executable constants, one for each 32-bit word, in order.
+        target: The target, whose configuration may have hints about the device.
+        libraries: (name, SPIR-V) of modules that define external functions.
+        watch: Whether entry points whose loops may be longer than some device runs take one more buffer, see
+            iterations.py.
+
+    Raises:
+        CompileError: An operation has no lowering.
     """
     kernels_ = distribute_kernels(module, exports, Machine())
     kernels = Kernels(module, lowerings(), constants, libraries)

@@ -23,10 +23,11 @@ from pydispatch.compiler.kernel_ir.types import checked_memref
 from pydispatch.ir.core.locations import line_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
+"""Emits the code of an operation."""
 
 
 def _exchanged(ops: Ops) -> frozenset[object]:
-    """Return the allocations of f32 and f64 with atomic operations, which are exchanges of integers."""
+    """Return the allocations of f32 and f64 that are updated atomically, by exchanges of integer words."""
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
     floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
     return frozenset(key for memref in floats for key in base_of(memref) if not isinstance(key, tuple))
@@ -35,7 +36,13 @@ def _exchanged(ops: Ops) -> frozenset[object]:
 class FunctionEmitter(BlockArithmetic):
     """Emitter of one SPIR-V entry point.
 
-    size: of a workgroup, in three dimensions. invocations: number of invocations of a workgroup.
+    Attributes:
+        module, definitions: The kernels of the module.
+        constants: The key of each word of the executable constants.
+        entry: Words of the entry block.
+        interface: Built-in variables that the entry point uses, by name.
+        units: Binding -> its variables.
+        exchanged: Allocations of floats that are updated atomically.
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
@@ -71,12 +78,13 @@ class FunctionEmitter(BlockArithmetic):
         return self.m.truth(bool(value & 1)) if width == 1 else self.m.integer(value, width)
 
     def once(self, key: object, make: Callable[[], Id]) -> Id:
+        """Return the cached id of `key`; on a miss, call `make` for it."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
 
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
-        """Return a value that `make` emits into the entry block, once for each key."""
+        """Return the id that `make` emits into the entry block, once for each key."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
             self._block = None  # sums of the block do not reach the entry
@@ -90,6 +98,7 @@ class FunctionEmitter(BlockArithmetic):
         """Return the index of the invocation in its workgroup."""
 
         def load_index() -> Id:
+            """Load the number of the invocation, in the width of indices."""
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
             component = self.code.let("Load", self.m.int(32), variable)
             return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
@@ -101,6 +110,7 @@ class FunctionEmitter(BlockArithmetic):
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
         def load_component() -> Id:
+            """Load the component of the built-in vector, in the width of indices."""
             components = self.code.let("Load", vector, self.builtin(built_in, vector))
             component = self.code.let("CompositeExtract", self.m.int(32), components, dimension)
             return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
@@ -108,6 +118,7 @@ class FunctionEmitter(BlockArithmetic):
         return self.at_entry((built_in, dimension), load_component)
 
     def barrier(self) -> None:
+        """Wait for all invocations of the workgroup; what they wrote before is visible to all after."""
         scope = self.m.integer(SCOPE_WORKGROUP)
         self.code.do("ControlBarrier", scope, scope, self.m.integer(ALL_MEMORY))
 
@@ -120,6 +131,7 @@ class FunctionEmitter(BlockArithmetic):
     # Loops and branches
 
     def equals(self, lhs: Id, rhs: Id) -> Id:
+        """Emit the comparison of two indices; the result is a bool."""
         return self.code.let("IEqual", self.m.bool(), lhs, rhs)
 
     def loop(
@@ -177,11 +189,12 @@ class FunctionEmitter(BlockArithmetic):
         width: int,
         is_unsigned: bool,
     ) -> list[Id]:
-        """Emit a counted loop that is not unrolled. Arguments and results are those of `loop`."""
+        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`."""
         code, module, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
         type_ = module.int(width)
 
         def as_id(value: Index) -> Id:
+            """Return a bound as an id."""
             return value if isinstance(value, Id) else module.integer(value, width)
 
         entry_label, (first, last, stride) = code.label, map(as_id, bounds)

@@ -10,7 +10,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 
 class BlockArithmetic(ShaderFunction[Id]):
-    """Emitter of sums, products and quotients of indices into `code`."""
+    """Index arithmetic of a function: sums, products and quotients are folded, and equal ones in a block are reused."""
 
     handle = Id
 
@@ -21,6 +21,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         self._block: Id | None = None  # label of the block that the remembered results belong to
 
     def index_type(self) -> Id:
+        """Return the SPIR-V type of an index."""
         return self.m.int(self.index_width)
 
     def idx(self, value: Index) -> Id:
@@ -28,16 +29,19 @@ class BlockArithmetic(ShaderFunction[Id]):
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
     def _sum(self, lhs: Id, rhs: Index) -> Id:
+        """Emit an addition of indices."""
         return self._reused("IAdd", lhs, rhs)
 
     def _difference(self, lhs: Index, rhs: Id) -> Id:
+        """Emit a subtraction of indices."""
         return self.code.let("ISub", self.index_type(), self.idx(lhs), rhs)
 
     def _product(self, lhs: Id, rhs: Index) -> Id:
+        """Emit a multiplication of indices."""
         return self._reused("IMul", lhs, rhs)
 
     def _reused(self, op: str, lhs: Index, rhs: Index) -> Id:
-        """Return a sum or product of indices, the one that this block has already or a new one."""
+        """Return the sum or product of two indices: that of an equal instruction in this block, or a new one."""
         code = self.code
         if self._block != code.label:
             self._block = code.label

@@ -14,9 +14,13 @@ from pydispatch.compiler.emit.spirv.words import BUILTIN
 
 
 class Kernels(Definitions):
-    """Builder of one SPIR-V module from kernel IR. Not shared between threads.
+    """Builder of one SPIR-V module from kernel IR, which its functions share; not for several threads.
 
-    table: the lowering of each operation, by operation name.
+    Attributes:
+        m: The SPIR-V module.
+        table: The lowering of each operation, by operation name.
+        constants: The key of each word of the executable constants.
+        libraries: (name, SPIR-V) of modules that define external functions.
     """
 
     def __init__(
@@ -31,9 +35,10 @@ class Kernels(Definitions):
         self.table, self.constants, self.libraries = table, tuple(constants), tuple(libraries)
 
     def builtin(self, name: str, type_: Id) -> Id:
-        """Return the input variable of a built-in, made once."""
+        """Return the input variable of a built-in of a type; it is declared once."""
 
         def make() -> Id:
+            """Declare the input variable."""
             variable = self.m.variable("Input", type_)
             self.m.decorate(variable, "BuiltIn", BUILTIN[name])
             return variable

@@ -19,6 +19,7 @@ ADDRESSING_LOGICAL, MEMORY_GLSL450 = 0, 1
 """Operands of OpMemoryModel."""
 
 LOW_WORD = 0xFFFFFFFF
+"""Mask of the low word of a literal of two words."""
 
 VERSION = 0x00010300
 """SPIR-V 1.3, as the header of a module has it."""
@@ -35,7 +36,13 @@ class Id(int):
 
 
 class Module:
-    """Builder of one SPIR-V module. Not shared between threads."""
+    """Builder of one SPIR-V module, with its sections as lists of words; not for several threads.
+
+    Attributes:
+        bound: The next id.
+        capabilities: Capabilities in order of their declaration; the values mean nothing.
+        entries, modes, names, decorations, globals, functions: Words of the sections.
+    """
 
     def __init__(self) -> None:
         self.bound = 1
@@ -65,7 +72,7 @@ class Module:
         return cached
 
     def keys(self) -> dict[int, Any]:
-        """Return what each type, constant and table was made from."""
+        """Return for each type, constant and table the key that it was declared for, by id."""
         keys: dict[int, Any] = {type_id: key for key, type_id in self._ids.items()}
         if self._glsl is not None:
             keys[self._glsl] = "glsl"
@@ -76,16 +83,17 @@ class Module:
         self.capabilities[name] = None
 
     def name(self, target: Int, text: str) -> None:
-        """Name an id for debuggers."""
+        """Name an id, for debuggers."""
         self.names += encode("Name", target, *text_words(text))
 
     def file(self, name: str) -> Id:
-        """Return the string with the name of a source file, for `OpLine`."""
+        """Return the id of the string with the name of a source file, for `OpLine`."""
         if name not in self._files:
             self._files[name] = self.id()
         return self._files[name]
 
     def decorate(self, target: Int, decoration: str, *operands: Int) -> None:
+        """Decorate an id."""
         self.decorations += encode("Decorate", target, DECORATION[decoration], *operands)
 
     def decorate_member(self, target: Int, member: Int, decoration: str, *operands: Int) -> None:
@@ -104,13 +112,15 @@ class Module:
         return cached
 
     def void(self) -> Id:
+        """Return the type void."""
         return self.type("TypeVoid")
 
     def bool(self) -> Id:
+        """Return the type of truth values."""
         return self.type("TypeBool")
 
     def int(self, width: Int) -> Id:
-        """Return an integer type, without sign: instructions know what they mean."""
+        """Return the integer type of a width; it has no sign, since instructions determine how they read an integer."""
         cached = self._numbers.get(width)
         if cached is None:
             if width == 64:
@@ -119,7 +129,7 @@ class Module:
         return cached
 
     def float(self, width: Int) -> Id:
-        """Return the type of floats of a width."""
+        """Return the float type of a width."""
         cached = self._numbers.get(-width)
         if cached is None:
             if width == 64:
@@ -150,9 +160,10 @@ class Module:
         return cached
 
     def truth(self, value: Bool) -> Id:
-        """Return a constant of type bool."""
+        """Return the constant true or false."""
 
         def declare() -> Id:
+            """Declare the constant."""
             new_id = self.id()
             self.globals += encode("ConstantTrue" if value else "ConstantFalse", type_, new_id)
             return new_id
@@ -161,13 +172,16 @@ class Module:
         return self.once(("truth", value), declare)
 
     def number(self, bits: Int, width: Int) -> Id:
-        """Return a float constant by its bits."""
+        """Return the float constant with these bits."""
         if width == 32:
             return self.constant(self.float(32), bits)
         return self.constant(self.float(64), bits & LOW_WORD, bits >> 32)
 
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
-        """Return a fixed-size array type. stride: bytes, for memory with a layout."""
+        """Return an array type of `count` elements.
+
+        `stride` is the bytes of an element in memory with a layout; 0 for memory without.
+        """
         length = self.integer(count)
         if not stride:
             return self.type("TypeArray", element, length)
@@ -176,18 +190,18 @@ class Module:
         )
 
     def runtime_array(self, element: Int, stride: Int) -> Id:
-        """Return the type of an array whose length the buffer decides. stride: bytes of an element."""
+        """Return the type of an array whose length the buffer determines; `stride` is the bytes of an element."""
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
     def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
-        """Declare an array type with a stride."""
+        """Declare an array type with a stride in bytes, and return its id."""
         new_id = self.id()
         self.globals += encode(op, new_id, *operands)
         self.decorate(new_id, "ArrayStride", stride)
         return new_id
 
     def block(self, key: object, member: Int) -> Id:
-        """Return a structure type with one member at offset 0, decorated as an interface block."""
+        """Return a structure type with one member at offset 0, decorated as an interface block; one for each key."""
 
         def make() -> Id:
             """Declare the structure and its decorations."""
@@ -207,9 +221,13 @@ class Module:
         return new_id
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
-        """Return a variable of every invocation that holds an array of constants; it is declared once for each key."""
+        """Return a private variable with an array of constants; it is declared once for each key.
+
+        `type_` is the type of the array, and `elements` returns the constants.
+        """
 
         def make() -> Id:
+            """Declare the constant array, and a private variable that starts with it."""
             parts, new_id = elements(), self.id()
             self.globals += encode("ConstantComposite", type_, new_id, *parts)
             return self.variable("Private", type_, new_id)
@@ -217,7 +235,7 @@ class Module:
         return self.once(key, make)
 
     def glsl(self) -> Id:
-        """Return the id of the import of GLSL.std.450, which it requests."""
+        """Return the id of GLSL.std.450, and import it."""
         if self._glsl is None:
             self._glsl = self.id()
         return self._glsl
@@ -246,18 +264,20 @@ class Module:
         return [*head, *chain.from_iterable(sections)]
 
     def bytes(self) -> bytes:
+        """Return the words of the whole module as bytes."""
         return array("I", self.words()).tobytes()
 
 
 def _phi_words(type_: int, new_id: int, edges: list[tuple[int, int]]) -> list[Int]:
-    """Return the words of a phi; see `Code.phi`."""
+    """Return the words of a phi; parameters are those of `Code.phi`."""
     return encode("Phi", type_, new_id, *chain.from_iterable(edges))
 
 
 class Code:
-    """Instructions of one function: its variables and blocks.
+    """The instructions of one function: its variables and blocks.
 
     Attributes:
+        module: The module that the function belongs to.
         variables: Words of the declarations of the invocation's variables.
         lines: Words of the blocks after the label of the first one.
         first: Id of the label of the first block.
@@ -290,31 +310,31 @@ class Code:
         return self.let("ExtInst", type_, self.module.glsl(), GLSL[name], *operands)
 
     def start(self, label: int) -> None:
-        """Begin a block."""
+        """Begin the block of a label."""
         self.lines += encode("Label", label)
         self.label = Id(label)
         self.is_block_open = True
 
     def branch(self, label: int) -> None:
-        """End the block with a jump to another."""
+        """Terminate the block with a branch."""
         self.lines += encode("Branch", label)
         self.is_block_open = False
 
     def branch_if(self, condition: int, then: int, other: int) -> None:
-        """End the block with a jump to `then` if a bool is true, and to `other` if it is not."""
+        """Terminate the block with a branch to `then` if a truth value holds, else to `other`."""
         self.lines += encode("BranchConditional", condition, then, other)
         self.is_block_open = False
 
     def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
-        """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
+        """Append a phi, whose id was allocated earlier; `edges` are (value, label of the predecessor)."""
         self.lines += _phi_words(type_, new_id, edges)
 
     def phi_position(self) -> int:
-        """Return the position of `insert_phis` for the current block, which must not have instructions yet."""
+        """Return the position for `insert_phis` of the current block, which has no instructions yet."""
         return len(self.lines)
 
     def insert_phis(self, position: int, phis: Iterable[tuple[int, int, list[tuple[int, int]]]]) -> None:
-        """Insert phis at the start of an earlier block, a loop header, once the values of the back edge are known.
+        """Insert phis at the start of a loop header, once the values of its back edge are known.
 
         Args:
             position: `phi_position` when the block began.

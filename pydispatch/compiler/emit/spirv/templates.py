@@ -27,10 +27,18 @@ _LITERAL = {
 """Where an instruction has a word that is no id; in others the first word alone is none."""
 
 Make = Callable[[Module, list[Id]], Id]
+"""Declares something in a module, with the ids of its parts there, and returns its id."""
 
 
 class Template:
-    """SPIR-V words of one function."""
+    """The SPIR-V words of one function, which are copied into modules with renumbered ids.
+
+    Args:
+        function: The function in kernel IR.
+        tables: Constants that the function reads, by name.
+        rows: Lowering of each operation.
+        index_width: Bits of an index.
+    """
 
     def __init__(
         self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
@@ -45,6 +53,7 @@ class Template:
         start, results = f.code.label, list[Id]()
 
         def leave(end: Operation) -> None:
+            """Note the registers that the function returns."""
             results.extend(f.get(operand) for operand in end.operands)
 
         f.region(function.body, leave)
@@ -63,6 +72,7 @@ class Template:
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
         def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+            """Return a function from a list of ids to these words with their ids and literals replaced."""
             positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
             return itemgetter(*positions, 0, 0)  # a tuple, however few there are
 
@@ -72,7 +82,7 @@ class Template:
         self._label = index_of_id[f.code.label]
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
-        """Write the words; the ids of the results."""
+        """Append the function's body for these operands to an entry point, and return the ids of its results."""
         module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
@@ -86,7 +96,7 @@ class Template:
 
 
 def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield each word, and whether it is a literal."""
+    """Yield each word of instructions, and whether it is a literal instead of an id."""
     position = 0
     while position < len(lines):
         first_word = lines[position]
@@ -97,9 +107,11 @@ def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
 
 
 class _Outer:
-    """Declarations outside a module's functions, with the calls that recreate them in another module.
+    """Declarations outside functions that a template needs, with the calls that recreate them in another module.
 
-    ids: the ids of the declarations, in the order of `makes`.
+    Attributes:
+        ids: Ids of the declarations, in the order of `makes`.
+        makes: For each, the call that declares it from a module and other ids, and the positions of these in `ids`.
     """
 
     def __init__(self, module: Module) -> None:
@@ -114,8 +126,9 @@ class _Outer:
         self.makes: list[tuple[Make, list[int]]] = []
 
     def needs(self, id: int) -> bool:
-        """Return whether an id is that of a declaration outside functions; if so, record it after the declarations that
-        it needs.
+        """Return whether an id is that of a declaration outside functions.
+
+        If so, record it, after the declarations that it needs.
         """
         if id in self.ids:
             return True
@@ -132,6 +145,7 @@ class _Outer:
             data = [self._globals[id_][3:] for id_ in elements]
 
             def table(module: Module, parts: list[Id]) -> Id:
+                """Declare the same table in another module."""
                 return module.constant_table(
                     key, parts[0], lambda: [module.constant(parts[1], *value) for value in data]
                 )
@@ -150,7 +164,7 @@ class _Outer:
         return self._note(id, lambda m, parts: m.type(name, *parts), operands)
 
     def _note(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record a declaration after the declarations that it needs, and return True."""
+        """Record the declaration of an id after those of `parts`, which it needs, and return True."""
         for part in parts:
             self.needs(part)
         self.makes.append((make, [self.ids.index(part) for part in parts]))

@@ -15,10 +15,11 @@ Index = int | Id
 """An index: a plain int when it is known while compiling, else an id."""
 
 Value = Index | MemRef
+"""An index or another scalar, or a memref."""
 
 
 def register_type(module: Module, type_: Attribute, index_width: int) -> Id:
-    """Return the SPIR-V type of a scalar's register."""
+    """Return the SPIR-V type of the register of a scalar."""
     width = register_width(type_, index_width)
     if type(type_) in NATIVE:
         return module.float(width)
@@ -27,7 +28,12 @@ def register_type(module: Module, type_: Attribute, index_width: int) -> Id:
 
 @dataclass(frozen=True)
 class Unit:
-    """Element type of the array that a buffer is declared as: an integer or float with `bits` bits."""
+    """Element type of the array that a buffer is declared as.
+
+    Attributes:
+        bits: 8, 16, 32 or 64.
+        is_float: Whether it is a float; otherwise it is an integer.
+    """
 
     bits: int
     is_float: bool
@@ -42,7 +48,7 @@ class Unit:
 
 
 def unit_of(element: Attribute) -> Unit:
-    """Return the unit in which elements are stored in a buffer; packed elements are stored in bytes."""
+    """Return the element type that a buffer of such elements is declared with; packed elements are stored in bytes."""
     bits = max(8, storage_bits(element))
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")

@@ -17,7 +17,7 @@ def watch(emitter: FunctionEmitter) -> None:
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
-        """Declare the buffer of the two words that report loops that ended early."""
+        """Declare the buffer of two words."""
         variable = module.variable("StorageBuffer", module.block("loops", module.array(word, 2, 4)))
         module.decorate(variable, "DescriptorSet", 0)
         module.decorate(variable, "Binding", binding)
@@ -31,6 +31,7 @@ def watch(emitter: FunctionEmitter) -> None:
     )
 
     def note() -> list[int]:
+        """Emit the store of 1 to the first word."""
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 

@@ -34,11 +34,13 @@ GLSL = {
 """Instructions of GLSL.std.450."""
 
 CAPABILITY = {name: code for code, name in CAPABILITIES.items()}
+"""Capability -> its number."""
 
 EXTENSION_OF = {"StorageBuffer8BitAccess": "SPV_KHR_8bit_storage"}
 """Extensions that a capability needs in SPIR-V 1.3."""
 
 DECORATION, BUILTIN, STORAGE = map(specification_names, (Decoration, BuiltIn, Storage))
+"""Decoration, built-in and storage class -> their numbers."""
 
 NO_CONTROL = 0
 """Function control of a function that asks for no inlining and promises nothing."""
@@ -48,17 +50,19 @@ WORD_COUNT_SHIFT = 16
 
 
 def first_word(op: str, operand_count: int) -> int:
-    """Return the first word of an instruction: its length in words and its opcode. op: name without `Op`."""
+    """Return the first word of an instruction, its length in words and its opcode; `op` is its name without "Op"."""
     return (1 + operand_count) << WORD_COUNT_SHIFT | OP[op]
 
 
 def encode(op: str, *operands: int) -> list[int]:
-    """Return the words of an instruction, such as `encode("Label", id)`. operands: ids, literals and words of texts, in
-    the order of the specification: type and result id first.
+    """Return the words of an instruction, such as `encode("Label", id)`.
+
+    Operands are ids, literals and words of texts in the order of the specification: type and result id first.
     """
     return [(1 + len(operands)) << WORD_COUNT_SHIFT | OP[op], *operands]
 
 
 SCOPE_WORKGROUP, SCOPE_DEVICE = 2, 1
+"""Scopes of barriers and atomic operations."""
 ALL_MEMORY = 0x8 | 0x40 | 0x100
 """Acquire and release, of buffers and workgroup memory."""

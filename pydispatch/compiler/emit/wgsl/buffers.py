@@ -26,17 +26,19 @@ _ACCESSES = (
 
 
 _CALLS = ("func.call", "util.call")
+"""Calls, which memrefs may be passed to."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Declared element type of a buffer. word: f32, i32, u32, vec2u or f16."""
+    """Declared element type of a buffer: f32, i32, u32, vec2u (64 bits) or f16, and whether it is atomic."""
 
     word: str
     is_atomic: bool = False
 
     @property
     def type(self) -> str:
+        """The element type in WGSL."""
         return f"atomic<{self.word}>" if self.is_atomic else self.word
 
 
@@ -58,8 +60,10 @@ class _Uses:
 
 
 def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
-    """Return how each binding is declared, by ("binding", number), and each allocation that has atomic operations, by
-    its operation. has_f16: f16 is a type of the language.
+    """Return how to declare each buffer: its element type.
+
+    Bindings have the key ("binding", ordinal). Allocations with atomic operations have their operation as the key;
+    other allocations are left out. `has_f16` is whether f16 is a type of the language.
     """
     uses: dict[object, _Uses] = {}
     for name, place in _ACCESSES:
@@ -83,7 +87,11 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
 
 
 def element_bits(element: Attribute) -> int:
-    """Return the bits that an element takes in a buffer. Raise CompileError for more than 64."""
+    """Return the bits that an element takes in a buffer.
+
+    Raises:
+        CompileError: They are more than 64.
+    """
     bits = storage_bits(element)
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")
@@ -91,7 +99,7 @@ def element_bits(element: Attribute) -> int:
 
 
 def _declared(use: _Uses, has_f16: bool) -> Buffer:
-    """Return the element type to declare a buffer with, from its uses."""
+    """Return the element type to declare a buffer with, from its accesses."""
     if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
         return Buffer("f16")
     words = {_word(element) for element in use.elements}
@@ -103,7 +111,7 @@ def _declared(use: _Uses, has_f16: bool) -> Buffer:
 
 
 def _word(element: Attribute) -> str:
-    """Return the WGSL type in which an element is stored."""
+    """Return the WGSL type that a binding of such elements alone is declared with."""
     bits = element_bits(element)
     if type(element) is Float32Type:
         return "f32"

@@ -21,7 +21,14 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 @dataclass(frozen=True)
 class Written:
-    """A definition as a function. module: it, and what it uses; fields: of its results, where it has several."""
+    """A definition that was emitted as a WGSL function.
+
+    Attributes:
+        name: Name of the function.
+        module: The function, and all declarations that it uses.
+        fields: Fields of its result, if it has several results; else ().
+        iterations: Loop iterations of a call, at most; None if unknown.
+    """
 
     name: str
     module: Module
@@ -30,11 +37,13 @@ class Written:
 
 
 _Key = tuple[FuncOp, int, bool]
+"""(definition, width of indices, whether the module has f16)"""
 _written: dict[_Key, Written] = {}
+"""Definitions that were written before."""
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Emit a call of an operation's definition. exponent: of a power, when it is constant."""
+    """Emit a call of an operation's definition; `exponent` is that of an integer power, if it is known."""
     expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)
@@ -54,14 +63,14 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
 def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
     """Write the WGSL function that computes an operation by its definition.
 
+    Several results are returned as a structure `NAME_results` with fields r0, r1, ...
+
     Args:
         outer: Emitter of the function that contains the operation.
         op: The operation.
         function: The definition: a function of kernel IR with parameters for the operands.
         tables: Constant tables that the definition reads, by symbol.
-        name: Of the function to write.
-
-    Several results are returned as a structure `NAME_results` with fields r0, r1, ...
+        name: Name of the function to write.
     """
     definitions = Definitions(ModuleOp([]))
     definitions.memref_globals = tables
@@ -95,7 +104,10 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
 
 
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
-    """Return a name that states everything on which the definition depends, so that it is the same in every process."""
+    """Return the name of a definition's function.
+
+    It states everything on which the definition depends, so that it is the same in every process.
+    """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     parts = [op_name(op).split(".")[-1], *(types if len(set(types)) > 1 else types[:1])]
     parts += flags(op, "fastmath").split()

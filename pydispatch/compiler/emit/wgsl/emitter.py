@@ -30,12 +30,20 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
 SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
+"""Modules whose `ROWS` are the lowerings."""
 
 
 @dataclass(frozen=True)
 class EntryPoint:
-    """name: of its function, that of the export where WGSL allows it. size: of a workgroup; workgroup_bytes: of memory;
-    bindings: those that it has; constants: whether it reads words of constants."""
+    """An entry point of an emitted module.
+
+    Attributes:
+        name: Name of its function: that of the export if WGSL allows it.
+        size: Invocations of a workgroup along each dimension.
+        workgroup_bytes: Bytes of workgroup memory.
+        bindings: The bindings that it uses.
+        constants: Whether it reads layout constants.
+    """
 
     name: str
     size: tuple[int, int, int]
@@ -55,10 +63,15 @@ def emit_module(
 ) -> tuple[str, list[EntryPoint]]:
     """Emit a WGSL module with an entry point for each export, and return its text and the entry points.
 
-    module: is rewritten in place, so that its functions say what one invocation does.
-    constants: the keys of the executable constants, in order. has_f16: f16 is that of the language, not computed in
-    f32; a module that has any begins with `enable f16;`. Raises CompileError, at the op, for whatever has no
-    lowering.
+    Args:
+        module: A module of kernel IR, which is lowered to invocations in place.
+        exports: The exports.
+        constants: Keys of the executable constants, one for each 32-bit word, in order.
+        has_f16: Whether f16 is a type of the language instead of computed in f32; a module that uses it begins with
+            `enable f16;`.
+
+    Raises:
+        CompileError: An operation has no lowering.
     """
     kernels_ = distribute_kernels(module, exports, Machine())
     definitions, written = Definitions(module), Module()
@@ -72,7 +85,7 @@ def emit_module(
 
 
 def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
-    """Emit the entry point of an export, and return it."""
+    """Emit the entry point of an export, and return its description."""
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
     emitter.meets_in_buffers = bool(integers(kernel.function, MET))
     planned = buffers.plan(kernel.ops, emitter.has_f16)

@@ -19,7 +19,9 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.ir.core.locations import line_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
+"""Emits the code of an operation."""
 Index = int | Name
+"""An index: a Python int when it is known while compiling."""
 
 ZERO = "pyd_zero"
 """A variable of a module that is 0, as no compiler knows."""
@@ -36,7 +38,19 @@ VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgro
 
 
 class FunctionEmitter(ShaderFunction[Name]):
-    """Emitter of one WGSL entry point or helper, with one statement for each value."""
+    """Emitter of one WGSL entry point or definition, with one statement for each value.
+
+    Attributes:
+        module, definitions: The module that is emitted, and the functions and tables of the kernel IR.
+        constants: The key of each word of the executable constants.
+        entry: Statements at the beginning of the function.
+        lines: All other statements.
+        parameters: Declarations of the built-in parameters that it uses, by name.
+        buffers: How each binding is declared.
+        atomic: How each allocation with atomic operations is declared.
+        is_definition: Whether the function is a definition instead of an entry point.
+        has_f16: Whether f16 is a type of the language.
+    """
 
     handle = Name
 
@@ -69,10 +83,11 @@ class FunctionEmitter(ShaderFunction[Name]):
         return Name(f"{stem}{self._count}")
 
     def do(self, statement: str) -> None:
+        """Append a statement."""
         self.lines.append(self._pad + statement)
 
     def let(self, expression: str, stem: str = "v") -> Name:
-        """Append a `let` statement, and return its name."""
+        """Append a `let` statement with a new name that begins with `stem`, and return the name."""
         name = self.fresh(stem)
         self.lines.append(f"{self._pad}let {name} = {expression};")
         return name
@@ -82,14 +97,14 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
 
     def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
-        """Declare a variable of this scope, zero or with a value, and return its name."""
+        """Declare a variable of the current scope, zero without a value, and return its name."""
         name = self.fresh(stem)
         self.do(f"var {name}: {type_}{f' = {value}' if value else ''};")
         return name
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Indent the statements of a block; the indices that it names are unknown after it."""
+        """Indent the statements that are emitted in this context; names of indices in it are not reused after it."""
         pad, sums = self._pad, self._sums
         self._pad, self._sums = pad + "  ", dict(sums)
         yield
@@ -106,7 +121,7 @@ class FunctionEmitter(ShaderFunction[Name]):
                     lines[index] += f" // line {location.line}"
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """Return what `make` emits at the entry of the function; emitted once for each key."""
+        """Return what `make` emits at the beginning of the function, once for each key."""
         cached = self._cache.get(key)
         if cached is None:
             lines, pad, sums = self.lines, self._pad, self._sums
@@ -116,7 +131,10 @@ class FunctionEmitter(ShaderFunction[Name]):
         return cached
 
     def operands(self, values: Sequence[SSAValue]) -> list[Name]:
-        """Return scalars of which not all are literals, since expressions of literals may not overflow."""
+        """Return the names of scalars; if all are literals, one is bound to a name.
+
+        WGSL evaluates expressions of literals at compile time and refuses those that overflow.
+        """
         operands = [self.get(value) for value in values]
         if operands and all(type(operand) is Literal for operand in operands):
             operands[0] = self.held(operands[0])
@@ -141,11 +159,11 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.has_f16 and type(type_) is Float16Type
 
     def from_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert bits as they are in memory to a register."""
+        """Convert the bits of a scalar, as in memory, to its register."""
         return self.call("pyd_f16", value) if self.is_f16(type_) else value
 
     def to_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert a register to bits as they are in memory."""
+        """Convert a register to the bits of the scalar, as in memory."""
         return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
 
     def constant(self, value: int, type_: Attribute) -> Name:
@@ -153,6 +171,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.number(value, self.width(type_))
 
     def number(self, value: int, width: int) -> Name:
+        """Return the literal of an integer in a register of `width` bits: 1, 32 or 64."""
         if width == 1:
             return Literal("true" if value & 1 else "false")
         return integer(value) if width == 32 else wide(value)
@@ -160,6 +179,7 @@ class FunctionEmitter(ShaderFunction[Name]):
     # Indices
 
     def idx(self, value: Index) -> Name:
+        """Return an index as a name; a known one becomes a literal."""
         return self.number(value, self.index_width) if type(value) is int else value  # type: ignore[return-value]
 
     def _sum(self, lhs: Name, rhs: Index) -> Name:
@@ -171,17 +191,19 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self._reused(f"{lhs} + {self.idx(rhs)}")
 
     def _difference(self, lhs: Index, rhs: Name) -> Name:
+        """Emit a subtraction of indices."""
         if self.index_width == 64:
             return self._reused(f"{self.module.library('pyd_i64_sub')}({self.idx(lhs)}, {rhs})")
         return self._reused(f"{self.idx(lhs)} - {rhs}")
 
     def _product(self, lhs: Name, rhs: Index) -> Name:
+        """Emit a multiplication of indices."""
         if self.index_width == 64:
             return self._reused(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.idx(rhs)})")
         return self._reused(f"{lhs} * {self.idx(rhs)}")
 
     def _reused(self, expression: str) -> Name:
-        """Return an index, the one that this scope has already or a new one."""
+        """Return the name of an index expression: that of an equal one in this scope, or a new one."""
         cached = self._sums.get(expression)
         if cached is None:
             cached = self._sums[expression] = self.let(expression, "at")
@@ -201,35 +223,41 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self._reused(f"{lhs} {'%' if remainder else '/'} {rhs}")
 
     def place(self, index: Index) -> str:
-        """Return the text of an index for brackets: of 64 bits the low word, since no buffer has more elements."""
+        """Return the text of an index in brackets; of 64 bits the low word, since no buffer has more elements."""
         return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
 
     # Invocations
 
     def built_in(self, name: str) -> str:
+        """Add a built-in parameter to the function unless it has it, and return its name."""
         self.parameters[name] = BUILT_INS[name]
         return name
 
     def index_of(self, word: str) -> Name:
-        """Emit a u32 that is below 2^31 as an index, at the entry of the function, and return its name."""
+        """Emit the conversion of a u32 below 2^31 to an index, at the beginning of the function; return its name."""
         narrow = self.index_width == 32
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
         return self.at_entry(("index", word), lambda: self.let(text, "at"))
 
     def invocation(self) -> Name:
+        """Return the number of the invocation in its workgroup, as an index."""
         return self.index_of(self.built_in("invocation"))
 
     def component(self, built_in: str, dimension: int) -> Name:
+        """Return a component of a built-in vector, as an index."""
         return self.index_of(f"{self.built_in(VECTORS[built_in])}.{'xyz'[dimension]}")
 
     def barrier(self) -> None:
+        """Wait for all invocations of the workgroup; what they wrote before is visible to all after."""
         if self.meets_in_buffers:
             self.do("storageBarrier();")
         self.do("workgroupBarrier();")
 
     def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
-        """Emit a value that a barrier depends on so that it is uniform also by the rules of WGSL. All invocations must
-        reach this code together.
+        """Emit a value that a barrier depends on, so that it is uniform by the rules of WGSL, and return it.
+
+        Invocation 0 stores it in workgroup memory, from where all load it, so all must reach this code together.
+        `value` is the kernel IR value, `type_` its WGSL type.
         """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text
@@ -267,14 +295,21 @@ class FunctionEmitter(ShaderFunction[Name]):
         return results
 
     def less(self, lhs: object, rhs: object, width: int, unsigned: bool = False) -> str:
+        """Return the expression lhs < rhs of integers of `width` bits, 32 or 64; unsigned: whether they are compared as
+        such.
+        """
         if width == 64:
             return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({lhs}, {rhs})"
         return f"{as_unsigned(lhs)} < {as_unsigned(rhs)}" if unsigned else f"{lhs} < {rhs}"
 
     def uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
+        """Return a value as one that WGSL knows to be uniform, if the control flow that depends on it contains a
+        barrier.
+        """
         return self.agreed(handle, value, self.type(value.type)) if self.uniformity.has_barrier(op) else handle
 
     def equals(self, lhs: Name, rhs: Name) -> Name:
+        """Emit the comparison of two indices; the result is a bool."""
         return self.let(f"{lhs} == {rhs}" if self.index_width == 32 else f"all({lhs} == {rhs})")
 
     def loop(
@@ -342,7 +377,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         width: int,
         unsigned: bool,
     ) -> list[Name]:
-        """Emit a counted loop as it stands; see `loop`."""
+        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`."""
         lower, upper, step = (bound if isinstance(bound, Name) else self.number(bound, width) for bound in bounds)
         held = [self.var(type_, value, "c") for type_, value in carried]
         counter = self.fresh("n")

@@ -10,12 +10,19 @@ from pydispatch.compiler.emit.wgsl.library import functions
 from pydispatch.errors import CompileError
 
 _F16 = re.compile(r"\bf16\b")
+"""Text that needs the extension for f16."""
 
 
 @dataclass
 class Module:
-    """declarations: variables, constants and structures by name; functions: by name, in the order of first use.
-    imports: names of functions that linking defines, by what they are called with."""
+    """Builder of one WGSL module: its declarations and functions, each once, and its entry points.
+
+    Attributes:
+        declarations: Variables, constants and structures, by name.
+        functions: Functions by name, in the order of first use.
+        entries: Entry points.
+        imports: Key of an external function -> the name that it is called by.
+    """
 
     declarations: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
@@ -23,8 +30,10 @@ class Module:
     imports: dict[object, str] = field(default_factory=dict)
 
     def library(self, name: str) -> str:
-        """Add a library function and its callees to the module, each once, and return its name. Raises CompileError for
-        an unknown one.
+        """Add a library function and its callees to the module, each once, and return its name.
+
+        Raises:
+            CompileError: The library has no such function.
         """
         if name not in self.functions:
             if name not in functions():
@@ -42,19 +51,20 @@ class Module:
         return name
 
     def unused(self, stem: str) -> str:
-        """Return a name, `stem` and a number, that no declaration has yet."""
+        """Return a name that no declaration has: `stem` and a number."""
         suffix = 0
         while f"{stem}{suffix}" in self.declarations:
             suffix += 1
         return f"{stem}{suffix}"
 
     def include(self, other: Module) -> None:
-        """Add what another module has and this one has not."""
+        """Add the declarations and functions of another module that this one lacks."""
         for mine, others in ((self.declarations, other.declarations), (self.functions, other.functions)):
             for name, text in others.items():
                 mine.setdefault(name, text)
 
     def text(self) -> str:
+        """Return the text of the module."""
         body = ["\n".join(self.declarations.values()), *self.functions.values(), *self.entries]
         text = "\n\n".join(part for part in body if part) + "\n"
         return f"enable f16;\n\n{text}" if _F16.search(text) else text

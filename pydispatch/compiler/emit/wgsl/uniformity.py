@@ -14,6 +14,7 @@ from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.readers import op_name
 
 _DIFFERS = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
+"""Operations whose results may differ between invocations."""
 
 
 class Uniformity:
@@ -25,7 +26,7 @@ class Uniformity:
         self._found: dict[SSAValue, bool] = {}
 
     def has_barrier(self, op: Operation) -> bool:
-        """Return whether a barrier lies in a region of an operation."""
+        """Return whether a region of an operation contains a barrier."""
         if self._around is None:
             self._around = set()
             for barrier in self._barriers:
@@ -44,7 +45,7 @@ class Uniformity:
         return decided
 
     def _decide(self, value: SSAValue) -> bool:
-        """Return whether a value is equal in all invocations of a workgroup."""
+        """Return whether WGSL sees that a value is equal in all invocations: it depends on uniform values alone."""
         if isinstance(value, OpResult):
             op = value.op
             return not op.regions and op_name(op) not in _DIFFERS and all(map(self.is_uniform, op.operands))

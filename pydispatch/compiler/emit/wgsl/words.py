@@ -36,6 +36,7 @@ BUILT_IN = frozenset(_BUILT_IN.split())
 """Functions and types that generated code uses; other declarations would hide them."""
 
 IDENTIFIER = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
+"""A name that WGSL allows, unless it is in `RESERVED`."""
 
 
 def is_free(name: str) -> bool:
@@ -44,20 +45,20 @@ def is_free(name: str) -> bool:
 
 
 class Name(str):
-    """A value in the text: a name, or something that needs no parentheses anywhere."""
+    """A WGSL expression that needs no parentheses anywhere: a name, a member of one, or a literal."""
 
     __slots__ = ()
 
 
 class Literal(Name):
-    """A number. An expression of literals alone is computed by the compiler of WGSL, and must not overflow."""
+    """A literal. An expression of literals alone is evaluated at compile time, and must not overflow."""
 
     __slots__ = ()
 
 
 @lru_cache(4096)
 def integer(value: int) -> Literal:
-    """Return the literal of an i32: the low 32 bits of a number."""
+    """Return the i32 literal with the low 32 bits of a number."""
     value = signed(value, 32)
     if value == -(1 << 31):
         return Literal("i32(-2147483648)")
@@ -66,19 +67,19 @@ def integer(value: int) -> Literal:
 
 @lru_cache(4096)
 def unsigned(value: int) -> Literal:
-    """Return the low 32 bits of a number as a u32."""
+    """Return the u32 literal with the low 32 bits of a number."""
     return Literal(f"{value & 0xFFFFFFFF}u")
 
 
 @lru_cache(4096)
 def wide(value: int) -> Literal:
-    """Return the low 64 bits of a number as two words, low first."""
+    """Return the vec2u literal with the low 64 bits of a number, low word first."""
     return Literal(f"vec2u({value & 0xFFFFFFFF}u, {value >> 32 & 0xFFFFFFFF}u)")
 
 
 @lru_cache(4096)
 def single(bits: int) -> Literal | None:
-    """Return the f32 with these bits; None for infinities and NaN, which have no literals."""
+    """Return the f32 literal with these bits; None for infinities and NaN, which have no literals."""
     if bits & 0x7F800000 == 0x7F800000:
         return None
     value = np.uint32(bits).view(np.float32)
@@ -89,7 +90,7 @@ def single(bits: int) -> Literal | None:
 
 
 def as_unsigned(value: object) -> str:
-    """Return an i32 or a truth value as a u32."""
+    """Return the expression of an i32, or a truth value, as a u32."""
     if type(value) is Literal and value[0] not in "tf":
         return unsigned(int(value.removeprefix("i32").strip("()")))
     return f"u32({value})"

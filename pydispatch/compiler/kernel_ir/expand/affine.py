@@ -25,6 +25,7 @@ from pydispatch.compiler.kernel_ir.readers import affine_map, attribute, bound_g
 from pydispatch.errors import CompileError
 
 FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, AffineBinaryOpKind.Mod
+"""Divisions of affine expressions: quotients rounded down and up, and the remainder that is not negative."""
 
 
 def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
@@ -60,12 +61,13 @@ def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) ->
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
-    """Return the operands of a map or set as (dimensions, symbols). dims: number of dimensions."""
+    """Return the operands of a map or set as (dimensions, symbols); constants are integers."""
     indices = [known(operand) for operand in operands]
     return indices[:dims], indices[dims:]
 
 
 def _results(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Index]:
+    """Insert the arithmetic of all results of a map, and return them."""
     dims, symbols = _split(operands, map_.num_dims)
     return [expression(build, expr, dims, symbols) for expr in map_.results]
 
@@ -87,19 +89,22 @@ def _most(build: Build, values: Sequence[Index]) -> Index:
 
 
 def _apply(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `affine.apply`."""
     return [build.value(_results(build, affine_map(op), op.operands)[0])]
 
 
 def _min(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `affine.min`."""
     return [build.value(_least(build, _results(build, affine_map(op), op.operands)))]
 
 
 def _max(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `affine.max`."""
     return [build.value(_most(build, _results(build, affine_map(op), op.operands)))]
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """Move the blocks of a region into a new region whose terminator is of scf, and return the new region."""
+    """Move the blocks of a region into a new region, with `terminator` instead of `affine.yield`, and return it."""
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
@@ -128,8 +133,10 @@ def _for(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _parallel(build: Build, op: Operation) -> list[SSAValue]:
-    """Expand an `affine.parallel` without results to an `scf.parallel`. CompileError if a bound is a minimum or maximum
-    of several map results, or if it reduces.
+    """Expand an `affine.parallel` without results to an `scf.parallel`.
+
+    Raises:
+        CompileError: It reduces, or a bound is a minimum or maximum of several map results.
     """
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
@@ -168,24 +175,29 @@ def _if(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _indices(build: Build, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
+    """Return the indices of an access: those of its map, or its operands without a map."""
     if attribute(op, "map") is None:
         return list(operands)
     return [build.value(index) for index in _results(build, affine_map(op), operands)]
 
 
 def _load(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `affine.load`."""
     operands = [op.operands[0], *_indices(build, op, op.operands[1:])]
     return [build.let(memref.LoadOp.create(operands=operands, result_types=[op.results[0].type]))]
 
 
 def _store(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `affine.store`."""
     build.op(memref.StoreOp.create(operands=[*op.operands[:2], *_indices(build, op, op.operands[2:])]))
     return []
 
 
 def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
-    """Return the sizes of the dimensions of a linearization, except the outermost, which has no effect. count: number
-    of dimensions."""
+    """Return the sizes of the dimensions of a linearization but the outermost, which has no effect.
+
+    `count` is the number of dimensions.
+    """
     rest = iter(operands)
     sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
     return sizes[1:] if len(sizes) == count else sizes

@@ -19,8 +19,10 @@ RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
 def expand(function: FuncOp, ops: Ops | None = None) -> bool:
     """Expand the affine operations and views of a function in place, and return whether there were any.
 
-    ops: the operations of the function by name, if the caller has them. CompileError for an operation that cannot be
-    expanded.
+    `ops` are the operations of the function by name, if the caller has them.
+
+    Raises:
+        CompileError: An operation cannot be expanded.
     """
     if RULES.keys().isdisjoint(ops_by_name(function) if ops is None else ops):
         return False

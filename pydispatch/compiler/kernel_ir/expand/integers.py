@@ -59,21 +59,25 @@ class _Builder:
         self.build, self.type = build, type_
 
     def number(self, value: int) -> SSAValue:
+        """Return a constant of the type of the operation."""
         return self.build.entry.constant(value, self.type)
 
     def op(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Insert an operation on two values, whose result has the type of the operation that is expanded."""
         return self.build.arithmetic(kind, (lhs, rhs), self.type)
 
     def in_range(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Insert a division or shift that this pass leaves as it is."""
+        """Insert a division or shift whose operands are safe, marked so that this pass does not expand it again."""
         result = self.op(kind, lhs, rhs)
         result.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
         return result
 
     def negated(self, value: SSAValue) -> SSAValue:
+        """Insert the negation of a value."""
         return self.op(arith.SubiOp, self.number(0), value)
 
     def test(self, predicate: str, lhs: SSAValue, rhs: int) -> SSAValue:
+        """Insert the comparison of a value with a constant: `test("slt", x, 0)` is x < 0."""
         return self.build.compare(predicate, lhs, self.number(rhs))
 
     def truth(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -81,12 +85,15 @@ class _Builder:
         return self.build.make(kind, (lhs, rhs), TRUTH)
 
     def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Insert the conjunction of two truth values."""
         return self.truth(arith.AndIOp, lhs, rhs)
 
     def inverted(self, value: SSAValue) -> SSAValue:
+        """Insert the negation of a truth value."""
         return self.truth(arith.XOrIOp, value, self.build.entry.constant(1, TRUTH))
 
     def select(self, condition: SSAValue, then: SSAValue, other: SSAValue) -> SSAValue:
+        """Insert the choice of `then` where a condition holds, else of `other`."""
         return self.build.make(arith.SelectOp, (condition, then, other), self.type)
 
     def widened(self, condition: SSAValue) -> SSAValue:
@@ -96,6 +103,7 @@ class _Builder:
 
 
 Rule = Callable[[_Builder, Operation, TargetIntegers], Results]
+"""Inserts what an operation expands to, and returns the values of its results: (builder, operation, target)."""
 
 
 def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
@@ -103,7 +111,7 @@ def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
     entry: Entry | None = None
     for op in [op for op in walk(function) if op_name(op) in _NAMES and IN_RANGE not in op.attributes]:
         type_ = op.operands[0].type
-        if not is_integer(type_):  # which emitters refuse
+        if not is_integer(type_):  # emitters refuse the operation
             continue
         rule = (TRUTH_RULES if bit_width(type_) == 1 else RULES).get(op_name(op))
         if rule is None:
@@ -144,16 +152,21 @@ def _guarded(
 
 
 def _is_minus_one(divisor: Index, target: TargetIntegers, type_: Attribute) -> bool:
+    """Return whether a divisor is known to be -1 in the width of its type."""
     return type(divisor) is int and (divisor + 1) % (1 << target.width(type_)) == 0
 
 
 def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> Rule:
-    """Return the rule of a quotient or remainder: by zero 0 or the dividend, the smallest number by -1 itself or 0."""
+    """Return the rule of a quotient or remainder that rounds toward zero.
+
+    Machines leave two cases undefined. The rule defines them:
+
+    - x / 0 = 0 and x % 0 = x;
+    - min / -1 = min and min % -1 = 0, where min is the smallest signed number, and -min wraps to min.
+    """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division whose hardware result is undefined for some divisors; None for a constant divisor that is
-        safe.
-        """
+        """Expand a division; return None for a constant divisor that needs no guard."""
         lhs, rhs = operands_of(op)
         divisor = known(rhs)
         if type(divisor) is int and divisor != 0:
@@ -170,21 +183,29 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
 
 
 def _rounded(up: bool, is_signed: bool) -> Rule:
-    """Return the rule of a quotient that rounds up or down: the one toward zero, moved by 1 where there is a rest."""
-    kinds = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
+    """Return the rule of a quotient that rounds up, or else down.
+
+    The quotient that rounds toward zero is corrected by 1 if the division is inexact and the exact quotient is on the
+    other side of zero: -7 / 2 is -3 toward zero and -4 rounded down. x / 0 = 0.
+    """
+    quotient_kind, remainder_kind = (arith.DivSIOp, arith.RemSIOp) if is_signed else (arith.DivUIOp, arith.RemUIOp)
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division rounded up or down: one toward zero, moved by one where the rest asks for it."""
+        """Expand a division that rounds up or down."""
         lhs, rhs = operands_of(op)
 
         def divided(divisor: SSAValue) -> SSAValue:
-            """Emit a quotient that is rounded up or down where the remainder is not 0."""
-            quotient, rest = (builder.in_range(kind, lhs, divisor) for kind in kinds)
-            is_moved = builder.test("ne", rest, 0)
+            """Insert the division by a divisor that is neither 0 nor, where there is a sign, -1."""
+            quotient = builder.in_range(quotient_kind, lhs, divisor)
+            remainder = builder.in_range(remainder_kind, lhs, divisor)
+            needs_correction = builder.test("ne", remainder, 0)
             if is_signed:
-                is_beyond = builder.test("sge" if up else "slt", builder.op(arith.XOrIOp, rest, divisor), 0)
-                is_moved = builder.truth(arith.AndIOp, is_moved, is_beyond)
-            return builder.op(arith.AddiOp if up else arith.SubiOp, quotient, builder.widened(is_moved))
+                # A remainder has the sign of the dividend. So the exact quotient is negative, and was rounded up, where
+                # remainder and divisor have different signs, which is where their xor is negative.
+                signs = builder.op(arith.XOrIOp, remainder, divisor)
+                was_rounded_other_way = builder.test("sge" if up else "slt", signs, 0)
+                needs_correction = builder.truth(arith.AndIOp, needs_correction, was_rounded_other_way)
+            return builder.op(arith.AddiOp if up else arith.SubiOp, quotient, builder.widened(needs_correction))
 
         divisor = known(rhs)
         if divisor == 0:
@@ -202,10 +223,10 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
 
 
 def _shift(kind: type[Operation]) -> Rule:
-    """Return the rule of a shift: by the width or more it gives 0, or copies of the sign for `shrsi`."""
+    """Return the rule of a shift. By a count of the width or more, `shrsi` gives copies of the sign, the others 0."""
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a shift by counts that may exceed the width; None for a constant count within it."""
+        """Expand a shift; return None for a constant count below the width, which needs no guard."""
         lhs, rhs = operands_of(op)
         width, count = target.width(lhs.type), known(rhs)
         if type(count) is int and 0 <= count < width:
@@ -223,39 +244,47 @@ def _shift(kind: type[Operation]) -> Rule:
     return rule
 
 
-# Values of one bit, of which 1 is -1 where there is a sign
+# Integers of one bit. As signed numbers, their values are 0 and -1.
 
 
 def _as(kind: type[Operation]) -> Rule:
-    """Return the rule of an operation that is another one on one bit."""
+    """Return the rule that replaces an operation on one bit by `kind`, which is equal there: `addi` by `xori`."""
     return lambda builder, op, target: [builder.op(kind, *operands_of(op))]
 
 
 def _except(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand to the first operand where the second is 0, else 0: a rest of a division by 1, or a shift by 0 or 1."""
+    """Expand to `lhs and not rhs`: on one bit, a remainder or a shift is `lhs` where `rhs` is 0, else 0."""
     lhs, rhs = operands_of(op)
     return [builder.both(lhs, builder.inverted(rhs))]
 
 
 def _first(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+    """Expand to the first operand: the absolute value of one bit is the bit itself."""
     return [operands_of(op)[0]]
 
 
 def _inverted(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+    """Expand to the inverted operand: one bit has one leading and one trailing zero if it is 0, else none."""
     return [builder.inverted(operands_of(op)[0])]
 
 
 def _with_carry(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+    """Expand the addition of two bits to their sum modulo 2 and the carry."""
     lhs, rhs = operands_of(op)
     return [builder.op(arith.XOrIOp, lhs, rhs), builder.both(lhs, rhs)]
 
 
 def _wide_product(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
+    """Expand the product of two bits to its low bit and its high bit, which is always 0."""
     return [builder.both(*operands_of(op)), builder.number(0)]
 
 
 def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-    """Expand an order of truth values; a smaller one is 0 without a sign, and 1 with one."""
+    """Expand a comparison of two bits to logic; return None for `eq`.
+
+    Unsigned, 0 < 1, so `ult` is `not lhs and rhs`. Signed, the set bit is -1, so `slt` is the same with the operands
+    exchanged.
+    """
     predicate, (lhs, rhs) = INT_PREDICATES[integer(op, "predicate")], operands_of(op)
     if predicate == "eq":
         return None
@@ -266,7 +295,7 @@ def _compared(builder: _Builder, op: Operation, target: TargetIntegers) -> Resul
     return [builder.op(arith.AndIOp if predicate.endswith("t") else arith.OrIOp, builder.inverted(lhs), rhs)]
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule] = {  # integers of two bits or more
     "arith.divsi": _toward_zero(arith.DivSIOp, is_signed=True, is_quotient=True),
     "arith.divui": _toward_zero(arith.DivUIOp, is_signed=False, is_quotient=True),
     "arith.remsi": _toward_zero(arith.RemSIOp, is_signed=True, is_quotient=False),
@@ -278,7 +307,7 @@ RULES: dict[str, Rule] = {
     "arith.shrsi": _shift(arith.ShRSIOp),
     "arith.shrui": _shift(arith.ShRUIOp),
 }
-TRUTH_RULES: dict[str, Rule] = {
+TRUTH_RULES: dict[str, Rule] = {  # integers of one bit
     **dict.fromkeys(("arith.addi", "arith.subi"), _as(arith.XOrIOp)),
     **dict.fromkeys(("arith.muli", "arith.minui", "arith.maxsi"), _as(arith.AndIOp)),
     **dict.fromkeys(("arith.maxui", "arith.minsi"), _as(arith.OrIOp)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, var_result_def
 
 NAME = "pyd.layout"
+"""Name of the operation."""
 
 
 @irdl_op_definition

@@ -31,7 +31,7 @@ from pydispatch.errors import CompileError
 
 @dataclass(frozen=True)
 class Strided:
-    """Strided layout of a memref; offset and strides count elements of `storage`."""
+    """Strided layout of a memref. Offset and strides count elements of `storage`, the memref that it is a view of."""
 
     storage: SSAValue
     offset: Index
@@ -40,7 +40,7 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """Return the strided layout of a memref that `op` uses, with integers where the type states them."""
+    """Return the strided layout of a memref that `op` uses; parts that its type states are integers."""
     if not isinstance(value.type, MemRefType):
         raise unsupported(op)
     source = value.owner
@@ -58,8 +58,10 @@ def strided(op: Operation, value: SSAValue) -> Strided:
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
-    """Return the results of the `pyd.layout` of a memref; insert it directly after the definition on first use. count:
-    number of results."""
+    """Return the results of the `pyd.layout` of a memref: offset, sizes and strides, `count` values.
+
+    It is inserted directly after the definition of the memref on first use.
+    """
     for use in value.uses:
         if isinstance(use.operation, LayoutOp):
             return use.operation.results
@@ -73,9 +75,7 @@ def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
 
 
 def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
-    """Insert a cast of the storage of `shape` to a memref of this type with its offset, sizes and strides; return the
-    memref.
-    """
+    """Insert a memref of this type with the offset, sizes and strides of `shape` over its storage, and return it."""
     parts = [shape.offset], shape.sizes, shape.strides
     open_ = [[part for part in group if not isinstance(part, int)] for group in parts]
     stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
@@ -88,8 +88,10 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 
 
 def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
-    """Return the memref of a computed layout, with values that the result type of `op` states instead of computed
-    ones."""
+    """Return the result of `op`: a memref of a computed layout.
+
+    Parts of the layout that the result type states replace the computed ones.
+    """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
@@ -106,6 +108,7 @@ def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
 
 
 def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand `memref.cast`."""
     return _typed(build, op, strided(op, op.operands[0]))
 
 
@@ -127,8 +130,9 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
-    """Return the dimensions that remain in a rank-reducing subview. Dimensions of size 1 are dropped such that the
-    sizes and strides of the others match the result type.
+    """Return the dimensions of the source that remain in a rank-reducing subview.
+
+    Dimensions of size 1 are dropped such that the sizes and strides of the others match the result type.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
@@ -153,6 +157,7 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
 
 
 def _fits(have: Index, wanted: int | None) -> bool:
+    """Return whether a part of a layout may be equal to what a type states; None states nothing."""
     return wanted is None or not isinstance(have, int) or have == wanted
 
 
@@ -189,6 +194,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _quotient(build: Build, size: Index, divisor: int) -> Index:
+    """Return a size divided by a positive integer."""
     if isinstance(size, int):
         return size // divisor
     return size if divisor == 1 else build.binary(arith.DivUIOp, size, divisor)
@@ -244,6 +250,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
+    """Expand the query of a memref's base, offset, sizes and strides."""
     source = strided(op, op.operands[0])
     base = _cast(build, Strided(source.storage, 0, (), ()), op.results[0].type)
     return [base, *(build.value(part) for part in (source.offset, *source.sizes, *source.strides))]
@@ -268,7 +275,7 @@ def _rank(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _same(build: Build, op: Operation) -> list[SSAValue]:
-    """Return the operands with the types of the results, for operations that leave values and addresses as they are."""
+    """Expand an operation that leaves values and addresses as they are: return its operands in the result types."""
     sources: list[SSAValue] = []
     for operand, result in zip(op.operands, op.results, strict=True):
         kinds = type(operand.type), type(result.type)

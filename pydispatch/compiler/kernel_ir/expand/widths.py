@@ -19,23 +19,31 @@ from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.ir.core.walk import walk
 
 SIGNED, UNSIGNED = arith.ExtSIOp, arith.ExtUIOp
+"""How a narrow integer is extended to its register: with copies of its sign, or with zeros."""
 
 
 class _Register:
-    """Builder of operations on registers that hold integers of fewer bits, before an operation."""
+    """Builder of operations on integers of fewer bits than the register that holds them, before an operation.
+
+    Attributes:
+        narrow, bits: Type and width of the integers.
+        type, width: Type and width of the register.
+    """
 
     def __init__(self, build: Build, type_: IntegerType, width: int) -> None:
         self.build, self.narrow, self.type = build, type_, IntegerType(width)
         self.bits, self.width = type_.width.data, width
 
     def number(self, value: int) -> SSAValue:
+        """Return a constant in a register."""
         return self.build.entry.constant(value, self.type)
 
     def op(self, kind: type[Operation], *operands: SSAValue) -> SSAValue:
+        """Insert an operation on registers, and return its result."""
         return self.build.arithmetic(kind, operands, self.type)
 
     def extended(self, value: SSAValue, kind: type[Operation]) -> SSAValue:
-        """Return a narrow integer in a register, extended with its sign or with zeros."""
+        """Return a narrow integer in a register, extended by `kind`: with its sign or with zeros."""
         constant = known(value)
         if type(constant) is not int:
             return self.op(kind, value)
@@ -43,14 +51,19 @@ class _Register:
         return self.number(bits - (1 << self.bits) if kind is SIGNED and bits >> (self.bits - 1) else bits)
 
     def truncated(self, value: SSAValue) -> SSAValue:
+        """Insert the truncation of a register to the narrow type."""
         return self.build.make(arith.TruncIOp, (value,), self.narrow)
 
 
 Rule = Callable[[_Register, Operation], Sequence[SSAValue]]
+"""Inserts an operation on registers, and returns the values of its results: (builder, operation on narrow integers)."""
 
 
 def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
-    """Widen arithmetic on integers without a register of their width, in place. widths: of registers, ascending."""
+    """Compute integers that have no register of their width in the next wider one, in place.
+
+    `widths` are those of registers, ascending; nothing is changed without any.
+    """
     if not widths:
         return
     entry: Entry | None = None
@@ -68,10 +81,10 @@ def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
 
 
 def _binary(kind: type[Operation], first: type[Operation], second: type[Operation]) -> Rule:
-    """Return the rule of an operation whose operands are extended by `first` and `second`."""
+    """Return the rule of an operation whose operands are extended by `first` and by `second`."""
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
-        """Compute in the register's width, from extended operands, and truncate."""
+        """Compute in the width of the register from extended operands, and truncate the result."""
         lhs, rhs = operands_of(op)
         wide = register.op(kind, register.extended(lhs, first), register.extended(rhs, second))
         wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]
@@ -81,7 +94,7 @@ def _binary(kind: type[Operation], first: type[Operation], second: type[Operatio
 
 
 def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Emit a sum and whether it overflows, in a wider register."""
+    """Expand a sum with carry: the sum of zero-extended operands has the carry above the narrow bits."""
     lhs, rhs = (register.extended(operand, UNSIGNED) for operand in operands_of(op))
     wide = register.op(arith.AddiOp, lhs, rhs)
     low = register.op(arith.AndIOp, wide, register.number((1 << register.bits) - 1))
@@ -89,7 +102,11 @@ def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
 
 
 def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
-    """Return the rule of a product to two results, its low and its high half, where a register has room for both."""
+    """Return the rule of a product to two results, its low and its high half.
+
+    It applies if the register holds the whole product, of operands extended by `extension`. `shift` moves the high half
+    down.
+    """
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
         """Return the low and the high half of a product that the register holds; nothing where it does not."""
@@ -103,7 +120,10 @@ def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
 
 
 def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Widen a count of ones, or of zeros before or after them."""
+    """Expand a count of ones, or of leading or trailing zeros, of a zero-extended integer.
+
+    The register has `width - bits` more leading zeros; trailing zeros of 0 are counted up to `bits`.
+    """
     count = register.op(type(op), register.extended(op.operands[0], UNSIGNED))
     if op_name(op) == "math.ctlz":
         count = register.op(arith.SubiOp, count, register.number(register.width - register.bits))
@@ -114,7 +134,7 @@ def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
 
 
 def _absolute(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Emit the absolute value; the least integer wraps to itself."""
+    """Expand the absolute value; that of the least integer wraps to itself."""
     (value,) = operands_of(op)
     zero = register.build.entry.constant(0, register.narrow)
     is_negative = register.build.compare("slt", value, zero)

@@ -10,8 +10,9 @@ from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadran
 
 
 def _small_quadrant(x: Number) -> Quadrant:
-    """Return x minus n pi/2 as a pair of numbers, and n mod 4, for x that is not large. The pieces of pi/2 are
-    subtracted one by one, and what rounding cuts off is kept.
+    """Return x reduced by n = round(x / (pi/2)): the pair x - n pi/2, and n mod 4; x must not be large.
+
+    The parts of pi/2 are subtracted one by one, and the rounding errors are added to the lower float.
     """
     n, whole_n = rounded(x * (2.0 / 3.141592653589793))
     first, second, third, fourth = format_of(x).pio2_cut
@@ -21,9 +22,10 @@ def _small_quadrant(x: Number) -> Quadrant:
 
 
 def _reduced(x: Number) -> Quadrant:
-    """Return x reduced to a quadrant, with the exact method for large x."""
+    """Return x reduced by multiples of pi/2 as a pair, and their number mod 4; large x by the exact method."""
 
     def flat(quadrant: Quadrant) -> list[Number | Word]:
+        """Return the parts of a reduced angle, and the number of the quadrant, as a list."""
         (high, low), n = quadrant
         return [high, low, n]
 
@@ -33,6 +35,7 @@ def _reduced(x: Number) -> Quadrant:
 
 
 def _sin_kernel(r: Pair) -> Pair:
+    """Return the sine of a reduced angle as a pair."""
     high, low = r
     z = high * high
     return fast_sum(high, (high * z) * polynomial(z, "sin") + low * (1.0 - 0.5 * z))
@@ -47,6 +50,7 @@ def _cos_kernel(r: Pair) -> Pair:
 
 
 def _bit(n: Word, bit: int) -> Truth:
+    """Return whether the bits `bit` of n are set."""
     return (n & bit).differs(0)
 
 
@@ -57,22 +61,27 @@ def _sin_of(r: Pair, n: Word) -> Number:
 
 
 def _finite(x: Number, y: Number) -> Number:
+    """Return y, the function value of x, if x is finite; else NaN."""
     return choose(x.magnitude() < INFINITY, y, NAN)
 
 
 def sin(x: Number) -> Number:
+    """Return the sine of x."""
     r, n = _reduced(x)
     return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, _sin_of(r, n)))
 
 
 def cos(x: Number) -> Number:
+    """Return the cosine of x: the sine of x + pi/2."""
     r, n = _reduced(x)
     return _finite(x, _sin_of(r, n + 1))
 
 
 def sincos(x: Number) -> tuple[Number, Number]:
-    """Return (sine, cosine) of x = r + n pi/2: for odd n they change places, and bit 1 of n, or of n + 1, is their
-    sign."""
+    """Return the sine and the cosine of x = r + n pi/2.
+
+    For odd n, those of r change places. Bit 1 of n, or of n + 1, is their sign.
+    """
     r, n = _reduced(x)
     s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
     odd = _bit(n, 1)
@@ -82,7 +91,7 @@ def sincos(x: Number) -> tuple[Number, Number]:
 
 
 def tan(x: Number) -> Number:
-    """Return the quotient of sine and cosine, which are pairs, so that it is rounded once."""
+    """Return the tangent of x: the quotient of sine and cosine, which are pairs, so that it is rounded once."""
     angle, quadrant = _reduced(x)
     sin, cos = _sin_kernel(angle), _cos_kernel(angle)
     odd = _bit(quadrant, 1)

@@ -25,7 +25,14 @@ INDEX = IndexType()
 
 
 class Body:
-    """The operations of a function being written."""
+    """Builder of a function: its operations, constants and tables, and the block that operations are appended to.
+
+    Attributes:
+        flags: Fast-math flags of float arithmetic.
+        entry: The entry block.
+        block: The block that operations are appended to.
+        globals: Constant tables that the function reads.
+    """
 
     def __init__(self, arguments: Sequence[Attribute], flags: dict[str, Attribute] | None = None) -> None:
         """Create a body whose floating-point arithmetic has the given fast-math flags."""
@@ -35,16 +42,17 @@ class Body:
         self._constants: dict[object, Operation] = {}  # key → `arith.constant`, inserted at the beginning in the end
 
     def arguments(self) -> Sequence[SSAValue]:
+        """Return the arguments of the function."""
         return self.entry.args
 
     def op(self, kind: type[Operation], type_: Attribute, *operands: SSAValue, **properties: Attribute) -> SSAValue:
-        """Write an operation with one result."""
+        """Append an operation with one result, and return the result."""
         op = kind.create(operands=operands, result_types=[type_], properties=properties)
         self.block.add_op(op)
         return op.results[0]
 
     def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
-        """Return the constant of `key`, made on first use; all are placed at the beginning of the function."""
+        """Return the constant of `key`, created on first use by `value`; all are at the beginning of the function."""
         constant = self._constants.get(key)
         if constant is None:
             constant = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
@@ -52,7 +60,7 @@ class Body:
         return constant.results[0]
 
     def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
-        """Load an element of a constant table, and return it. at: its index, an i32."""
+        """Append the load of an element of a constant table, and return it; `at` is its index, an i32."""
         symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
         if all(table_.properties["sym_name"].data != symbol for table_ in self.globals):  # type: ignore[attr-defined]
             data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore
@@ -74,7 +82,7 @@ class Body:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Append operations to another block while the context is open."""
+        """Append operations to another block while this context is open."""
         outer, self.block = self.block, block
         try:
             yield

@@ -16,7 +16,7 @@ from pydispatch.compiler.kernel_ir.math.numbers import Truth, Value
 def one_of(
     condition: Truth, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
 ) -> list[Any]:
-    """Insert an `scf.if`, and return the values of one of its two branches."""
+    """Append an `scf.if` whose branches emit values of equal types, and return its results."""
     body = condition.body
     regions: list[Region] = []
     branches: list[Sequence[Value]] = []
@@ -37,10 +37,18 @@ def repeated(
     step: Callable[[Sequence[Any]], Sequence[Value]],
     most: int,
 ) -> list[Any]:
-    """Insert an `scf.while` that repeats `step` while `goes_on`, at most `most` times, and return the results."""
+    """Append an `scf.while`, and return the final carried values.
+
+    Args:
+        carried: The initial carried values.
+        goes_on: Emits whether another iteration runs.
+        step: Emits one iteration, and returns the next carried values.
+        most: Upper bound of the iteration count.
+    """
     body, types = carried[0].body, [item.value.type for item in carried]
 
     def values(ssa_values: Sequence[SSAValue]) -> list[Any]:
+        """Return the arguments or results of the loop as numbers, words and truths like the carried ones."""
         return [like.made(value) for like, value in zip(carried, ssa_values, strict=True)]
 
     test, block = Block(arg_types=types), Block(arg_types=types)

@@ -42,11 +42,12 @@ from pydispatch.formats.arrays.small_floats import least_normal
 
 _F32, _F64 = Float32Type(), Float64Type()
 PLAIN = frozenset((Float32Type, Float64Type))
+"""Float types that every target computes in."""
 
 
 @dataclass(frozen=True)
 class Native:
-    """Types of a target's own instructions.
+    """Types that a target has instructions for.
 
     Attributes:
         arithmetic: Float types that it computes in.
@@ -115,15 +116,19 @@ TESTS: dict[str, Callable[[Number], Truth]] = {
     "math.isinf": lambda x: x.magnitude().equals(float("inf")),
     "math.isfinite": lambda x: x.magnitude() < float("inf"),
 }
+"""Definitions that return a truth value."""
 
 _MEANINGS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
+"""All definitions that do not depend on attributes of the operation."""
 
 _made: dict[object, Definition] = {}
+"""Definitions that were built before, by what they depend on."""
 
 
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
-    """Return the function that defines an operation for a target without it, and its globals; built once. exponent: of
-    a power, where it is known.
+    """Return the function that defines an operation for a target without it; it is built once.
+
+    `exponent` is that of an integer power, if it is known.
     """
     properties, name = op.properties, op_name(op)
     key = (name, *(value.type for value in op.operands), *(value.type for value in op.results),
@@ -141,13 +146,13 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    """Emit the body of the function for one operation, and return its results."""
+    """Emit the definition of an operation into `body`, and return its results."""
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
     if name in ("arith.extf", "arith.truncf"):
         return [_converted(body, operands[0], results[0], native)]
     if name in ("arith.sitofp", "arith.uitofp"):
-        single = small_floats.integer_to_single(Word(body, operands[0]), name == "arith.sitofp")
+        single = small_floats.integer_to_single(Word(body, operands[0]), is_signed=name == "arith.sitofp")
         return [converted(body, single.value, results[0])]
     if name in ("arith.scaling_extf", "arith.scaling_truncf"):
         return [_scaled(body, operands[0], operands[1], results[0], name == "arith.scaling_truncf")]
@@ -167,14 +172,14 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
 
 
 def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
-    """Write the conversion to another float type, rounded to nearest even once."""
+    """Emit the conversion of a float to another float type, rounded to nearest even once, and return it."""
     if value.type == target:
         return value
     return body.op(arith.ExtFOp if bit_width(target) > bit_width(value.type) else arith.TruncFOp, target, value)
 
 
 def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
-    """Convert a float to a small one, rounded once; types without native conversion go through f32."""
+    """Return a float converted to another type, rounded once; types without native conversion go through f32."""
     source = value.type
     if type(source) not in native.conversions:
         return converted(body, small_floats.widened(body, value).value, target)
@@ -184,8 +189,9 @@ def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -
 
 
 def _in_single(body: Body, op: Operation) -> list[SSAValue]:
-    """Compute an operation in f32, and return its results in their own types. f32 has twice the digits of f16 and more,
-    so that sums, products, quotients and roots are rounded as if only once.
+    """Return the results of an operation that is computed in f32 and converted back.
+
+    f32 has more than twice the digits of f16, so that sums, products, quotients and roots are rounded as if only once.
     """
     operands = [converted(body, value, _F32) if is_float(value.type) else value for value in body.arguments()]
     types = [_F32 if is_float(value.type) else value.type for value in op.results]
@@ -205,12 +211,12 @@ _SIGNS: dict[str, Callable[..., Word]] = {
 
 
 def _sign(bits: Word) -> int:
-    """Return the mask of the sign bit."""
+    """Return the mask of the sign bit of a float with these bits."""
     return 1 << bits.width - 1
 
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
-    """Return an integer power; floats that are not native are computed in f32. known: the exponent, if constant."""
+    """Return an integer power; floats that are not native compute in f32. `known` is the exponent if it is constant."""
     power = Word(body, exponent)
     if not is_float(base.type):
         return powers.integer_power(Word(body, base), power, known).value
@@ -220,7 +226,7 @@ def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, na
 
 
 def _is_normal(body: Body, value: SSAValue) -> Truth:
-    """Return whether a float is normal: its exponent is neither all zeros nor all ones."""
+    """Return whether a float is normal: its exponent bits are neither all 0 nor all 1."""
     small = small_float(value.type)
     if small is not None:
         size = Number(body, converted(body, value, _F32)).magnitude()
@@ -234,7 +240,10 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:
-    """Return value * scale, or value / scale, rounded once; NaN where either is. Of the scale the exponent counts."""
+    """Return value * scale, or value / scale if `is_inverse`, rounded once; NaN if one of them is NaN.
+
+    Only the exponent of the scale counts.
+    """
     power = Float8E8M0FNUType()
     # f32 holds the product of a small float and a power exactly; to 16 bits it would round what f32 cut off.
     bits = bit_width(value.type), bit_width(target)

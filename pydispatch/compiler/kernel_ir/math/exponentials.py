@@ -8,13 +8,13 @@ from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
 
 def expm1_reduced(r: Number, low: Number | None = None) -> Number:
-    """Return e^(r + low) - 1 for |r| <= log(2)/2."""
+    """Return e^(r + low) - 1 for |r| <= log(2)/2; `low` is None for 0."""
     inner = r.fma(polynomial(r, "exp"), 0.5)
     return (r * r).fma(inner, r) if low is None else r + ((r * r) * inner + (low + low * r))
 
 
 def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
-    """Return m and k of e^(x + low) = 2^k (1 + m)."""
+    """Return m and k of e^(x + low) = 2^k (1 + m); `low` is None for 0."""
     format = format_of(x)
     n, k = rounded(x * format.log2e[0])
     head, tail = x - n * format.ln2_cut[0], n * format.ln2_cut[1]
@@ -24,6 +24,7 @@ def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
 
 
 def exp(x: Number) -> Number:
+    """Return e^x."""
     m, k = exp_parts(x.clamp(*format_of(x).exp_range))
     return scaled(1.0 + m, k)
 
@@ -57,13 +58,13 @@ def expm1(x: Number) -> Number:
 
 
 def half_exp(x: Number) -> Number:
-    """Return e^x / 2, also a little beyond where e^x overflows."""
+    """Return e^x / 2, also where e^x just overflows."""
     m, k = exp_parts(x)
     return scaled(1.0 + m, k - 1)
 
 
 def sinh(x: Number) -> Number:
-    """Return a polynomial below 1, else half the difference of exp(size) and its reciprocal."""
+    """Return the hyperbolic sine: a polynomial below 1, else (e^|x| - e^-|x|) / 2 with the sign of x."""
     size = x.magnitude()
     half = half_exp(size.at_most(format_of(x).hyperbolic_end))
     z = x * x
@@ -72,12 +73,13 @@ def sinh(x: Number) -> Number:
 
 
 def cosh(x: Number) -> Number:
+    """Return the hyperbolic cosine: (e^|x| + e^-|x|) / 2."""
     half = half_exp(x.magnitude().at_most(format_of(x).hyperbolic_end))
     return half + 0.25 / half
 
 
 def tanh(x: Number) -> Number:
-    """Return the hyperbolic tangent: near zero an odd polynomial; beyond, 1 - 2/(e^2x + 1), until that rounds to 1."""
+    """Return the hyperbolic tangent: an odd polynomial near zero; beyond, 1 - 2 / (e^2x + 1), which rounds to 1."""
     format, size, z = format_of(x), x.magnitude(), x * x
     m, k = exp_parts(2.0 * size.at_most(format.tanh_end))
     power = power2(k)

@@ -26,18 +26,20 @@ def minimum_number(x: Number, y: Number) -> Number:
 
 
 def _larger(x: Number, y: Number) -> Number:
-    """Return the larger of two numbers. Equal numbers have the same bits, or are zeros of unlike signs."""
+    """Return the larger of two numbers; equal numbers have equal bits, or are zeros of unlike signs."""
     return choose(x.equals(y), (x.bits() & y.bits()).as_float(), choose(x > y, x, y))
 
 
 def _smaller(x: Number, y: Number) -> Number:
-    """Return the smaller of two numbers. Equal numbers have the same bits, or are zeros of unlike signs."""
+    """Return the smaller of two numbers; equal numbers have equal bits, or are zeros of unlike signs."""
     return choose(x.equals(y), (x.bits() | y.bits()).as_float(), choose(x < y, x, y))
 
 
 def _or_nan(extreme: Number, x: Number, y: Number) -> Number:
+    """Return the extreme of x and y; NaN if one of them is NaN."""
     return choose(x.is_nan(), x, choose(y.is_nan(), y, extreme))
 
 
 def _or_number(extreme: Number, x: Number, y: Number) -> Number:
+    """Return the extreme of x and y; the other one if one of them is NaN."""
     return choose(x.is_nan(), y, choose(y.is_nan(), x, extreme))

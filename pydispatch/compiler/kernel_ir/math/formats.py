@@ -14,9 +14,11 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 INFINITY, NAN = float("inf"), float("nan")
 Constants = tuple[float, ...]
+"""A constant as the sum of floats, the largest first; or coefficients, that of the highest power first."""
 
 
 def _real(digits: str) -> Fraction:
+    """Return the number with these hexadecimal digits, exactly."""
     mantissa, _, exponent = digits.partition("p")
     whole, _, rest = mantissa.partition(".")
     return int(whole + rest, 16) * Fraction(2) ** (int(exponent) - 4 * len(rest))
@@ -30,8 +32,13 @@ _PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
 
 
 def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
-    """Return a number as a sum: a part for each of `cuts`, with so many binary digits (0: all that fit, rounded), then
-    what remains, rounded. digits: of the format.
+    """Return a real number as a sum of floats, from the largest to the smallest.
+
+    Args:
+        value: The number.
+        digits: Binary digits of the float format.
+        cuts: For each part but the last, the binary digits that it has; 0 for all that fit, rounded. The last part is
+            the rest, rounded.
     """
     parts: list[float] = []
     for cut in (*cuts, 0):
@@ -92,38 +99,49 @@ class Format:
 
     @property
     def digits(self) -> int:
+        """Binary digits of a number, with the first one, which is not stored."""
         return self.fraction + 1
 
     @cached_property
     def ln2(self) -> Constants:
+        """log 2, as the sum of numbers of full precision."""
         return _parts(_LN2, self.digits)
 
     @cached_property
     def ln2_cut(self) -> Constants:
+        """log 2, as the sum of numbers of which all but the last have `ln2_digits`: their products with small integers
+        are exact.
+        """
         return _parts(_LN2, self.digits, self.ln2_digits)
 
     @cached_property
     def log2e(self) -> Constants:
+        """log2 e, as the sum of numbers of full precision."""
         return _parts(_LOG2E, self.digits)
 
     @cached_property
     def log10e(self) -> Constants:
+        """log10 e, as the sum of numbers of full precision."""
         return _parts(_LOG10E, self.digits)
 
     @cached_property
     def log10_2(self) -> Constants:
+        """log10 2, as the sum of numbers of which all but the last have `log10_2_digits`."""
         return _parts(_LOG10_2, self.digits, self.log10_2_digits)
 
     @cached_property
     def pio2(self) -> Constants:
+        """pi/2, as the sum of numbers of full precision."""
         return _parts(_PIO2, self.digits)
 
     @cached_property
     def pio2_cut(self) -> Constants:
+        """pi/2, as the sum of numbers of which all but the last have `pio2_digits`."""
         return _parts(_PIO2, self.digits, self.pio2_digits)
 
     @property
     def bias(self) -> int:
+        """What is added to an exponent where it is stored."""
         return (1 << (self.width - self.fraction - 2)) - 1
 
     @property
@@ -133,10 +151,12 @@ class Format:
 
     @property
     def shift_bits(self) -> int:
+        """The bits of `shift`."""
         return (self.bias + self.fraction << self.fraction) + (1 << (self.fraction - 1))
 
     @property
     def least_normal(self) -> float:
+        """The least positive number with all digits."""
         return 2.0 ** (1 - self.bias)
 
 
@@ -188,13 +208,14 @@ F64 = Format(
 
 
 def format_of(x: Number | Word) -> Format:
+    """Return the format of a float, or of the floats as wide as a word."""
     return F32 if x.width == 32 else F64
 
 
 def polynomial(x: Number, name: str) -> Number:
-    """Return a polynomial by its name.
+    """Return the polynomial `name` of the format of x, at x.
 
-    The long ones of f64 have their odd and even powers summed apart, side by side.
+    The long ones of f64 have their odd and even powers summed apart, so that two chains of multiply-adds overlap.
     """
     format = format_of(x)
     coefficients = format.polynomials[name]
@@ -206,7 +227,7 @@ def polynomial(x: Number, name: str) -> Number:
 
 
 def _horner(x: Number, coefficients: Constants) -> Number:
-    """Return the polynomial of coefficients, highest first."""
+    """Return the polynomial with these coefficients at x, the one of the highest power first."""
     total = x.new(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total.fma(x, coefficient)
@@ -214,32 +235,32 @@ def _horner(x: Number, coefficients: Constants) -> Number:
 
 
 def power2(k: Word) -> Number:
-    """Return 2^k for a k for which 2^k is a normal number."""
+    """Return 2^k, where 2^k is a normal number."""
     format = format_of(k)
     return (k + format.bias << format.fraction).as_float()
 
 
 def scaled(x: Number, k: Word) -> Number:
-    """Return x 2^k, rounded once, for twice the range of exponents."""
+    """Return x * 2^k, rounded once, for k in twice the range of exponents."""
     first = k.shifted_signed(1)
     return x * power2(first) * power2(k - first)
 
 
 def rounded(x: Number) -> tuple[Number, Word]:
-    """Return the nearest whole number, as a float and as a word."""
+    """Return the integer nearest to x, as a float and as a word."""
     format = format_of(x)
     shifted = x + format.shift
     return shifted - format.shift, shifted.bits() - format.shift_bits
 
 
 def upper(x: Number) -> Number:
-    """Return a number with only the upper half of its digits."""
+    """Return a float with only the upper half of its digits, so that the product of two such floats is exact."""
     cut = (format_of(x).fraction + 2) // 2
     return (x.bits() & -1 << cut).as_float()
 
 
 def product(x: Number, y: Number) -> Pair:
-    """Return a product and the error of its rounding; nothing here needs to be fused."""
+    """Return x * y as a pair: the rounded product, and the error of its rounding. It needs no fused multiply-add."""
     whole = x * y
     high, most = upper(x), upper(y)
     low, rest = x - high, y - most
@@ -247,14 +268,14 @@ def product(x: Number, y: Number) -> Pair:
 
 
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
-    """Return the root to twice the precision."""
+    """Return the square root of high + low as a pair, which has twice the precision of the format."""
     root = high.sqrt()
     square, lost = product(root, root)
     return fast_sum(root, ((high - square) - lost + low) / (2.0 * root))
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
-    """Return the quotient of two sums, rounded, and its correction: the remainder over the divisor."""
+    """Return the quotient of two pairs as a pair: the rounded one, and the remainder over the divisor."""
     t = top[0] / bottom[0]
     whole, lost = product(t, bottom[0])
     return t, ((top[0] - whole) - lost + top[1] - t * bottom[1]) / bottom[0]

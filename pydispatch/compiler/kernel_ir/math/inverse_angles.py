@@ -20,9 +20,9 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
-    """Return (outer, s, tail) with asin(s) = s + tail.
+    """Return (is_outer, s, tail) with asin(s) = s + tail.
 
-    Up to 1/2, s is `size`. Beyond (outer), it is the root of (1 - size) / 2, so that asin(size) = pi/2 - 2 asin(s).
+    Up to 1/2, s is `size`. Above, s is the root of (1 - size) / 2, and asin(size) = pi/2 - 2 asin(s).
     """
     outer = size > 0.5
     z = choose(outer, 0.5 * (1.0 - size), size * size)
@@ -37,14 +37,13 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
 
 
 def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
-    """Return the sum of the two parts of an angle, less s and tail; s is not more than the angle."""
+    """Return (angle + angle_low) - (s + tail), rounded; s is not larger than the angle."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
 
 
 def asin(x: Number) -> Number:
-    """Return the arcsine: s + tail up to 1/2, pi/2 - 2 (s + tail) beyond; NaN beyond 1, x itself for tiny x. See
-    `_asin_parts`."""
+    """Return the arcsine: s + tail of `_asin_parts` up to 1/2, pi/2 - 2 (s + tail) above; NaN above 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
@@ -53,7 +52,7 @@ def asin(x: Number) -> Number:
 
 
 def acos(x: Number) -> Number:
-    """Return acos from the parts of asin; NaN beyond 1."""
+    """Return the arccosine, from the parts of the arcsine; NaN above 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
     far = choose(x < 0.0, _subtract_from_angle(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
@@ -62,7 +61,7 @@ def acos(x: Number) -> Number:
 
 
 def _angle(y: Number, x: Number) -> Pair:
-    """Return the angle, in [0, pi/2], of (x, y): both finite, not negative, not both 0."""
+    """Return the angle of the point (x, y), in [0, pi/2], as a pair; both are finite, not negative, and not both 0."""
     format = format_of(y)
     (pio2, pio2_low), steep = format.pio2, y > x
     large, small = choose(steep, y, x), choose(steep, x, y)
@@ -77,9 +76,10 @@ def _angle(y: Number, x: Number) -> Pair:
 
 
 def _table_angle(small: Number, large: Number) -> Pair:
-    """Return atan(small / large) as atan(c) + atan((small - c large) / (large + c small)).
+    """Return atan(small / large) as a pair, from a table of atan(c).
 
-    c is the multiple of 1/16 nearest to small / large.
+    It is atan(c) + atan((small - c large) / (large + c small)), where c is the multiple of 1/16 nearest to
+    small / large.
     """
     sixteenths, row = rounded(small / large * 16.0)
     c = sixteenths * 0.0625
@@ -93,7 +93,7 @@ def _table_angle(small: Number, large: Number) -> Pair:
 
 
 def atan(x: Number) -> Number:
-    """Return the angle of (1, x), with the sign of x."""
+    """Return the arctangent: the angle of the point (1, x), with the sign of x."""
     format, size = format_of(x), x.magnitude()
     high, low = _angle(size.at_most(2.0**60), x.new(1.0))
     y = choose(size < format.tiny, x, (high + low).with_sign_of(x))
@@ -103,7 +103,7 @@ def atan(x: Number) -> Number:
 def atan2(y: Number, x: Number) -> Number:
     """Return the angle of the point (x, y), between -pi and pi, with the sign of y.
 
-    Both are scaled so that nothing overflows or is lost. Where y / x is tiny, the angle is this quotient.
+    Both are scaled so that nothing overflows or is lost. If y / x is tiny, the angle is this quotient.
     """
     format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2

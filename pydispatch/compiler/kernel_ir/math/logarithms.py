@@ -26,7 +26,7 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 
 class Parts(NamedTuple):
-    """log x = k log 2 + f - half + tail, half and tail belonging to f. half: None for 0."""
+    """The parts of log x = k log 2 + f - half + tail, where x = 2^k (1 + f); `half` is None for 0."""
 
     k: Number
     f: Number
@@ -48,15 +48,16 @@ def _parts_of(k: Number, f: Number) -> Parts:
 
 
 def _normal(x: Number, digits: int) -> tuple[Word, Number]:
-    """Return the bits of a positive x, scaled by 2^digits where it is subnormal, and the number that their exponent is
-    then too large by.
+    """Return the bits of a positive x, and a correction of its exponent.
+
+    A subnormal x is scaled by 2^digits, and then the correction is `digits`, which the exponent is too large by.
     """
     small = x < format_of(x).least_normal
     return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
 
 
 def _exponent(bits: Word, least: int) -> tuple[Word, Word]:
-    """Return k and the exponent's bits of a number 2^k m, m being from `least` to twice that."""
+    """Return k, and its bits in the exponent, of a number 2^k m, where m is from `least` to twice that."""
     fraction = (F32 if bits.width == 32 else F64).fraction
     exponent = bits - least & -1 << fraction
     return exponent.shifted_signed(fraction), exponent
@@ -71,15 +72,16 @@ def _parts(x: Number) -> Parts:
 
 
 def _sum(parts: Parts) -> Number:
+    """Return the natural logarithm from its parts."""
     format, (k, f, half, tail) = format_of(parts.f), parts
     low = k.fma(format.ln2_cut[1], tail)
     return k.fma(format.ln2_cut[0], f + low if half is None else f - (half - low))
 
 
 def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None) -> Number:
-    """Return the logarithm in another base: the natural one times `factor`.
+    """Return the logarithm in another base from its parts: the natural one times `factor`.
 
-    log_of_2: the logarithm of 2 in that base, None if it is 1.
+    `log_of_2` is the logarithm of 2 in that base; None if it is 1.
     """
     k, f, half, tail = parts
     main, more = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
@@ -95,7 +97,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
 
 
 def _special(x: Number, y: Number, pole: float) -> Number:
-    """Return the logarithm of any x, whose pole is at `pole`. y: the logarithm of a finite x beyond the pole."""
+    """Return a logarithm for any x, from `y`, its value for finite x above the pole: -inf at `pole`, NaN below it."""
     y = choose(x.equals(INFINITY), x, y)
     y = choose(x.equals(pole), -INFINITY, y)
     y = choose(x < pole, NAN, y)
@@ -103,20 +105,26 @@ def _special(x: Number, y: Number, pole: float) -> Number:
 
 
 def log(x: Number) -> Number:
+    """Return the natural logarithm of x."""
     return _special(x, _sum(_parts(x)), 0.0)
 
 
 def log2(x: Number) -> Number:
+    """Return the logarithm of x to base 2."""
     return _special(x, _in_base(_parts(x), format_of(x).log2e), 0.0)
 
 
 def log10(x: Number) -> Number:
+    """Return the logarithm of x to base 10."""
     format = format_of(x)
     return _special(x, _in_base(_parts(x), format.log10e, format.log10_2), 0.0)
 
 
 def log1p(x: Number) -> Number:
-    """f = x 2^-k + (2^-k - 1); where x is large the 1 does not matter."""
+    """Return log(1 + x), as log(2^k (1 + f)) with f = x 2^-k + (2^-k - 1).
+
+    For large x the 1 does not matter, and f is that of x.
+    """
     format = format_of(x)
     bits = (1.0 + x).bits()
     k, exponent = _exponent(bits, format.root_half)
@@ -140,7 +148,7 @@ def log_pair(x: Number) -> Pair:
 
 
 def _polynomial_pair(x: Number) -> Pair:
-    """Return log(x) as a sum of two numbers, high and low, from the polynomial of log(1 + f)."""
+    """Return log x as a pair, from the polynomial of log(1 + f)."""
     format = format_of(x)
     k, f, _, _ = _parts(x)
     square, lost = product(f, f)
@@ -152,8 +160,10 @@ def _polynomial_pair(x: Number) -> Pair:
 
 
 def _table_pair(x: Number) -> Pair:
-    """Return log x as a pair: log x = k log 2 - log c + log1p(z c - 1), c near 1/z with so few digits that z c - 1 is
-    known exactly.
+    """Return log x as a pair, from a table of 128 numbers c.
+
+    With x = 2^k z it is k log 2 - log c + log1p(z c - 1), where c is near 1/z and has so few digits that z c - 1 is
+    exact.
     """
     format = format_of(x)
     bits, more = _normal(x, 54)
@@ -174,12 +184,13 @@ def _table_pair(x: Number) -> Pair:
 
 
 def _log_of_pair(high: Number, low: Number) -> Number:
+    """Return the logarithm of high + low, rounded."""
     y, rest = log_pair(high)
     return y + (rest + low / high)
 
 
 def asinh(x: Number) -> Number:
-    """Return the inverse of sinh, sign(x) log(|x| + sqrt(x² + 1)); log(2 |x|) for large x, x itself for tiny x."""
+    """Return the inverse of sinh: sign(x) log(|x| + sqrt(x² + 1)); log(2 |x|) for large x, x itself for tiny x."""
     format, size = format_of(x), x.magnitude()
     large = size > 2.0**30
     inner = choose(large, 1.0, size)
@@ -197,7 +208,7 @@ def asinh(x: Number) -> Number:
 
 
 def acosh(x: Number) -> Number:
-    """Return the inverse of cosh, log(x + sqrt(x² - 1)); log(2 x) for large x, NaN below 1."""
+    """Return the inverse of cosh: log(x + sqrt(x² - 1)); log(2 x) for large x, NaN below 1."""
     format = format_of(x)
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)
@@ -217,13 +228,13 @@ def acosh(x: Number) -> Number:
 
 
 def _log_of_double(x: Number) -> Number:
-    """Return log 2x."""
+    """Return log(2 x), where 2 x may overflow."""
     y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
     return y + (rest + format_of(x).ln2[0])
 
 
 def atanh(x: Number) -> Number:
-    """Return the inverse of tanh, log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond, x itself for tiny x."""
+    """Return the inverse of tanh: log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond, x itself for tiny x."""
     size = x.magnitude()
     inner = choose(size < 1.0, size, 0.5)
     if format_of(x).extended:

@@ -29,13 +29,17 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 TRUTH = IntegerType(1)
 _OF_WORDS = {name: IntegerAttr(index, i64) for index, name in enumerate(INT_PREDICATES)}
+"""Predicate of `arith.cmpi` -> its attribute."""
 _OF_FLOATS = {name: IntegerAttr(index, i64) for index, name in enumerate(FLOAT_PREDICATES)}
+"""Predicate of `arith.cmpf` -> its attribute."""
 _FLOATS: dict[int, Attribute] = {32: Float32Type(), 64: Float64Type()}
+"""Bits -> the type of a Number."""
 _WORDS = {bits: IntegerType(bits) for bits in (4, 6, 8, 16, 32, 64, 128)}
+"""Bits -> the type of a Word."""
 
 
 class Value:
-    """A value of the function that `body` writes."""
+    """A value of the function that `body` writes. Operators on it append operations to the function."""
 
     __slots__ = ("body", "value")
 
@@ -43,7 +47,7 @@ class Value:
         self.body, self.value = body, value
 
     def made(self, value: SSAValue) -> Any:
-        """Wrap an SSA value in the class of this value."""
+        """Return an SSA value as an object of this class."""
         return type(self)(self.body, value)
 
 
@@ -52,7 +56,7 @@ N = TypeVar("N", "Number", "Word")
 
 
 class Truth(Value):
-    """An i1."""
+    """A truth value, an i1."""
 
     __slots__ = ()
 
@@ -71,16 +75,17 @@ class Truth(Value):
 
 
 class Word(Value):
-    """An integer, or an index; operators are those of two's complement."""
+    """An integer or an index; operators are those of two's complement, and comparisons are signed."""
 
     __slots__ = ()
 
     @property
     def width(self) -> int:
+        """The width of the integer in bits."""
         return bit_width(self.value.type)
 
     def new(self, value: Word | int) -> Word:
-        """Return an integer constant of this word's type, wrapped to its width; a word is returned as it is."""
+        """Return an integer constant of this word's type, wrapped to its width; return a word as it is."""
         if isinstance(value, Word):
             return value
         type_ = self.value.type
@@ -89,10 +94,15 @@ class Word(Value):
         return Word(self.body, self.body.constant((signed, type_), type_, lambda: IntegerAttr(signed, type_)))  # type: ignore
 
     def _op(self, kind: type[Operation], lhs: Word | int, rhs: Word | int) -> Word:
+        """Append an integer operation, and return its result."""
         return Word(self.body, self.body.op(kind, self.value.type, self.new(lhs).value, self.new(rhs).value))
 
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
-        """Emit a shift. A count that is a word is marked as less than the width, which callers ensure."""
+        """Append a shift or unsigned division, and return its result.
+
+        Callers ensure that an operand that is a word is in range, and it is marked so: a count is below the width, a
+        divisor is not 0.
+        """
         result = self._op(kind, self, other)
         if isinstance(other, Word):
             result.value.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
@@ -139,6 +149,7 @@ class Word(Value):
         return self._op(arith.ShRSIOp, self, count)
 
     def _test(self, predicate: str, other: Word | int) -> Truth:
+        """Append a comparison, and return its result."""
         operands = self.value, self.new(other).value
         return Truth(self.body, self.body.op(arith.CmpiOp, TRUTH, *operands, predicate=_OF_WORDS[predicate]))
 
@@ -152,9 +163,11 @@ class Word(Value):
         return self._test("sgt", other)
 
     def equals(self, other: Word | int) -> Truth:
+        """Return whether the words are equal."""
         return self._test("eq", other)
 
     def differs(self, other: Word | int) -> Truth:
+        """Return whether the words are not equal."""
         return self._test("ne", other)
 
     def below(self, other: Word | int) -> Truth:
@@ -197,16 +210,17 @@ class Word(Value):
 
 
 class Number(Value):
-    """An f32 or f64."""
+    """A float, f32 or f64; comparisons are false if one operand is NaN."""
 
     __slots__ = ()
 
     @property
     def width(self) -> int:
+        """The width of the float in bits, 32 or 64."""
         return 32 if type(self.value.type) is Float32Type else 64
 
     def new(self, value: Number | float) -> Number:
-        """Return a float constant of this number's type, rounded to it; a number is returned as it is."""
+        """Return a float constant of this number's type, rounded to it; return a number as it is."""
         if isinstance(value, Number):
             return value
         type_ = self.value.type
@@ -216,6 +230,7 @@ class Number(Value):
         return Number(self.body, self.body.constant(key, type_, lambda: FloatAttr(value, type_)))  # type: ignore
 
     def _op(self, kind: type[Operation], *operands: Number | float) -> Number:
+        """Append a float operation with the flags of the body, and return its result."""
         values = (self.new(operand).value for operand in operands)
         return Number(self.body, self.body.op(kind, self.value.type, *values, **self.body.flags))
 
@@ -246,10 +261,11 @@ class Number(Value):
         return self._op(arith.NegfOp, self)
 
     def fma(self, factor: Number | float, term: Number | float) -> Number:
-        """Return self * factor + term, where it does not matter whether the product is rounded."""
+        """Return self * factor + term; the product may be rounded or not."""
         return self._op(math.FmaOp, self, factor, term)
 
     def sqrt(self) -> Number:
+        """Return the square root."""
         return self._op(math.SqrtOp, self)
 
     def truncated(self) -> Number:
@@ -257,9 +273,11 @@ class Number(Value):
         return self._op(math.TruncOp, self)
 
     def floor(self) -> Number:
+        """Return the number rounded down to a whole number."""
         return self._op(math.FloorOp, self)
 
     def magnitude(self) -> Number:
+        """Return the absolute value."""
         return self._op(math.AbsFOp, self)
 
     def maximum(self, other: Number) -> Number:
@@ -271,9 +289,11 @@ class Number(Value):
         return self._op(arith.MinimumfOp, self, other)
 
     def with_sign_of(self, other: Number) -> Number:
+        """Return the number with the sign bit of another one."""
         return self._op(math.CopySignOp, self, other)
 
     def _test(self, predicate: str, other: Number | float) -> Truth:
+        """Append a comparison, and return its result."""
         operands = self.value, self.new(other).value
         return Truth(self.body, self.body.op(arith.CmpfOp, TRUTH, *operands, predicate=_OF_FLOATS[predicate]))
 
@@ -290,6 +310,7 @@ class Number(Value):
         return self._test("oge", other)
 
     def equals(self, other: Number | float) -> Truth:
+        """Return whether the numbers are ordered and equal: false if either is NaN."""
         return self._test("oeq", other)
 
     def differs(self, other: Number | float) -> Truth:
@@ -297,9 +318,11 @@ class Number(Value):
         return self._test("one", other)
 
     def is_nan(self) -> Truth:
+        """Return whether the number is NaN."""
         return self._test("uno", self)
 
     def bits(self) -> Word:
+        """Return the bits of the number as an integer."""
         return Word(self.body, self.body.op(arith.BitcastOp, _WORDS[self.width], self.value))
 
     def is_negative(self) -> Truth:
@@ -321,12 +344,12 @@ class Number(Value):
 
 
 def word_of(body: Body, value: SSAValue) -> Word:
-    """Return the bits of a float."""
+    """Return the bits of a float as an integer."""
     return Word(body, body.op(arith.BitcastOp, _WORDS[bit_width(value.type)], value))
 
 
 def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
-    """Insert the selection of one of two values, of which one may be a number of Python, and return its result."""
+    """Return `then` if the condition holds, else `otherwise`; one of them may be a Python number."""
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     selected: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))

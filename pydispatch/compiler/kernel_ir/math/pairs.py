@@ -11,13 +11,13 @@ Pair: TypeAlias = tuple[Number, Number]
 
 
 def two_sum(lhs: Number, rhs: Number | float) -> Pair:
-    """Return a sum and the error of its rounding."""
+    """Return the exact sum of two numbers as a pair: the rounded sum, and the error of its rounding."""
     s = lhs + rhs
     t = s - lhs
     return s, (lhs - (s - t)) + (rhs - t)
 
 
 def fast_sum(lhs: Number, rhs: Number) -> Pair:
-    """Return the exact sum of two numbers as a pair (Fast2Sum), if |a| >= |b| or a is 0."""
+    """Return the exact sum of two numbers as a pair (Fast2Sum); requires |lhs| >= |rhs|, or lhs = 0."""
     s = lhs + rhs
     return s, rhs - (s - lhs)

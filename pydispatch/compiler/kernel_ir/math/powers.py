@@ -16,7 +16,7 @@ MAX_CHAIN = 64
 
 
 def powf(x: Number, y: Number) -> Number:
-    """Return x^y, with the special cases of C's pow."""
+    """Return x^y = exp(y log x), with the special cases of C's pow."""
     format, size, reach = format_of(x), x.magnitude(), y.magnitude()
     high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))
     estimate = y * high
@@ -66,10 +66,13 @@ def cbrt(x: Number) -> Number:
 
 
 def integer_power(base: N, exponent: Word, known: int | None) -> N:
-    """Return `base` raised to an integer exponent, by repeated squaring; raise CompileError for i1.
+    """Return `base` raised to an integer exponent, by repeated squaring.
 
-    A negative exponent gives the reciprocal, which for an integer base is 0 unless the power is 1 or -1. known: the
-    exponent as a compile-time constant, or None.
+    A negative exponent gives the reciprocal, which for an integer base is 0 unless the power is 1 or -1. `known` is the
+    exponent if it is constant, else None.
+
+    Raises:
+        CompileError: An operand is an i1.
     """
     if 1 in (exponent.width, getattr(base, "width", 0)):
         raise CompileError("powers of i1 have no meaning", note="extend the operands first")
@@ -80,10 +83,12 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
     left = choose(negative, 0 - exponent, exponent)
 
     def step(carried: Any) -> tuple[N, N, Word]:
+        """Return (power, square, remaining exponent) after one bit of the exponent."""
         power_, square, left = carried
         return choose((left & 1).differs(0), power_ * square, power_), square * square, left >> 1
 
     def goes_on(carried: Any) -> Truth:
+        """Return whether bits of the exponent remain."""
         remaining: Word = carried[2]
         return remaining.differs(0)
 
@@ -92,7 +97,7 @@ def integer_power(base: N, exponent: Word, known: int | None) -> N:
 
 
 def _chain(base: N, exponent: int) -> N:
-    """Return base to the power of `exponent` by repeated squaring."""
+    """Return base^exponent for a constant exponent, as a chain of products."""
     product: N | None = None
     while exponent:
         if exponent & 1:
@@ -104,7 +109,7 @@ def _chain(base: N, exponent: int) -> N:
 
 
 def _inverse(base: N, power: N) -> N:
-    """Return 1 / power. Of integers, this is the power itself for a base of 1 or -1, and 0 otherwise."""
+    """Return 1 / power; of integers, that is the power itself for a base of 1 or -1, and 0 otherwise."""
     if isinstance(power, Number):
         return 1.0 / power
     assert isinstance(base, Word)

@@ -6,7 +6,7 @@ from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
 
 
 def extended_product(lhs: Word, rhs: Word, is_signed: bool) -> tuple[Word, Word]:
-    """Return the low and the high half of a product, from products of half words. The width is even."""
+    """Return the low and the high half of a product, computed from products of half words; the width is even."""
     half = lhs.width // 2
     mask = (1 << half) - 1
     low_a, high_a, low_b, high_b = lhs & mask, lhs >> half, rhs & mask, rhs >> half

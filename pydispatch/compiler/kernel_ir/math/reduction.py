@@ -24,7 +24,7 @@ MOST_CHOSEN = 16
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Return four words of 2/pi from word number `at` on; word 0 is before the point."""
+    """Return four words of 2/pi from word number `at` on; word 0 is before the binary point."""
     count = 21 if width == 64 else 9
     values = [0, *(TWO_OVER_PI >> (1280 - width * index) & (1 << width) - 1 for index in range(1, count))]
     if count > MOST_CHOSEN:
@@ -39,7 +39,7 @@ def _words(at: Word, width: int) -> list[Word]:
 
 
 def _digits(exponent: Word, first_bit: int) -> list[Word]:
-    """Return the three significant words of 2/pi, as half words, lowest first."""
+    """Return the three words of 2/pi that matter for an angle with this exponent, as half words, lowest first."""
     width = exponent.width
     half = width // 2
     first = exponent - (first_bit - width)  # the bit with weight 2 after the product
@@ -53,7 +53,10 @@ def _digits(exponent: Word, first_bit: int) -> list[Word]:
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
-    """Return the digits of the product before the lowest two, as (high, low) words; higher ones are cut off."""
+    """Return the product of the digits and a factor as (high, low) words.
+
+    The lowest two digits, and overflow above the highest, are cut off.
+    """
     half = factor.width // 2
     mask = (1 << half) - 1
     limbs: list[Word] = []
@@ -69,7 +72,7 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
 
 
 def _fraction(high: Word, low: Word) -> Pair:
-    """Return (high, low) as a number below 1: the sum of its half words, which are exact."""
+    """Return the fixed-point number 0.(high, low) as a pair: the sum of its half words, which are exact floats."""
     half = high.width // 2
     parts = [
         (word >> half if index % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (index + 1))
@@ -83,7 +86,7 @@ def _fraction(high: Word, low: Word) -> Pair:
 
 
 def large_quadrant(x: Number) -> Quadrant:
-    """Reduce a finite x of large magnitude, of either sign, to its quadrant and the remainder within the quadrant."""
+    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4)."""
     format = format_of(x)
     width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
     bits = x.bits()

@@ -13,13 +13,16 @@ STEPS = 4
 
 
 def remainder(x: Number, y: Number) -> Number:
-    """Return x - y trunc(x / y), with the sign of x. NaN for an infinite x and for y = 0; x for an infinite y."""
+    """Return x - y trunc(x / y), which is exact and has the sign of x.
+
+    It is NaN for an infinite x and for y = 0, and x for an infinite y.
+    """
     format = format_of(x)
     width, fraction = format.width, format.fraction
     room = width - fraction - 1  # digits that a rest can be shifted by
 
     def parts(value: Number) -> tuple[Word, Word]:
-        """Return (digits, exponent) of a size; the exponent 1 for subnormal numbers too."""
+        """Return the digits of a float's magnitude as an integer, and its exponent: 1 for subnormal numbers, too."""
         bits = value.magnitude().bits()
         exponent, digits = bits >> fraction, bits & (1 << fraction) - 1
         subnormal = exponent.equals(0)
@@ -29,12 +32,12 @@ def remainder(x: Number, y: Number) -> Number:
     divisor = choose(divisor.equals(0), 1, divisor)  # y = 0 gives NaN below
 
     def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
-        """Return (rest, digits left) after the division by as many of the `left` digits as fit."""
+        """Return (rest, digits left) after dividing by as many of the remaining digits as fit into a word."""
         shift = choose(digits_left > room, room, digits_left)
         return (rest << shift) % divisor, digits_left - shift
 
     def steps(carried: Sequence[Word]) -> Sequence[Word]:
-        """Do `STEPS` steps, for one iteration of the loop."""
+        """Return (rest, digits left) after `STEPS` steps, one iteration of the loop."""
         rest, digits_left = carried
         for _ in range(STEPS):
             rest, digits_left = step(rest, digits_left)

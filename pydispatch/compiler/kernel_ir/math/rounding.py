@@ -7,18 +7,18 @@ from pydispatch.compiler.kernel_ir.math.numbers import Number, choose
 
 
 def away_from_zero(x: Number) -> Number:
-    """Return the nearest whole number; halves go away from zero."""
+    """Return the nearest integer; halves are rounded away from zero."""
     down = x.truncated()
     away = (x - down).magnitude() >= 0.5
     return choose(away, down + x.new(1.0).with_sign_of(x), down).with_sign_of(x)
 
 
 def to_even(x: Number) -> Number:
-    """Return the nearest whole number; halves go to the even one."""
+    """Return the nearest integer; halves are rounded to the even one."""
     size, limit = x.magnitude(), 2.0 ** format_of(x).fraction  # numbers from `limit` on have no fraction
     return choose(size < limit, ((size + limit) - limit).with_sign_of(x), x)
 
 
 def toward_zero(x: Number) -> Number:
-    """Return the whole number next to x that is not farther from zero."""
+    """Return x rounded toward zero."""
     return x.magnitude().floor().with_sign_of(x)

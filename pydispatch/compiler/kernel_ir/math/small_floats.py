@@ -20,12 +20,20 @@ from pydispatch.compiler.kernel_ir.types import bit_width, small_float
 from pydispatch.formats.arrays.small_floats import EXPONENT_ONLY, FORMATS
 
 _MAGNITUDE, _INFINITY, _QUIET, _NAN = 0x7FFFFFFF, 0x7F800000, 1 << 22, 0x7FC00000
+"""Bits of an f32: all but the sign, infinity, the bit of a quiet NaN, and a NaN."""
 _HALF = (5, 10, 15, "ieee")
+"""The layout of f16, as `FORMATS` has those of smaller floats: exponent bits, fraction bits, bias, special codes."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Exponent and fraction bits, bias, and which codes are special, as in `pydispatch.formats.arrays.small_floats`."""
+    """Bits of a float format of 16 bits or less, and its special codes, as in `pydispatch.formats.arrays.small_floats`.
+
+    Attributes:
+        exponent, fraction: Number of bits of each.
+        bias: Bias of the exponent.
+        special: Which codes are special: "ieee", "fn", "fnuz" or "finite".
+    """
 
     exponent: int
     fraction: int
@@ -34,40 +42,43 @@ class Layout:
 
     @property
     def bits(self) -> int:
+        """The width of the format in bits."""
         return 1 + self.exponent + self.fraction
 
     @property
     def sign(self) -> int:
+        """The mask of the sign bit."""
         return 1 << (self.bits - 1)
 
     @property
     def most(self) -> int:
-        """Return the code of the largest finite number."""
+        """The code of the largest finite number."""
         if self.special == "ieee":
             return (((1 << self.exponent) - 1) << self.fraction) - 1
         return self.sign - (2 if self.special == "fn" else 1)
 
     @property
     def nan(self) -> int:
-        """Return the code of a NaN without sign."""
+        """The code of a NaN without sign."""
         if self.special == "ieee":
             return self.most + 1 + (1 << (self.fraction - 1))
         return self.sign - 1 if self.special == "fn" else self.sign
 
     @property
     def beyond(self) -> int:
-        """Return the code of values above the largest number, without sign."""
+        """The code, without sign, of values above the largest number."""
         if self.special == "ieee":
             return self.most + 1
         return self.most if self.special == "finite" else self.nan
 
 
 def _layout(type_: Attribute) -> Layout:
+    """Return the layout of f16 or a float of 8 bits or less."""
     return Layout(*(_HALF if isinstance(type_, Float16Type) else FORMATS[small_float(type_) or ""]))
 
 
 def widened(body: Body, value: SSAValue) -> Number:
-    """Return the f32 of a float of 16 bits or less; exact."""
+    """Return a float of 16 bits or less as an f32, exactly."""
     type_ = value.type
     code = word_of(body, value).resized(32)
     if isinstance(type_, BFloat16Type):
@@ -128,7 +139,7 @@ def single_bits(power: float) -> int:
 
 
 def rounded_to_odd(x: Number) -> Number:
-    """Return an f64 as an f32 that a second rounding, to 16 bits and less, rounds as if it were the only one."""
+    """Return an f64 as an f32 such that rounding that to 16 bits or less gives what rounding the f64 gives."""
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
     adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
@@ -141,8 +152,9 @@ _CUTS = {32: ((24, 8),), 64: ((48, 24), (36, 12), (24, 12)), 128: ((88, 40), (64
 
 
 def integer_to_single(x: Word, is_signed: bool) -> Number:
-    """Return an f32 that is rounded to 16 bits and less as the integer is: what is cut off sets the last bit that
-    stays.
+    """Return an integer as an f32 such that rounding that to 16 bits or less gives what rounding the integer gives.
+
+    The last bit is set if bits that are cut off are not 0.
     """
     if x.width <= 24:
         return x.extended(32, is_signed).to_float()

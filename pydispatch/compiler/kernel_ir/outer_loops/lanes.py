@@ -28,19 +28,22 @@ INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""
 
 _SAME_FOR_ALL = "hal.interface.workgroup.id"
+"""Operation whose result is the same in all lanes."""
 _PLAIN = (memref.LoadOp, memref.StoreOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
 """Operations with effects, and terminators, that an iteration may have."""
 
 
 class Lanes:
-    """Iterations of a parallel loop along its last axis.
+    """The iterations of a parallel loop along its last axis as lanes, and whether they can run in strips.
 
     Attributes:
+        loop: The loop.
+        lane: Its counter along the last axis.
         varying: Values that may differ between lanes.
         formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
         width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
         loops: The sequential loops that are interchanged, and the branches that contain them.
-        hoisted: Strided loads that are executed before the loop whose body contains them.
+        hoisted: Body of a loop -> strided loads in it that are executed before the loop.
         refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
 
@@ -59,9 +62,9 @@ class Lanes:
 
     @classmethod
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes:
-        """Return the lanes of a parallel loop; with a refusal if strips of it are not worth it, or not possible.
+        """Return the lanes of a parallel loop, with a refusal if strips of it are not worthwhile or not possible.
 
-        read_only: the memrefs that the function does not write.
+        `read_only` are the memrefs that the function does not write.
         """
         lanes = cls(loop, read_only)
         low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
@@ -77,7 +80,7 @@ class Lanes:
         return lanes
 
     def _refuse(self, op: Operation, reason: str) -> bool:
-        """Record why the loop has no lanes, unless a reason is known already, and return False."""
+        """Record why the loop is not interchanged, unless a reason is recorded already, and return False."""
         self.refusal = self.refusal or (op, reason)
         return False
 
@@ -87,7 +90,10 @@ class Lanes:
         return is_pure and not op.regions and self.varying.isdisjoint(op.operands)
 
     def counters(self, op: scf.ForOp) -> list[int] | None:
-        """Return the counters of lane 0 of a loop that begins at its lane, if these are few; None for any other."""
+        """Return the counters that lane 0 has in a loop that begins at its lane, if these are few; else None.
+
+        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8.
+        """
         upper, step = known(op.ub), known(op.step)
         is_known = isinstance(upper, int) and isinstance(step, int)
         if op.lb is not self.lane or not is_known or op.results or not self._iterations:
@@ -96,11 +102,11 @@ class Lanes:
         return counters if len(counters) <= MOST_UNROLLED else None
 
     def _covers(self, block: Block) -> bool:
-        """Record the values and loops of a block, and return whether all of it can be interchanged."""
+        """Record the values and loops of a block, and return whether lanes can run all of it together."""
         return all(self._covers_operation(op) for op in block.ops)
 
     def _covers_operation(self, op: Operation) -> bool:
-        """Return whether lanes can run an operation together, and note which of its results differ between them."""
+        """Return whether lanes can run an operation together; record its results that differ between lanes."""
         if isinstance(op, scf.ForOp):
             return self._covers_for(op)
         if isinstance(op, scf.WhileOp):
@@ -122,8 +128,10 @@ class Lanes:
         return True
 
     def _covers_if(self, op: scf.IfOp) -> bool:
-        """Return whether an `scf.if` can run for all lanes: its operations can, and if it contains loops over lanes,
-        its results fit into memory."""
+        """Return whether lanes can run an `scf.if` together.
+
+        If there are loops over lanes in it, its results must fit into memory.
+        """
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):
             return False
@@ -134,13 +142,15 @@ class Lanes:
         return True
 
     def _fit(self, op: Operation, values: Sequence[SSAValue]) -> bool:
-        """Return whether values of an operation can be stored for each lane."""
+        """Return whether values that `op` defines can be stored for each lane; refuse `op` if not."""
         odd = next((value.type for value in values if not _fits(value.type)), None)
         return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
-        """Return whether an `scf.for` can run for all lanes, and record what varies in it: its bounds must be equal in
-        all lanes, or its counter must be a formula of the lane with a known number of iterations."""
+        """Return whether lanes can run an `scf.for` together, and record what varies in it.
+
+        Its bounds must be equal in all lanes, or its counter a formula of the lane with a known number of iterations.
+        """
         counter, *carried = op.body.block.args
         if self.counters(op) is not None:
             self.varying.add(counter)
@@ -157,8 +167,9 @@ class Lanes:
         return may_hoist or op.body.block not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
-        """Return whether lanes can run a while loop together, as `_covers`. The regions are executed for lanes that
-        have left the loop, too, so they must be pure.
+        """Return whether lanes can run an `scf.while` together, and record what varies in it.
+
+        Its regions are executed for lanes that have left the loop, too, so they must be pure.
         """
         blocks = [region.blocks[0] for region in op.regions]
         for inner in (inner for block in blocks for inner in walk(block)):
@@ -195,7 +206,7 @@ class Lanes:
         return True
 
     def _interleaved(self, block: Block) -> set[Operation]:
-        """Return the loads of a block that read `x[s*lane + k]` for each k below s: LLVM reads vectors and shuffles."""
+        """Return the loads of a block that read `x[s * lane + k]` for all k below s; LLVM shuffles vectors for them."""
         groups: dict[tuple[SSAValue, int, tuple[int, ...]], dict[int, list[Operation]]] = {}
         numbering = _Numbering()
         for op in block.ops:
@@ -216,7 +227,7 @@ class Lanes:
         }
 
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:
-        """Return whether a value is the same in all iterations of a loop with this body, and can be rematerialized."""
+        """Return whether a value is the same in all iterations of a loop with this body, and may be computed before."""
         if not isinstance(value, OpResult):
             return not (value.owner is block or is_inside(value.owner.parent_op(), block))
         if not is_inside(value.op, block):
@@ -226,12 +237,12 @@ class Lanes:
         )
 
     def is_rematerialized(self, value: OpResult) -> bool:
-        """Return whether a value of the loop is computed anew where it is used."""
+        """Return whether a value of the loop is computed again at each use, instead of being stored for each lane."""
         is_cheap = value in self.formulas or self.is_uniform(value.op)
         return is_cheap and is_inside(value.op, self.loop.body.block)
 
     def _stride(self, index: SSAValue) -> int | None:
-        """Return by how much an index grows from one lane to the next; None if that is not constant."""
+        """Return by how much an index grows from lane to lane, 0 for a uniform one; None if that is not constant."""
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):
@@ -253,7 +264,7 @@ class Lanes:
 
 
 def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
-    """Return an index as a value plus a constant."""
+    """Return an index as (value, constant) whose sum it is."""
     if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
         for value, other in (index.op.operands, reversed(index.op.operands)):
             if isinstance(offset := known(other), int):
@@ -262,7 +273,7 @@ def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
 
 
 class _Numbering:
-    """Numbers of values: equal for values that the same pure operations compute from the same values."""
+    """Value numbering: numbers that are equal for values which equal pure operations compute from equal values."""
 
     def __init__(self) -> None:
         self._numbers: dict[SSAValue, int] = {}
@@ -276,8 +287,7 @@ class _Numbering:
         return value_number
 
     def _key(self, value: SSAValue) -> object:
-        """Return a key that is equal for values which must be equal: constants, or pure operations on equal
-        operands."""
+        """Return a key that is equal for values which must be equal."""
         if isinstance(constant := known(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:

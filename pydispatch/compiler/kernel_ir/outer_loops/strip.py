@@ -24,10 +24,12 @@ class Strip:
     """Emitter of the body of a parallel loop for a strip of lanes.
 
     Attributes:
-        copies: Values that are the same for all lanes.
+        lanes: The analysis of the loop.
+        loop: The loop.
+        copies: Copies of values that are the same for all lanes.
         first: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
         memories: The memory of each other varying value that is used after the loop over lanes that computes it.
-        width: Lanes that the code that is emitted is for.
+        width: Lanes that code is emitted for at present.
     """
 
     def __init__(self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies) -> None:
@@ -39,7 +41,10 @@ class Strip:
         self.width = lanes.width
 
     def block(self, build: Build, block: Block, stores: Stores) -> None:
-        """Emit the operations of a block for all lanes, and at its end stores."""
+        """Emit the operations of a block for all lanes, and at its end stores of values to the memory of lanes.
+
+        Operations between two sequential loops share one loop over lanes.
+        """
         *operations, terminator = block.ops
         hoisted = self.lanes.hoisted.get(block, ())
         pending: list[Operation] = []
@@ -54,10 +59,11 @@ class Strip:
         self._over_lanes(build, pending, stores, terminator)
 
     def _is_formula(self, op: Operation) -> bool:
+        """Return whether all results of an operation are formulas of the lane, so that it is rematerialized."""
         return bool(op.results) and self.lanes.formulas.issuperset(op.results)
 
     def _emit_loop(self, build: Build, op: Operation, pending: Sequence[Operation]) -> None:
-        """Emit a loop, or a branch with loops, after the pending operations before it."""
+        """Emit a sequential loop, or a branch with loops, after the operations before it that are still `pending`."""
         if isinstance(op, scf.ForOp):
             self._emit_for(build, op, pending)
         elif isinstance(op, scf.WhileOp):
@@ -67,8 +73,10 @@ class Strip:
             self._emit_if(build, op, pending)
 
     def _emit_for(self, build: Build, op: scf.ForOp, pending: Sequence[Operation]) -> None:
-        """Emit a sequential loop with the loop over lanes inside of it. Carried values are stored in memory, an element
-        per lane. pending: operations before the loop that lanes have not executed yet."""
+        """Emit a sequential loop with loops over lanes inside; carried values are in memory, an element per lane.
+
+        `pending` are the operations before the loop that have not been emitted yet.
+        """
         counter, *carried = op.body.block.args
         memories = [self._memory(build, value.type) for value in carried]
         self._over_lanes(build, pending, list(zip(op.iter_args, memories, strict=True)), op)
@@ -104,7 +112,7 @@ class Strip:
         inner.end()
 
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
-        """Emit strided loads for each lane, without a loop: LLVM would make a loop over gaps no vector."""
+        """Emit strided loads lane by lane, without a loop: LLVM does not vectorize a loop over gaps."""
         for op in loads:
             self.memories[op.res] = self._memory(build, op.res.type)
         for index in range(self.width):
@@ -115,8 +123,11 @@ class Strip:
                 build.op(memref.StoreOp.get(copies[op.res], self.memories[op.res], [lane]))
 
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
-        """Emit a condition around loops over lanes. One that is equal in all lanes is tested once. Otherwise the branch
-        with loops runs for all lanes together if all take it, and lane by lane if one does not."""
+        """Emit a branch with loops over lanes in it.
+
+        A condition that is equal in all lanes is tested once. Otherwise the branch with loops runs for all lanes
+        together if all take it, and lane by lane if one does not.
+        """
         for result in op.results:
             self.memories[result] = self._memory(build, result.type)
         if op.cond not in self.lanes.varying:
@@ -130,7 +141,7 @@ class Strip:
         chosen = next(region for region in op.regions if any(inner in self.lanes.loops for inner in region.block.ops))
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
-            """Return whether a lane takes the branch without loops."""
+            """Emit whether a lane takes the branch without loops, an i1."""
             value = inner.let(memref.LoadOp.get(memory, [lane]))
             is_first = chosen is op.true_region
             return inner.let(arith.XOrIOp(value, inner.entry.constant(1, TRUTH))) if is_first else value
@@ -141,7 +152,7 @@ class Strip:
         )
 
     def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
-        """Emit a region of a branch for all lanes."""
+        """Emit one region of a branch for all lanes; its results are stored in memory."""
         if region.blocks:
             terminator = region.block.last_op
             assert terminator is not None
@@ -151,7 +162,7 @@ class Strip:
     def _choose(
         self, build: Build, condition: SSAValue, first: Callable[[Build], None], second: Callable[[Build], None]
     ) -> None:
-        """Emit an scf.if without results. first: emits what is done if the condition holds; second: otherwise."""
+        """Emit an `scf.if` without results: `first` emits its then branch, `second` the else branch."""
         blocks = Block(), Block()
         for emit, block in zip((first, second), blocks, strict=True):
             inner = build.inside(block)
@@ -160,9 +171,9 @@ class Strip:
         build.op(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
 
     def _lane_by_lane(self, op: scf.IfOp, build: Build) -> None:
-        """Emit a branch for one lane after another.
+        """Emit a branch as a loop over lanes, each of which takes its own branch.
 
-        It has memories of its own: those that single lanes are read from and written to do not become registers.
+        It has memories of its own: memory that single lanes read and write is not promoted to registers by LLVM.
         """
         read = {operand for inner in (op, *_inner_operations(op)) for operand in inner.operands}
         shared = self.memories
@@ -171,7 +182,7 @@ class Strip:
         }
 
         def copy(values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
-            """Copy values of all lanes from one memory to another."""
+            """Emit the copy of values of all lanes from one memory to another."""
 
             def body(inner: Build, lane: SSAValue, _: Copies) -> None:
                 """Copy the values of one lane."""
@@ -188,7 +199,7 @@ class Strip:
         self.memories = shared
 
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
-        """Emit a loop that runs until no lane continues. The results of a lane stay as they are once it has ended."""
+        """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended."""
         before, after = op.before_region.block, op.after_region.block
         carried = [self._memory(build, value.type) for value in before.args]
         results = [self._memory(build, value.type) for value in op.results]
@@ -202,8 +213,10 @@ class Strip:
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
         def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
-            """Evaluate the condition of a `scf.while` in one lane, and return whether the lane goes on. A lane that has
-            ended keeps its values."""
+            """Emit the condition of an `scf.while` in one lane, and return whether the lane continues.
+
+            The values of a lane that has ended are not changed.
+            """
             self._clone(inner, [child for child in before.ops if child is not condition], lane, copies)
             was_active = inner.let(memref.LoadOp.get(active, [lane]))
             for value, memory in zip(condition.args, results, strict=True):
@@ -225,7 +238,7 @@ class Strip:
         build.op(scf.WhileOp([], [], Region(head), Region(body)))
 
     def _memory(self, build: Build, type_: Attribute) -> SSAValue:
-        """Allocate an element for each lane."""
+        """Allocate an element of this type for each lane at the entry, and return the memory."""
         allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
         allocation.location = build.like.location
         build.entry.insert(allocation)
@@ -236,7 +249,11 @@ class Strip:
     ) -> None:
         """Emit a loop over the lanes with operations of one block.
 
-        stores: at the end of an iteration. consumer: an operation whose operands are among `stores`.
+        Args:
+            build: The builder.
+            operations: The operations.
+            stores: Values that are stored at the end of an iteration, and the memory of each.
+            consumer: An operation whose operands are among `stores`; its uses of them need no other memory.
         """
         for op in operations:
             for result in op.results:
@@ -272,7 +289,7 @@ class Strip:
         return False
 
     def _loop(self, build: Build, body: Callable[[Build, SSAValue, Copies], None]) -> None:
-        """Emit a parallel loop over lanes. body: emits the operations of a lane, whose values it is passed."""
+        """Emit a parallel loop over the lanes; `body` emits one iteration from a builder, the lane and known values."""
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         body(inner, block.args[0], self._copies_of(inner, block.args[0]))
@@ -280,7 +297,7 @@ class Strip:
         self._parallel(build, block, ())
 
     def _parallel(self, build: Build, body: Block, initial: Sequence[SSAValue]) -> Operation:
-        """Emit a loop over the lanes of the strip."""
+        """Emit a loop over the lanes of the strip with this body, and return it."""
         lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
         loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
         if self.width == LANES:
@@ -288,7 +305,7 @@ class Strip:
         return loop
 
     def _any_lane(self, build: Build, body: Callable[[Build, SSAValue, Copies], SSAValue]) -> SSAValue:
-        """Emit a loop over the lanes, and return whether `body` holds for one of them."""
+        """Emit a loop over the lanes, and return whether `body` holds for one of them, an i1."""
         block, combine = Block(arg_types=[INDEX]), Block(arg_types=[TRUTH, TRUTH])
         inner, combined = build.inside(block), build.inside(combine)
         value = body(inner, block.args[0], self._copies_of(inner, block.args[0]))
@@ -299,12 +316,12 @@ class Strip:
         return result
 
     def _copies_of(self, build: Build, lane: SSAValue) -> Copies:
-        """Return the values that are known at the beginning of an iteration."""
+        """Return the copies of values that are known at the beginning of the iteration of a lane."""
         firsts = {value: build.value(build.plus(first, lane)) for value, first in self.first.items()}
         return {**self.copies, **firsts}
 
     def _clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:
-        """Emit clones of operations for one lane. Operands that are in memory are loaded at the lane."""
+        """Emit clones of operations for one lane; operands that are in memory are loaded, and recorded in `copies`."""
         for op in operations:
             for inner in (op, *_inner_operations(op)):
                 for operand in inner.operands:
@@ -314,9 +331,9 @@ class Strip:
     def _resolve(
         self, build: Build, value: SSAValue, lane: SSAValue, copies: Copies, user: Operation | None = None
     ) -> SSAValue:
-        """Return the copy of a value in an iteration: computed, loaded from its memory, or rematerialized.
+        """Return the copy of a value in the iteration of a lane: computed, loaded from memory, or rematerialized.
 
-        user: an operation whose own regions may define the value.
+        `user` is an operation whose own regions may define the value.
         """
         if value in copies:
             return copies[value]

@@ -32,8 +32,9 @@ from pydispatch.ir.core.walk import walk
 
 
 def vectorize_outer_loops(function: FuncOp) -> list[str]:
-    """Interchange the parallel loops of a function with the sequential loops in them where lanes then fill vectors, in
-    place.
+    """Interchange the parallel loops of a function with the sequential loops in them, where lanes then fill vectors.
+
+    The function is changed in place.
 
     Returns:
         A line for each parallel loop with sequential loops in it: whether it is interchanged, or why not.
@@ -55,22 +56,22 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the first operation in the regions of an operation; `op` without regions."""
+    """Return the innermost first operation of an operation's regions; `op` itself if it has none."""
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
-    """Replace a parallel loop by loops over its other axes around strips of its last one."""
+    """Replace a parallel loop by loops over its other axes around strips of its last axis."""
     bounds = list(zip(*(map(known, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True))
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
-        """Emit the loops from `axis` on; the last axis runs in strips of lanes."""
+        """Emit the loops over the axes from `axis` on, with the counters of the outer ones in `copies`."""
         if axis == len(bounds) - 1:
             _strips(build, loop, lanes, copies)
             return
 
         def body(inner: Build, counter: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
-            """Emit the loops inside of this one."""
+            """Emit the loops inside this one."""
             nest(inner, axis + 1, {**copies, loop.body.block.args[axis]: counter})
             return ()
 
@@ -83,10 +84,11 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 
 
 def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
-    """Emit the loop over whole strips, and after it the remaining iterations as they are in `loop`."""
+    """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`."""
     high, width = known(loop.upperBound[-1]), lanes.width
 
     def strip(inner: Build, first: SSAValue, ends: list[SSAValue]) -> Sequence[SSAValue]:
+        """Insert the iterations from `first` on, one for each lane, and return the first one of the next strip."""
         Strip(loop, lanes, first, dict(copies)).block(inner, loop.body.block, ())
         return [inner.value(inner.plus(first, width)) for _ in ends]
 

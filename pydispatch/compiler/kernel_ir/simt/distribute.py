@@ -27,6 +27,7 @@ INVOCATIONS = 64
 """Invocations of a workgroup with parallel loops, when neither the export nor the function says."""
 
 Rule = Callable[[Workgroup, Operation], None]
+"""Distributes an operation over the invocations of a workgroup, in place."""
 
 RULES: dict[str, Rule] = {
     "memref.load": Workgroup.load,
@@ -63,14 +64,16 @@ def distribute_kernels(
 ) -> dict[str, Kernel]:
     """Lower the entry points of a module to invocations in place, and return them by name.
 
-    Helpers are inlined; affine operations and views are expanded. Exports without a function are omitted. CompileError
-    for an operation that cannot be lowered.
+    Helpers are inlined; affine operations and views are expanded. Exports without a function are omitted.
 
     Args:
         module: The module.
         exports: The exports of the executable.
         machine: Properties of the target.
         together: Operations whose presence makes a workgroup have several invocations, if no size is stated.
+
+    Raises:
+        CompileError: An operation cannot be lowered.
     """
     written = inline_helpers(module, [export.name for export in exports])
     kernels: dict[str, Kernel] = {}
@@ -95,8 +98,9 @@ def distribute_kernels(
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
-    """Return the workgroup size that the function or the export states; else one invocation, or `INVOCATIONS` for code
-    that has an operation of `together`.
+    """Return the workgroup size that the function or the export states.
+
+    If none is stated, it is `INVOCATIONS` for code that has an operation of `together`, else one invocation.
     """
     stated = attribute(function, "pyd.invocations")
     if isinstance(stated, IntegerAttr):

@@ -27,9 +27,13 @@ def copied(module: ModuleOp) -> ModuleOp:
 
 
 def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[FuncOp, Ops]]:
-    """Inline all functions with a body into the exports, in place; return the exports that exist with their operations.
+    """Inline all functions with a body into the exports, in place.
 
-    CompileError for a recursive helper.
+    Returns:
+        The exports that exist, by name: each with its operations.
+
+    Raises:
+        CompileError: A helper is recursive.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and op.body.first_block}
     done: dict[str, Ops] = {}
@@ -40,7 +44,10 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
 
 
 def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
-    """Inline all calls of a function, callees first, and record its operations in `done`. around: the call stack."""
+    """Inline all calls of a function, callees first, and record its operations in `done`.
+
+    `around` are the names of the callers, outermost first: a call of one of them is recursive.
+    """
     if name in done:
         return
     ops, inlined = ops_by_name(functions[name]), False

@@ -23,6 +23,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 WORKGROUP = IntegerAttr(3, 64)
+"""The memory space of workgroup memory."""
 
 RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
@@ -31,9 +32,13 @@ RADIX = 8
 def combine_partials(
     workgroup: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]
 ) -> list[SSAValue]:
-    """Insert the combination of partial results before `loop`, and return the results of the reduction.
+    """Insert the combination of the partial results of all invocations before `loop`, and return the results.
 
-    ops: the combining operation of each result; values: partial results of this invocation.
+    Args:
+        workgroup: The rewriter of the entry point.
+        loop: The reduction.
+        ops: For each result, the operation that combines two values.
+        values: For each result, the partial result of this invocation.
     """
     build = workgroup.build(loop)
     if not workgroup.machine.warp:
@@ -64,7 +69,8 @@ def _combine_in_line(
 ) -> list[SSAValue]:
     """Insert the combination of `count` partial results through an array in workgroup memory, in order.
 
-    place: index in the array that this invocation writes; None if the first invocation of each warp writes one.
+    Parameters are those of `combine_partials`. `place` is the index in the array that this invocation writes; None if
+    the first invocation of each warp writes one.
     """
     build = workgroup.build(loop)
     workgroup.reductions += 1
@@ -96,7 +102,7 @@ def _combine_in_line(
 
 
 def _warp_position(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
-    """Return (whether the invocation is the first of its warp, index of the warp)."""
+    """Return whether an invocation is the first of its warp, an i1, and the position of its warp."""
     first = build.compare("eq", build.binary(arith.AndIOp, own, warp - 1), 0)
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
@@ -123,6 +129,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
             return total
 
         def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
+            """Combine the carried value with the partial result number `part`."""
             place = deep.plus(first, deep.times(part, apart))
             return [combined(deep, op, carried[0], _load_partial(deep, line, place, type_))]
 
@@ -142,8 +149,10 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
 
 
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
-    """Return workgroup memory for `count` partial results, allocated once for each key and type. Small types are stored
-    as i32."""
+    """Return workgroup memory for `count` partial results, allocated once for each key and type.
+
+    Small types are stored as i32.
+    """
     held = IntegerType(32) if _is_small(type_) else type_
     known = (held, count, key)
     if known not in workgroup.scratch:
@@ -153,17 +162,21 @@ def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) ->
 
 @lru_cache(256)
 def _line_type(element: Attribute, count: int) -> MemRefType:
+    """Return the type of an array of `count` elements in workgroup memory."""
     return MemRefType(element, [count], memory_space=WORKGROUP)
 
 
 def _is_small(type_: Attribute) -> bool:
-    """Return whether a type is an integer that must be widened in memory: elements share bytes, or are padded."""
+    """Return whether a type is an integer that is widened in memory, where it would share bytes or be padded."""
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 
 def _store_partial(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
-    """Store the partial result of an invocation at `place` of a line of workgroup memory. Raise CompileError for types
-    that cannot be stored there."""
+    """Insert the store of an invocation's partial result at `place` of an array in workgroup memory.
+
+    Raises:
+        CompileError: The type cannot be stored there.
+    """
     if _is_small(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
@@ -172,6 +185,7 @@ def _store_partial(build: Build, value: SSAValue, line: SSAValue, place: SSAValu
 
 
 def _load_partial(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
+    """Insert the load of the partial result at `place` of an array, and return it as `type_`."""
     assert isinstance(line.type, MemRefType)
     value = build.make(memref.LoadOp, (line, build.value(place)), line.type.element_type)
     return build.make(arith.TruncIOp, (value,), type_) if _is_small(type_) else value

@@ -27,9 +27,9 @@ PRIVATE = IntegerAttr(5, 64)
 
 
 def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
-    """Replace rows that are accessed by their own invocations alone; return whether there are any.
+    """Replace rows that are accessed by their own invocations alone by private memory; return whether there are any.
 
-    count: invocations of a workgroup.
+    `count` is the number of invocations of a workgroup.
     """
     rows = [row for row in ops.get("memref.alloc", ()) if is_own_row(row.results[0], count)]
     entry = Entry(function)
@@ -68,7 +68,7 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
 def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequence[type[Operation]]) -> bool:
     """Return whether an operation accesses the element of its own invocation in a row of this shape.
 
-    position: of the row among its operands.
+    `position` is that of the row among the operation's operands; its indices follow.
     """
     loop = outermost_parallel(op)
     is_reader = isinstance(op, tuple(readers))
@@ -102,7 +102,7 @@ def outermost_parallel(op: Operation) -> Operation:
 
 
 def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Sequence[int]) -> bool:
-    """Return whether an index is the row-major number of an iteration. sizes: iterations of each dimension."""
+    """Return whether an index is the row-major number of an iteration of a loop with `sizes` iterations."""
     terms, stride = _terms(index), 1
     if terms is None or terms.pop(None, 0):
         return False
@@ -114,7 +114,7 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
 
 
 def _terms(value: SSAValue) -> dict[BlockArgument | None, int] | None:
-    """Return the factor of each block argument in an index that is their sum; the constant is under None."""
+    """Return an index as a sum: block argument -> its factor, None -> the constant; None if it is no such sum."""
     constant = known(value)
     if isinstance(constant, int):
         return {None: constant}

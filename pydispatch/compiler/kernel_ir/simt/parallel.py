@@ -38,6 +38,7 @@ def bounds_of(op: Operation) -> list[Range]:
         )  # fmt: skip
 
     def as_index(bound: int | SSAValue) -> Index:
+        """Return a bound as an int if it is known while compiling."""
         return bound if isinstance(bound, int) else known(bound)
 
     sides = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
@@ -54,6 +55,7 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     block = op.regions[0].block
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
+        """Insert one iteration of the loop, and return no carried values."""
         inline_block(block, build, indices, last)
         return []
 
@@ -90,13 +92,23 @@ def _copied(op: Operation) -> list[Range]:
 
 
 Iteration = Callable[[Build, list[SSAValue], list[SSAValue]], list[SSAValue]]
+"""Inserts an iteration: (builder, indices, carried values) -> new carried values."""
 
 
 def nest(
     build: Build, bounds: Sequence[Range], carried: list[SSAValue], body: Iteration, outer: Sequence[SSAValue] = ()
 ) -> list[SSAValue]:
-    """Insert sequential loops over `bounds` around `body`, which maps carried values to the next ones; return the
-    results. A range of one iteration becomes no loop."""
+    """Insert sequential loops over `bounds` around `body`, and return the carried values after them.
+
+    A range of one iteration becomes no loop.
+
+    Args:
+        build: The builder.
+        bounds: Range of each loop, outermost first.
+        carried: The initial carried values.
+        body: Emits an iteration from a builder, the indices and the carried values; returns the next ones.
+        outer: Indices of enclosing loops, which are passed to `body` first.
+    """
     if not bounds:
         return body(build, list(outer), carried)
     lower, upper, step = bounds[0]

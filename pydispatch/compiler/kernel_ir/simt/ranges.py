@@ -40,7 +40,7 @@ def steps(build: Build, range_: Range) -> Index:
 
 
 def _beyond(upper: Index, lower: Index) -> int | None:
-    """Return upper - lower if one bound is the other plus a constant, else None."""
+    """Return `upper - lower` if one bound is known to be the other plus a constant, else None."""
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -51,8 +51,10 @@ def _beyond(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """Return the product of the iteration counts. Negative counts are clamped to 0 first: two would have a positive
-    product."""
+    """Return the product of iteration counts.
+
+    Negative counts are clamped to 0 first: the product of two of them would be positive.
+    """
     total: Index = 1
     several = len([count for count in counts if type(count) is not int]) > 1
     for count in counts:
@@ -63,7 +65,10 @@ def total_of(build: Build, counts: Sequence[Index]) -> Index:
 def indices_of(
     build: Build, bounds: Sequence[Range], counts: Sequence[Index], linear: Index, narrow: bool
 ) -> list[Index]:
-    """Return the loop indices of the iteration with row-major number `linear`. narrow: whether it fits into 31 bits."""
+    """Return the loop indices of the iteration with the row-major number `linear`.
+
+    `narrow` states that the number fits into 31 bits.
+    """
     indices: list[Index] = []
     rest = linear
     many = [dimension for dimension, count in enumerate(counts) if count != 1]
@@ -80,11 +85,12 @@ def indices_of(
 
 
 Element = Callable[[Build, list[SSAValue], list[SSAValue], bool], list[SSAValue]]
-"""Writes the iteration at some indices: gets and returns the carried values. The bool: it is written for the last
-time."""
+"""Inserts the iteration at these indices: (builder, indices, carried values, is last copy) -> new carried values.
+
+Unrolled loops have several copies of the body. The last copy moves the operations, so that no other can follow."""
 
 Body = Callable[[Build, Index, list[SSAValue], bool], list[SSAValue]]
-"""The same for the iteration of a number."""
+"""Inserts the iteration of a number: (builder, number, carried values, is last copy) -> new carried values."""
 
 AT_ONCE = 4
 """Iterations of an invocation that follow each other without a test between, so that memory reads several at once;
@@ -130,6 +136,7 @@ def distribute(
     narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < FEW)
 
     def at(inner: Build, linear: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
+        """Insert the iteration number `linear` of all ranges together."""
         indices = indices_of(inner, bounds, counts, linear, narrow)
         return element(inner, [inner.value(index) for index in indices], values, last)
 
@@ -139,10 +146,10 @@ def distribute(
 def _rounds(
     build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert `body` for the iterations own, own + n, ... below `total`, in order, and return the carried values.
+    """Insert `body` for the iterations own, own + n, ... below `total` in order, and return the carried values.
 
-    n is the number of invocations. A main loop unrolled by `times` runs rounds in which all invocations have work; a
-    second loop runs the remaining iterations.
+    A main loop unrolled by `times` runs rounds in which all `n` invocations have work; a second loop runs the remaining
+    iterations.
     """
     values = list(carried)
     if type(total) is int and total <= n:
@@ -154,7 +161,7 @@ def _rounds(
         many = times * n
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Emit `times` iterations: an invocation computes the elements base + own + n round."""
+            """Insert `times` iterations without a test between: base + own, base + own + n, ..."""
             first = inner.plus(base, own)
             for round_ in range(times):
                 values = body(inner, inner.plus(first, round_ * n), values, False)
@@ -170,7 +177,7 @@ def _rounds(
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
-    """Insert one iteration for the invocations below `total`, and return the carried values."""
+    """Insert one iteration for each invocation below `total`, and return the carried values."""
     if total == n:
         return body(build, own, values, True)
     condition, block = build.compare("slt", own, total), Block()
@@ -190,7 +197,7 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
 def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
     """Insert the operations of a block without its terminator, and return the operands of the terminator.
 
-    arguments: values of the block's arguments; last: whether to move the operations instead of copying them.
+    `arguments` are values for the block's arguments. With `last`, operations are moved instead of copied.
     """
     end = block.last_op
     assert end is not None

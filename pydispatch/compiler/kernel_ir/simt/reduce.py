@@ -23,6 +23,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import identity_of, info_of
 
 TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type, IntegerType, IndexType)
+"""Types of values that invocations combine."""
 
 
 def check(loop: scf.ParallelOp) -> None:
@@ -51,6 +52,7 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
+        """Insert one iteration, and combine its values with the carried ones."""
         yielded = inline_block(block, inner, indices, last)
         return [combined(inner, *pair) for pair in zip(ops, carried, yielded, strict=True)]
 
@@ -59,8 +61,10 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
 
 
 def _initial_value(workgroup: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
-    """Return the initial value of an invocation's partial result: `value` in invocation 0, the neutral element in
-    others."""
+    """Return the value that an invocation's partial result starts from.
+
+    It is the initial value of the reduction in invocation 0, and the neutral element in others.
+    """
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)

@@ -9,6 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operan
 from pydispatch.compiler.kernel_ir.build import TRUTH, WORD, Build
 
 DOWN, INDEX, XOR = 0, 1, 2
+"""Modes of a shuffle: how the invocation that is read is computed from the own one and an operand."""
 
 
 @irdl_op_definition
@@ -41,6 +42,7 @@ class BallotOp(IRDLOperation):
 def shuffle(
     build: Build, value: SSAValue, mode: int, offset: int, lanes: int, lane: SSAValue | None = None
 ) -> SSAValue:
+    """Insert a shuffle by a constant offset, or by the value `lane`, and return its result; see `ShuffleOp`."""
     numbers = {"mode": mode, "offset": offset, "lanes": lanes}
     properties = {name: IntegerAttr(setting, 64) for name, setting in numbers.items()}
     operands = [value] if lane is None else [value, lane]

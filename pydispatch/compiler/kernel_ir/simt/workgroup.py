@@ -27,6 +27,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import CALLS
 
 Size = tuple[int, int, int]
+"""Invocations of a workgroup along x, y and z."""
 
 PARALLEL = ("scf.parallel", "scf.forall")
 """Loops whose iterations are independent."""
@@ -53,7 +54,7 @@ class Machine:
 
 @dataclass
 class Around:
-    """State of a loop that encloses the current operation.
+    """State of a sequential loop around the current operation.
 
     Attributes:
         barred: Whether each iteration has executed a barrier before this point.
@@ -66,7 +67,17 @@ class Around:
 
 
 class Workgroup:
-    """Rewriter of one entry point from workgroup code into invocation code. ops: its operations, by name."""
+    """Rewriter of one entry point from workgroup code into invocation code.
+
+    Attributes:
+        function: The entry point.
+        ops: Its operations by name.
+        machine: Properties of the target.
+        rules: Operation name -> method that lowers the operation in uniform code.
+        size, count: Invocations of a workgroup along each dimension, and in all.
+        hazards: The accesses since the last barrier.
+        narrow: Whether indices fit into 31 bits, and are divided faster in 32.
+    """
 
     def __init__(
         self, function: FuncOp, ops: Ops, size: Size, machine: Machine,
@@ -90,8 +101,11 @@ class Workgroup:
         self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
     def run(self) -> None:
-        """Lower the entry point in place: place storage, distribute loops, insert barriers. CompileError for a barrier
-        in a parallel loop, and for other operations of the gpu dialect."""
+        """Lower the entry point in place: place storage, distribute loops, insert barriers.
+
+        Raises:
+            CompileError: There is a barrier in a parallel loop, or another operation of the gpu dialect.
+        """
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
                 for op in ops:
@@ -137,7 +151,10 @@ class Workgroup:
         return False
 
     def _written_together(self) -> set[Operation]:
-        """Return the allocations outside parallel loops that are written in parallel loops, or by called functions."""
+        """Return the allocations outside parallel loops that several invocations write.
+
+        They write them in parallel loops, or in called functions.
+        """
         written: set[Operation] = set()
         for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
             if not self._in_parallel(op):
@@ -145,9 +162,10 @@ class Workgroup:
         return {key for key in written if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
-        """Return the accesses without those to private memory."""
+        """Return accesses without those to the private memory of invocations."""
 
         def keep(keys: set[Key]) -> set[Key]:
+            """Return those keys of storage whose elements invocations share."""
             return {key for key in keys if type(key) is tuple or not isinstance(key, Operation) or key in self.common}
 
         return Accesses(keep(accesses.reads), keep(accesses.writes))
@@ -155,10 +173,11 @@ class Workgroup:
     # What every invocation knows
 
     def _at_entry(self) -> Build:
+        """Return a builder at the beginning of the entry point."""
         return Build(self.entry, self.function, self.entry.insert)
 
     def own(self) -> SSAValue:
-        """Return the number of the invocation in its workgroup."""
+        """Return the linear number of the invocation in its workgroup, computed once at the entry."""
         if self._own is None:
             x, y, z = self.size
             build = self._at_entry()
@@ -171,13 +190,13 @@ class Workgroup:
         return self._own
 
     def first(self) -> SSAValue:
-        """Return an i1, whether this invocation is number 0."""
+        """Return whether the invocation is number 0, an i1 that is computed once at the entry."""
         if self._first is None:
             self._first = self._at_entry().compare("eq", self.own(), 0)
         return self._first
 
     def alloc_at_entry(self, op: Operation) -> SSAValue:
-        """Insert an allocation at the entry as workgroup memory of the whole kernel, and return the memref."""
+        """Insert an allocation of workgroup memory at the entry, and return the memref."""
         op.attributes[STORAGE] = StringAttr("workgroup")
         self.common.add(op)
         return self._at_entry().let(op)
@@ -185,20 +204,24 @@ class Workgroup:
     # Barriers
 
     def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
-        """Insert a barrier before `op` if these accesses conflict with earlier ones, and record them."""
+        """Insert a barrier before `op` if its accesses conflict with earlier ones, and record them.
+
+        `who` is whether `ONE` or `MANY` invocations make the accesses.
+        """
         if self.hazards.conflict(accesses, who):
             self._met |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
         self.hazards.note(accesses, who)
 
     def barrier(self, build: Build) -> None:
-        """Emit a barrier, after which accesses to memory need no other one."""
+        """Insert a barrier with `build`, and forget the accesses before it."""
         barrier = gpu.BarrierOp.create()
         build.op(barrier)
         self.barriers.append(barrier)
         self.passed_barrier()
 
     def passed_barrier(self) -> None:
+        """Forget the accesses before a barrier, and record in enclosing loops that it was executed."""
         self.hazards.clear()
         for loop in self.loops:
             loop.barred = True
@@ -214,8 +237,10 @@ class Workgroup:
                 loop.exposed |= keys
 
     def _protect_scratch(self, block: Block, exposed: set[Key]) -> None:
-        """Insert a barrier at the end of a loop body if the next iteration overwrites `exposed` scratch that may be
-        read."""
+        """Insert a barrier at the end of a loop body if needed for reduction scratch.
+
+        It is needed if some invocation may still read `exposed` scratch, which the next iteration overwrites.
+        """
         last = block.last_op
         if last is not None and exposed & self.hazards.read:
             self.barrier(self.build(last))
@@ -264,7 +289,8 @@ class Workgroup:
     def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
         """Return the keys of the shared storage that a memref may refer to.
 
-        CompileError if it may also refer to private storage.
+        Raises:
+            CompileError: It may refer to private storage too.
         """
         bases = base_of(memref)
         keys = self.shared(Accesses(bases, set())).reads
@@ -276,20 +302,22 @@ class Workgroup:
         return keys
 
     def load(self, op: Operation) -> None:
+        """Lower a load in uniform code: all invocations execute it."""
         self.before(op, Accesses(self.keys(op, op.operands[0]), set()))
 
     def store(self, op: Operation) -> None:
-        """Distribute a store outside parallel loops: one invocation executes it, with a barrier where others access the
-        memory."""
+        """Lower a store in uniform code: one invocation executes it if the memory is shared."""
         keys = self.keys(op, op.operands[1])
         if keys:
             self.before(op, Accesses(set(), keys), ONE)
             self.run_by_first(op)
 
     def call(self, op: Operation) -> None:
+        """Lower a call in uniform code: all invocations execute it."""
         self.before(op, self.shared(accesses_of(op)))
 
     def user_barrier(self, op: Operation) -> None:
+        """Lower a barrier of the program."""
         self.passed_barrier()
 
     def branches(self, op: Operation) -> None:
@@ -308,7 +336,10 @@ class Workgroup:
             self.hazards = joined
 
     def loop(self, op: Operation) -> None:
-        """Lower a sequential loop. Each iteration assumes that the previous one made every access of the loop body."""
+        """Lower a sequential loop.
+
+        Each iteration assumes that the one before made every access of the loop body.
+        """
         before, barred = self.hazards.copy(), [loop.barred for loop in self.loops]
         self.hazards.note(self.shared(accesses_of(op)), MANY)
         inside = Around()
@@ -327,7 +358,9 @@ class Workgroup:
 
 
 _DIMENSIONS = {axis.value: gpu.DimensionAttr(axis) for axis in gpu.DimensionEnum}
+""""x", "y" or "z" -> its attribute."""
 
 
 def _thread(build: Build, dimension: str) -> SSAValue:
+    """Insert the id of the invocation along a dimension, "x", "y" or "z"."""
     return build.make(gpu.ThreadIdOp, (), INDEX, {"dimension": _DIMENSIONS[dimension]})

@@ -28,6 +28,7 @@ from pydispatch.ir.dialects.pyd.ordered import OrderedOp
 from pydispatch.ir.structured import is_reduction
 
 BYTE_BITS = 8
+"""Bits of a byte."""
 
 Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
@@ -43,8 +44,8 @@ class LoopNest:
         outer_rank: Number of outer dimensions; the others are inner ones.
         by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.
-        stages: The reductions that run before the inner loops of a row, producers first. Each has the dimension of the
-            nest that every axis of its result is indexed by, or -1 for index 0.
+        stages: The reductions that run before the inner loops of a row, producers first. Each has, for every axis of
+            its result, the dimension of the nest that indexes it, or -1 for index 0.
         row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
             for workgroup memory.
         columns: The reductions, if a workgroup computes a range of columns.
@@ -64,11 +65,11 @@ class LoopNest:
 
     @property
     def representative(self) -> SSAValue:
-        """Return the first result: all results of a nest have the same sizes, and equally many elements per byte."""
+        """The first result. All results of a nest have the same sizes, and equally many elements per byte."""
         return self.stores[0][0]
 
     def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
-        """Emit the reductions of a row before its inner loops. indices: those of the row."""
+        """Emit the reductions of the row at `indices` before its inner loops."""
         for value, positions in self.stages:
             elements.at(build, value, [0 if p < 0 else indices[p] for p in positions])
 
@@ -85,24 +86,32 @@ class LoopNest:
 
 @dataclass
 class _Trial:
-    """Trial emission of a nest. levels: the builders of its loops, outermost first; indices: their counters."""
+    """The outcome of a trial emission of a nest: where its code was emitted.
 
-    e: Elements
+    Attributes:
+        elements: Tensors of the trial, which recorded all computed elements, reductions and loads.
+        dims: Sizes of the dimensions of the nest.
+        levels: Builders of its loops, outermost first.
+        indices: Counters of its loops.
+    """
+
+    elements: Elements
     dims: list[Index]
     levels: list[Builder]
     indices: list[Index]
 
 
 def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
-    """Set the rows, stored values, column reductions and transposed dimension of nests, and return the nests in order.
+    """Return the loop nests of a kernel in order, after deciding how each is computed.
 
-    Nests of results with one element per row are merged into the nest of the rows. Recurrences need no analysis.
+    Set rows, stored values, column reductions and the transposed dimension. Nests of results with one element per row
+    are merged into the nest of the rows. Recurrences need no analysis.
     """
     recurrences = [nest for nest in nests if isinstance(nest.space, OrderedOp)]
     nests = [nest for nest in nests if not isinstance(nest.space, OrderedOp)]
     for nest in nests:
         trial = emit_trial(frame, nest, None)
-        depths = [builder.depth for _, builder in trial.e.reduced if builder.depth < len(trial.dims)]
+        depths = [builder.depth for _, builder in trial.elements.reduced if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
@@ -111,18 +120,20 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
             nest.row_storage = _choose_row_storage(frame, nest)
         if not nest.by_rows and not isinstance(nest.space, UpdateStep):
             trial = emit_trial(frame, nest, None)
-            nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
-            if not trial.e.reduced:
-                nest.contiguous_dim = transposed_dim(trial.e.loads, trial.indices)
+            nest.columns = find_stages(trial.elements, trial.elements.finished, trial.indices) if trial.indices else []
+            if not trial.elements.reduced:
+                nest.contiguous_dim = transposed_dim(trial.elements.loads, trial.indices)
     return [*joined, *recurrences]
 
 
 def _find_stages(frame: Frame, nest: LoopNest) -> bool:
-    """Set the stages of a nest with rows. Return False, and set none, if a reduction is not indexed by the row
-    alone."""
+    """Set the reductions that run before the inner loops of a row.
+
+    Return False, and set none, if a reduction is not indexed by the outer dimensions alone.
+    """
     trial = emit_trial(frame, nest, nest.outer_rank)
     outer = trial.indices[: nest.outer_rank]
-    for value, builder, indices in trial.e.finished:
+    for value, builder, indices in trial.elements.finished:
         if builder.depth > nest.outer_rank:
             continue
         if any(i not in outer and i != 0 for i in indices):
@@ -133,28 +144,30 @@ def _find_stages(frame: Frame, nest: LoopNest) -> bool:
 
 
 def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
-    """Emit the code of a nest into a discarded block. depth: number of loops around the row reductions and row results,
-    which precede the inner loops; None for neither.
+    """Emit the code of a nest into a discarded block, and return what was recorded.
+
+    `depth` is the number of loops around the row reductions and row results, which precede the inner loops; None for no
+    such reductions and results.
     """
-    e = probe(frame)
-    dims = nest.dims(e)
-    levels, indices = [e.entry], list[Index]()
+    elements = probe(frame)
+    dims = nest.dims(elements)
+    levels, indices = [elements.entry], list[Index]()
     for size in dims:
         block = Block(arg_types=[IndexType()])
         levels.append(levels[-1].nested(block))
         indices.append(levels[-1].counts(block.args[0], size))
     if depth is not None:
-        nest.run_stages(e, levels[depth], indices[:depth])
+        nest.run_stages(elements, levels[depth], indices[:depth])
         for value, _ in nest.row_stores:
-            e.at(levels[depth], value, indices[:depth])
+            elements.at(levels[depth], value, indices[:depth])
     build = levels[-1]
     for value, _ in nest.stores:
-        where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(e, build, indices)
+        where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(elements, build, indices)
         if isinstance(nest.space, UpdateStep) and nest.space.is_only:
-            nest.space.element(e, build, indices)
+            nest.space.element(elements, build, indices)
         else:
-            e.at(build, value, where)
-    return _Trial(e, dims, levels, indices)
+            elements.at(build, value, where)
+    return _Trial(elements, dims, levels, indices)
 
 
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
@@ -208,10 +221,10 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
     """
     trial = emit_trial(frame, nest, nest.outer_rank)
-    e, dims = trial.e, trial.dims
+    elements, dims = trial.elements, trial.dims
     buffer_of_result = {value: buffer for value, buffer in nest.stores}
     builders_of_value: dict[SSAValue, list[Builder]] = {}
-    for value, builder, indices in e.computed:
+    for value, builder, indices in elements.computed:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
             continue
         if covers(builder, trial.indices[: nest.outer_rank], indices, dims):
@@ -242,11 +255,12 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
 
 
 def _element(value: SSAValue) -> Attribute:
+    """Return the element type of a tensor."""
     return tensor_type(value).element_type
 
 
 def allocate_rows(frame: Frame, nest: LoopNest) -> None:
-    """Allocate the storage of the values that the rows of a nest store, and register it with the elements."""
+    """Allocate the memory of the values that each row of a nest stores for its later loops, and register it."""
     elements = frame.elements
     dims = nest.dims(elements)
     buffers = dict(nest.stores)
@@ -266,27 +280,27 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
 
 
 def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
-    """Return the map from indices of the nest to the offset within a row. inner: sizes of the inner dimensions."""
+    """Return the map from indices of a nest to the offset within a row; `inner` has the sizes of inner dimensions."""
     return lambda build, indices: [build.join(indices[outer_rank:], inner)]
 
 
 def probe(frame: Frame) -> Elements:
-    """Return an Elements for trial emission: it emits into a detached block, with the same tensors as the kernel."""
+    """Return an Elements for trial emission, with the same tensors as the kernel, that emits into a detached block."""
     block = Block()
     build = Builder(block, frame.source)
-    e = Elements(frame.source, build, RULES)
-    e.flat = frame.elements.flat
-    if isinstance(e.flat, SSAValue):
+    elements = Elements(frame.source, build, RULES)
+    elements.flat = frame.elements.flat
+    if isinstance(elements.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))
-        e.flat = build.bounded(size, size)
+        elements.flat = build.bounded(size, size)
     for argument in frame.source.body.block.args:
         if isinstance(argument.type, TensorType):
             buffer = frame.buffers[frame.tensors.index(argument)]
-            e.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
+            elements.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
         else:
             size = block.insert_arg(argument.type, len(block.args))
-            e.scalars[argument] = build.bounded(size, size)
+            elements.scalars[argument] = build.bounded(size, size)
     for value in frame.elements.stored_values():
         type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
-        e.materialize(value, block.insert_arg(type_, len(block.args)))
-    return e
+        elements.materialize(value, block.insert_arg(type_, len(block.args)))
+    return elements

@@ -32,9 +32,11 @@ ROWS = 1024
 
 @dataclass(frozen=True)
 class Stage:
-    """Reduction that runs for a range of columns at once.
+    """A reduction that runs for a range of columns at once.
 
-    point: for each loop dimension of the reduction, the dimension of the nest that it is; -1 for none.
+    Attributes:
+        op: The reduction.
+        point: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension.
     """
 
     op: Operation
@@ -44,7 +46,7 @@ class Stage:
 def find_stages(
     elements: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
 ) -> list[Stage]:
-    """Return the reductions of a nest as stages, producers first; none if one of them is not a column reduction.
+    """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
 
     A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
 
@@ -84,8 +86,10 @@ def _has_subbyte_results(op: Operation) -> bool:
 
 
 def _reads_along_columns(generic: Structured, column: int) -> bool:
-    """Return whether more inputs are contiguous along the columns than along a reduced dimension. column: loop
-    dimension of the reduction that indexes columns."""
+    """Return whether more inputs are contiguous along the columns than along a reduced dimension.
+
+    `column` is the loop of the reduction that indexes columns.
+    """
     column_inputs = reduced_inputs = 0
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
         if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[index].uses:
@@ -97,7 +101,7 @@ def _reads_along_columns(generic: Structured, column: int) -> bool:
 
 
 def max_columns(stages: Sequence[Stage]) -> int:
-    """Return the largest number of columns of a workgroup: one accumulator array takes `COLUMN_BYTES`."""
+    """Return the largest number of columns of a workgroup: an array of their accumulators takes `COLUMN_BYTES`."""
     size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
     return COLUMN_BYTES // size
 
@@ -132,7 +136,7 @@ def run_stages(
         run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
         build.parallel(low, high, run.start, limit=dims[-1])
         run.loops(build, 0)
-        for result, map, buffer in zip(stage.op.results, run.g.output_maps, run.totals, strict=True):
+        for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
             position = next(
                 i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
             )
@@ -140,8 +144,12 @@ def run_stages(
 
 
 class _StageEmitter:
-    """Emitter of one stage. sums: accumulators of the current block; totals: accumulators that blocks are added to, the
-    same as `sums` without blocks."""
+    """Emitter of one stage for a range of columns, with the accumulators of the columns in memory.
+
+    Attributes:
+        totals: For each result, the buffer of the accumulators of all steps.
+        sums: For each result, the buffer that steps are added to: of the current block's sums, or `totals`.
+    """
 
     totals: list[SSAValue]
     sums: list[SSAValue]
@@ -150,7 +158,7 @@ class _StageEmitter:
         self, elements: Elements, generic: Structured, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
         low: Index, high: Index,
     ) -> None:  # fmt: skip
-        self.e, self.g, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
+        self.elements, self.generic, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
         last = len(dims) - 1
         # Index of each loop for the current element.
         self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
@@ -159,26 +167,27 @@ class _StageEmitter:
         self.block = _steps_per_block(elements, generic, self.sizes)
 
     def start(self, build: Builder, index: Index) -> None:
-        """Emit the initialization of the totals of column `index` with the elements of the output operands."""
+        """Emit the initial totals of column `index`: the elements of the output operands."""
         self.point[self.column] = index
-        for output, map, buffer in zip(self.g.outputs, self.g.output_maps, self.totals, strict=True):
-            element = self.e.at(build, output, evaluate(build, map, self.point))
-            self.e.store(build, element, buffer, [build.minus(index, self.low)])
+        for output, map, buffer in zip(self.generic.outputs, self.generic.output_maps, self.totals, strict=True):
+            element = self.elements.at(build, output, evaluate(build, map, self.point))
+            self.elements.store(build, element, buffer, [build.minus(index, self.low)])
 
     def loops(self, build: Builder, depth: int) -> None:
-        """Emit the loops over the reduced dimensions, the outermost at `depth`, around the loop over the columns."""
-        if depth == len(self.g.loops):
+        """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns."""
+        if depth == len(self.generic.loops):
             build.parallel(self.low, self.high, self._step, limit=self.width)
             return
-        size = self.sizes[self.g.loops[depth]]
+        size = self.sizes[self.generic.loops[depth]]
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            self.point[self.g.loops[depth]] = index
+            """Emit the inner loops at an index of the loop at this depth."""
+            self.point[self.generic.loops[depth]] = index
             self.loops(inner, depth + 1)
             return []
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the sums of a block of rows from zero, and add them to the totals."""
+            """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
             inner.parallel(self.low, self.high, self._clear, limit=self.width)
             inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
             inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)
@@ -194,25 +203,27 @@ class _StageEmitter:
         self.point[self.column] = index
         offset = build.value(build.minus(index, self.low))
         carried = [build.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
-        for element, buffer in zip(body_at(self.e, build, self.g, list(self.point), carried), self.sums, strict=True):
-            self.e.store(build, element, buffer, [offset])
+        new_sums = body_at(self.elements, build, self.generic, list(self.point), carried)
+        for element, buffer in zip(new_sums, self.sums, strict=True):
+            self.elements.store(build, element, buffer, [offset])
 
     def _clear(self, build: Builder, index: Index) -> None:
         """Emit the reset of the block sums of column `index` to -0."""
         for buffer in self.sums:
             assert isinstance(buffer.type, MemRefType)
-            self.e.store(build, negative_zero(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
+            zero = negative_zero(build, buffer.type.element_type)
+            self.elements.store(build, zero, buffer, [build.minus(index, self.low)])
 
     def _add_to_total(self, build: Builder, index: Index) -> None:
         """Emit the addition of the block sums of column `index` to its totals."""
         offset = build.value(build.minus(index, self.low))
         for block_sums, block_totals in zip(self.sums, self.totals, strict=True):
             old_total, block_sum = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (block_totals, block_sums))
-            self.e.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
+            self.elements.store(build, build.add(arith.AddfOp(old_total, block_sum)), block_totals, [offset])
 
 
 def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
-    """Return whether a stage is a long sum whose outermost loop is cut into blocks."""
+    """Return whether a stage is a long sum whose outermost loop is cut into blocks with sums of their own."""
     generic = view_of(elements, stage.op)
     return _steps_per_block(elements, generic, loop_sizes(elements, generic)) > 0
 

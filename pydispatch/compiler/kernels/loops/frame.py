@@ -46,8 +46,9 @@ class Kernel:
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
-    """Return the workload of a dispatch function, the trailing arguments that its grid depends on: as many as its
-    attribute `sizes` states, else all trailing index arguments.
+    """Return the arguments of a dispatch function that are its workload: the sizes that its grid depends on.
+
+    They are the last arguments: as many as the attribute `sizes` states, else all index arguments at the end.
     """
     count = source.attributes.get("sizes")
     if isinstance(count, IntegerAttr):
@@ -62,7 +63,20 @@ def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
 
 
 class Frame:
-    """Kernel under construction: `build` emits into its entry block, `elements` emits elements of its tensors."""
+    """A kernel under construction: its entry block, the bindings of its tensors, and its scalar arguments.
+
+    Attributes:
+        source: The dispatch function.
+        backend: Properties of the target.
+        block, build: The entry block, and its builder.
+        elements: Emits elements of the tensors.
+        returned: The tensors that the dispatch function returns.
+        results: For each of them, the buffer that the kernel writes.
+        updated: For each of them, the position of the argument that is updated in place; -1 for none.
+        tensors: The tensor arguments.
+        buffers: Buffers of the tensor arguments, then of the results that are not updated arguments.
+        words: Push constants of 32 bits that scalar arguments take.
+    """
 
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
         self.source, self.backend = source, backend
@@ -95,13 +109,15 @@ class Frame:
             self.words += words_of(argument.type, location_of(self.source))
 
     def bind(self, flat: Index | None = None) -> None:
-        """Emit the buffers of all arguments and results. flat: number of elements, to bind all tensors as one
-        dimension."""
+        """Emit the buffers of all arguments and results, and register them.
+
+        `flat` is the number of elements if all tensors are bound as one dimension; None to bind them in their shapes.
+        """
         self.elements.flat = flat
         written_tensors = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
         next_binding = len(self.tensors)
         for binding, argument in enumerate(self.tensors):
-            buffer = self._subspan(binding, argument, binding not in written_tensors)
+            buffer = self._subspan(binding, argument, read_only=binding not in written_tensors)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
         for value, index in zip(self.returned, self.updated, strict=True):
@@ -114,7 +130,7 @@ class Frame:
         self.bindings = tuple(Binding(i < len(self.tensors) and i not in written_tensors) for i in range(next_binding))
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
-        """Emit the memref of a binding, of the shape of `value`."""
+        """Emit the memref of the binding number `binding`, of the shape of `value`."""
         sizes = self.elements.dims(value)
         shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
         type_: MemRefType[Attribute] = MemRefType(tensor_type(value).element_type, shape)
@@ -131,14 +147,17 @@ class Frame:
         )
 
     def workgroup(self) -> SSAValue:
-        """Emit and return the number of the workgroup; grids have one dimension."""
+        """Emit the number of the workgroup in its grid of one dimension, and return it."""
         op = hal.InterfaceWorkgroupIDOp(
             result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())}
         )
         return self.build.add(op)
 
     def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
-        """Complete the function, and return its kernel. grid: None for one workgroup; tiles: see `Kernel.tiles`."""
+        """Complete the function, and return its kernel.
+
+        `grid` emits the number of workgroups; None for one workgroup. `tiles` are those of `Kernel.tiles`.
+        """
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)
@@ -147,8 +166,10 @@ class Frame:
 
 
 def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None = None) -> Region:
-    """Return the region that computes the grid: `(%device, %sizes...) -> grid, 1, 1`. model: elements whose flat
-    binding the grid uses too."""
+    """Return the region that computes the grid: `(%device, %sizes...) -> grid, 1, 1`.
+
+    `model` has the elements of the kernel: if these bind tensors as one dimension, the grid is computed so, too.
+    """
     sizes = sizes_of(source)
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
     build = Builder(block, source)
@@ -159,7 +180,7 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     if model is not None and model.flat is not None:
         assert isinstance(source.body.block.last_op, func.ReturnOp)
         elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
-    x = build.value(1 if grid is None else grid(elements, build))
+    workgroups = build.value(1 if grid is None else grid(elements, build))
     one = build.index(1)
-    build.add(hal.ReturnOp(operands=[[x, one, one]]))
+    build.add(hal.ReturnOp(operands=[[workgroups, one, one]]))
     return Region(block)

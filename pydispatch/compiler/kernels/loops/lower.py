@@ -46,11 +46,13 @@ def elements_per_byte(value: SSAValue) -> int:
 
 
 def lower_loops(frame: Frame) -> Kernel:
-    """Lower a dispatch function to a kernel of loop nests for a CPU; a single workgroup runs all of them if the grid
-    cannot be computed from the workload."""
-    e, build = frame.elements, frame.build
+    """Lower a dispatch function to a kernel of loop nests for a CPU.
+
+    A single workgroup runs all nests if the grid cannot be computed from the workload.
+    """
+    elements, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
-    partitions = [_partition_nest(frame.backend, nest, e, build) for nest in nests]
+    partitions = [_partition_nest(frame.backend, nest, elements, build) for nest in nests]
     is_serial = not _is_grid_computable(frame, nests)
     if is_serial:
         for nest, partition in zip(nests, partitions, strict=True):
@@ -74,7 +76,7 @@ def lower_loops(frame: Frame) -> Kernel:
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
     """Return the bytes of each binding that a workgroup of a flat kernel accesses, see `Kernel.tiles`; () if unknown.
 
-    run: contiguous elements of a workgroup, see `Partition.run`.
+    `run` is the number of contiguous elements of a workgroup, see `Partition.contiguous`.
     """
     tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
     if frame.elements.flat is None or not run or any(elements_per_byte(v) > 1 for v in tensors):
@@ -83,8 +85,9 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Lower a dispatch function with a grid chosen by the user: each workgroup computes all nests, since the function
-    itself selects the part of a workgroup.
+    """Lower a dispatch function whose grid the user chose: each workgroup computes all nests.
+
+    The function itself selects the part of the results that a workgroup computes.
     """
     elements, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
@@ -93,7 +96,7 @@ def lower_whole(frame: Frame) -> Kernel:
 
 
 def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
-    """Emit part `group` of a nest; the builder comes last, as `Builder.when` passes it."""
+    """Emit part `group` of a nest under a condition; the builder comes last, as `Builder.when` passes it."""
     _emit(frame, nest, partition, build, group)
 
 
@@ -115,9 +118,10 @@ def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
 
 
 def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
-    """Emit a loop that runs all parts of a nest in one workgroup."""
+    """Emit a loop that runs the parts of all workgroups of a nest in one workgroup."""
 
     def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the part of one workgroup."""
         _emit(frame, nest, partition, inner, group)
         return []
 
@@ -127,7 +131,7 @@ def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
 def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
     """Return the loop nests of a dispatch function: one for all results of the same sizes, one for each update.
 
-    into_empty: whether a result that is inserted into a `tensor.empty` has only its inserted elements written.
+    `into_empty` states that a result which is inserted into a `tensor.empty` has only its inserted elements written.
     """
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}
@@ -151,7 +155,7 @@ def width_of(value: SSAValue) -> int:
 
 
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
-    """Partition a nest into workgroups by the estimated bytes that its elements or rows load and store."""
+    """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access."""
     dims = nest.dims(elements)
     ratio = elements_per_byte(nest.representative)
     if isinstance(nest.space, OrderedOp):
@@ -180,7 +184,11 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
 
 
 def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
-    """Return the estimated bytes that an element reads outside of reductions (0 if it has any), and within them."""
+    """Estimate the bytes that an element of a nest reads.
+
+    Returns:
+        The bytes outside of reductions, which are 0 if there is any reduction, and the bytes within all reductions.
+    """
     visited: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
     argument_bytes, reductions = 0, 0
@@ -207,21 +215,24 @@ def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, In
 
 
 def _is_tensor(value: SSAValue) -> bool:
+    """Return whether a value is a tensor."""
     return isinstance(value.type, TensorType)
 
 
 def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit part `group` of a nest."""
+    """Emit the part of a nest that workgroup `group` computes."""
     elements = frame.elements
     if isinstance(nest.space, UpdateStep):
         update = nest.space
         value, buffer = nest.stores[0]
 
         def write(builder: Builder, indices: list[Index]) -> None:
+            """Write one element of the update."""
             update.write(elements, builder, value, buffer, indices)
 
         if update.ordered:
-            emit_in_order(elements, build, group, partition, update, write, elements_per_byte(value) == 1)
+            has_whole_bytes = elements_per_byte(value) == 1
+            emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         else:
             _emit_nest(build, group, partition, nest, update.dims(elements), write)
         return
@@ -237,6 +248,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     allocate_rows(frame, nest)
 
     def element(builder: Builder, indices: list[Index]) -> None:
+        """Store the element of each result that an earlier loop of the row has not stored already."""
         for value, buffer in nest.stores:
             if not is_stored(elements, value, buffer):
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
@@ -263,8 +275,17 @@ def _emit_nest(
     element: Any,
     elements: Elements | None = None,
 ) -> None:
-    """Emit part `group` of a nest with its row and column reductions. elements: None for an update, which has
-    neither."""
+    """Emit the part of a nest that workgroup `group` computes, with its row and column reductions.
+
+    Args:
+        build: The builder.
+        group: Number of the workgroup.
+        partition: Partition of the nest into workgroups.
+        nest: The nest.
+        dims: Sizes of its dimensions.
+        element: Emits the element at some indices, and its stores.
+        elements: Tensors of the kernel; None for an update, which has no reductions.
+    """
     split = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
     parts: dict[SSAValue, SSAValue] = {}
@@ -277,14 +298,14 @@ def _emit_nest(
                     parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        """Emit the stages of a row, and its elements low to high."""
+        """Emit the reductions of a row, and its elements with inner indices `low` to `high`."""
         if elements is not None and nest.by_rows:
             elements.row = list(indices)
             nest.run_stages(elements, builder, indices)
             for value, buffer in nest.row_stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
         if elements is not None and nest.columns:
-            run_stages(elements, builder, nest.columns, indices, dims, low, high, buffers, parts)
+            run_stages(elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=parts)
         if (
             elements is not None
             and nest.by_rows
@@ -297,23 +318,27 @@ def _emit_nest(
                 elements.forget(result)
 
     pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
-    emit_nest(build, group, partition, dims, split, row, pipeline)
+    emit_nest(build, group, partition, dims, split=split, row=row, pipeline=pipeline)
 
 
 def emit_bytes(
     frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index, dims: list[Index], ratio: int
 ) -> None:
-    """Emit loops over the bytes of results; each iteration writes the `ratio` elements of one byte."""
+    """Emit loops over the bytes of results with elements of less than a byte.
+
+    Each iteration writes the `ratio` elements of one byte, so that no two workgroups write the same byte.
+    """
     elements = frame.elements
     element_count = elements.entry.product(dims)
     byte_count = elements.entry.ceil_quotient(element_count, ratio)
 
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
-        """Emit the elements of one byte."""
+        """Emit the elements of the byte at the index `flat_indices[0]`."""
         for part in range(ratio):
             flat = builder.linear(flat_indices[0], ratio, part)
 
             def element(builder: Builder, flat: Index = flat) -> None:
+                """Store the element number `flat` of each result, whose byte only this iteration writes."""
                 indices = builder.split(flat, dims)
                 for value, buffer in nest.stores:
                     elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
@@ -322,6 +347,6 @@ def emit_bytes(
             builder.when(True if has_full_bytes else builder.less(flat, element_count), element)
 
     emit_nest(
-        build, group, partition, [byte_count], 0,
-        lambda b, indices, low, high: emit_inner(b, indices, [byte_count], low, high, byte),
+        build, group, partition, dims=[byte_count], split=0,
+        row=lambda b, indices, low, high: emit_inner(b, indices, [byte_count], low, high, byte),
     )  # fmt: skip

@@ -14,13 +14,20 @@ from pydispatch.compiler.target.backend import Backend
 
 
 class RowPipeline(Protocol):
-    """Software pipeline over the rows of a nest: each row computes values of the next row."""
+    """Software pipeline over the rows of a nest: the loops of each row also compute values of the next row."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
         """Emit the values of the first row before all rows, and return them."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row whose values are `carried`; its loops also compute the values of the row `following`."""
+        """Begin a row.
+
+        Args:
+            build: The builder of the row.
+            row: Indices of the row.
+            following: Indices of the next row, whose values the loops of this row compute; the row itself for the last.
+            carried: The values of the row, which the row before has computed.
+        """
 
     def end(self) -> list[SSAValue]:
         """End a row, and return the values of the following row."""
@@ -40,13 +47,13 @@ Write = Callable[[Builder, list[Index]], None]
 
 @dataclass(frozen=True)
 class Partition:
-    """Partition of a nest into workgroups.
+    """Partition of a nest into workgroups: each computes some outer iterations with one tile of the inner dimension.
 
     Attributes:
-        outer: Number of outer iterations.
+        outer: Number of outer iterations of the nest.
         rows: Outer iterations of a workgroup.
-        tile: Elements of a tile of the inner size; 0 where the inner size is not cut.
-        tiles: Number of tiles.
+        tile: Elements of a tile of the inner dimension; 0 where it is not cut.
+        tiles: Tiles of the inner dimension.
         workgroups: Number of workgroups.
         contiguous: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has
             fewer; else 0.
@@ -61,7 +68,10 @@ class Partition:
 
 
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
-    """Partition a nest of independent elements by their cost in bytes; the last dimension is cut into tiles too."""
+    """Return the partition of a nest of independent elements by their cost in bytes.
+
+    A workgroup has several outer iterations, or a part of the last dimension.
+    """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
         budget -= budget % 64
@@ -78,7 +88,7 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
 
 
 def partition_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row: Index) -> Partition:
-    """Partition a nest into workgroups of whole rows by their cost in bytes."""
+    """Return the partition of a nest into workgroups of whole rows, by the cost of a row in bytes."""
     rows = elements_per_workgroup(build, backend, bytes_per_row)
     return Partition(outer=outer, rows=rows, tile=0, tiles=1, workgroups=build.ceil_quotient(outer, rows))
 
@@ -86,8 +96,11 @@ def partition_rows(build: Builder, backend: Backend, outer: Index, bytes_per_row
 def partition_columns(
     build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index, widest: int
 ) -> Partition:
-    """Partition a nest of column reductions into ranges of columns: at least `NARROWEST`, for whole cache lines, and at
-    most `widest`, for their accumulators to stay in the first-level cache."""
+    """Return the partition of a nest of column reductions into ranges of columns.
+
+    A range has at least `NARROWEST` columns, for whole cache lines, and at most `widest`, for the accumulators to stay
+    in the first-level cache.
+    """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
@@ -132,13 +145,14 @@ def emit_nest(
         high = build.least(build.plus(low, partition.tile), high)
 
     def outer_indices(inner: Builder, flat: Index) -> list[Index]:
-        """Return the indices of the outer dimensions of a flat index, and record that the first is in bounds."""
+        """Return the outer indices at position `flat` of the outer iterations; record that the first is in bounds."""
         indices = inner.split(flat, dims[:split])
         if indices and not isinstance(indices[0], int):
             inner.bounded(indices[0], dims[0])
         return indices
 
     def emit_row(inner: Builder, flat: Index) -> None:
+        """Emit the row number `flat` of the outer dimensions."""
         row(inner, outer_indices(inner, flat), low, high)
 
     # A single row needs no loop.
@@ -154,7 +168,7 @@ def emit_nest(
     last_row = build.minus(last, 1) if pipeline is not None else 0
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one row, with the loads of the following one if there is a pipeline."""
+        """Emit one row; with a pipeline, its loops also compute the values of the next row, which are returned."""
         if pipeline is None:
             emit_row(inner, flat)
             return []
@@ -171,10 +185,14 @@ def emit_nest(
 def emit_inner(
     build: Builder, indices: list[Index], dims: Sequence[Index], low: Index, high: Index, write: Write
 ) -> None:
-    """Emit the inner dimensions `dims`: sequential loops around a parallel loop over the last one.
+    """Emit the inner dimensions, of sizes `dims`: sequential loops around a parallel loop over the last one.
 
-    low, high: the bounds of the first of these dimensions if it is the only one; other dimensions run over their
-    whole size.
+    Args:
+        build: The builder.
+        indices: Indices of the dimensions before them.
+        dims: Sizes of the inner dimensions.
+        low, high: Half-open range of the first inner dimension if it is the only one. Several run over all indices.
+        write: Emits an element from a builder and all indices.
     """
     if not dims:
         write(build, indices)
@@ -183,6 +201,7 @@ def emit_inner(
     else:
 
         def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:
+            """Emit the inner loops at an index of the first one."""
             emit_inner(inner, [*indices, index], dims[1:], 0, dims[1], write)
             return []
 

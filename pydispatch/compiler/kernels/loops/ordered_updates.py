@@ -32,7 +32,7 @@ SLICES_OF_A_PART = 4096
 
 
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """Return the number of parts of the destination: a power of two, at most `most`."""
+    """Return the number of parts that the destination is divided into: a power of two, at most `most`."""
     dims = update.dims(elements)
     slices = build.product(dims[: update.ordered])
     if not isinstance(slices, int):
@@ -41,14 +41,16 @@ def partition_count(elements: Elements, build: Builder, update: UpdateStep, most
 
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return the number of parts of the destination on a CPU; 1 for short slices, since each part visits every
-    slice."""
+    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
     inner = [n for n in update.dims(elements)[update.ordered :] if isinstance(n, int)]
     return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
 def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Partition:
-    """Partition an ordered update into workgroups of a CPU: by parts, and by tiles of the last dimension of slices."""
+    """Return the partition of an ordered update into workgroups of a CPU.
+
+    They are parts of the destination, and tiles of the last dimension of slices.
+    """
     inner = update.dims(elements)[update.ordered :]
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
@@ -67,8 +69,16 @@ def emit_in_order(
 ) -> None:
     """Emit the code of workgroup `group` of a CPU for an ordered update.
 
-    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop. has_whole_bytes: elements
-    do not share bytes; otherwise the destination has only one part.
+    Parts and slices are sequential loops; the last dimension of a slice is a parallel loop.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        group: Number of the workgroup.
+        partition: The partition of the update into workgroups.
+        update: The update.
+        write: Emits the update of the destination by one written element.
+        has_whole_bytes: Whether elements do not share bytes. If they do, the destination has only one part.
     """
     inner = update.dims(elements)[update.ordered :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
@@ -76,11 +86,10 @@ def emit_in_order(
     split = max(1, len(dims) - 1)
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the updates of one part, low to high along the last dimension."""
+        """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension."""
 
         def element(builder: Builder, leading: list[Index]) -> None:
-            """Write the slice at a position of the updates: element by element, or in a loop over its inner
-            dimensions."""
+            """Emit the writes of the slice at the indices `leading`."""
             if inner:
                 emit_inner(builder, [*leading, *outer[1:]], inner[-1:], low, high, write)
             else:
@@ -95,12 +104,20 @@ def emit_slices_in_order(
     elements: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
     body: Callable[[Builder, list[Index]], None],
 ) -> None:  # fmt: skip
-    """Emit the sequential loop over all slices, with `body` for those of part `part`. Its argument is the indices of
-    the slice."""
+    """Emit a sequential loop over all slices, with `body` for those that belong to one part of the destination.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        update: The ordered update.
+        parts: Number of parts of the destination.
+        part: The part.
+        body: Emits the update by a slice from a builder and the indices of the slice.
+    """
     dims = update.dims(elements)[: update.ordered]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one update if it belongs to the part."""
+        """Emit the update by the slice at position `flat`, if it belongs to the part."""
         leading = builder.split(flat, dims)
         is_in_part: SSAValue | bool = True
         if parts != 1:

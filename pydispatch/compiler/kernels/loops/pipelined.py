@@ -35,7 +35,7 @@ class PipelinedReduction:
     """Reduction of the next row that runs in a loop of the current row.
 
     Attributes:
-        e: Tensors of the kernel.
+        elements: Tensors of the kernel.
         value: Result of the reduction.
         dims: For each dimension of the result, the dimension of the nest that indexes it; -1 for index 0.
         host: The reduction of the current row whose loop it shares.
@@ -43,7 +43,7 @@ class PipelinedReduction:
         results: Values of the next row, once the loop of `host` is emitted.
     """
 
-    e: Elements
+    elements: Elements
     value: OpResult
     dims: list[int]
     host: Operation
@@ -52,38 +52,39 @@ class PipelinedReduction:
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
         """Emit the reduction of the first row as a separate loop, and return its result."""
-        return [self.e.at(build, self.value, self._indices_of_row(row))]
+        return [self.elements.at(build, self.value, self._indices_of_row(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row whose reduction is `carried`, and attach the reduction of the row `following` to its `host`
-        loop."""
+        """Begin a row whose reduction is `carried`; the loop of `host` also reduces the row `following`."""
         build.remember((self.value, tuple(self._indices_of_row(row))), carried[0])
-        self.following, self.results, self.e.beside = following, [], self
+        self.following, self.results, self.elements.beside = following, [], self
 
     def end(self) -> list[SSAValue]:
         """End a row, and return the reduction of the following row."""
-        assert self.results and self.e.beside is None
+        assert self.results and self.elements.beside is None
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:
         """Emit and return the initial values of the reduction of the following row."""
-        g = self._view
-        map_ = g.output_maps[0]
-        return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._loop_indices(0)))]
+        generic = self._view
+        map_ = generic.output_maps[0]
+        return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of the reduction of the following row, and return the next carried values."""
-        return body_at(self.e, build, self._view, self._loop_indices(index), carried)
+        return body_at(self.elements, build, self._view, self._loop_indices(index), carried)
 
     @property
     def _view(self) -> Structured:
-        return view_of(self.e, self.value.op)
+        """The reduction as a structured operation."""
+        return view_of(self.elements, self.value.op)
 
     def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
+        """Return the indices of the result for a row of the nest."""
         return [0 if p < 0 else row[p] for p in self.dims]
 
     def _loop_indices(self, index: Index) -> list[Index]:
-        """Return the indices of all loops of the reduction at step `index` of the next row."""
+        """Return the index of each loop of the reduction at step `index` of the next row."""
         reduction = self._view
         indices: list[Index] = [index] * len(reduction.iterators)
         row = self._indices_of_row(self.following)
@@ -94,8 +95,7 @@ class PipelinedReduction:
 
 
 def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:
-    """Return the first reduction of the rows of a nest as a pipelined one; None if it cannot run in the loop of the
-    second.
+    """Return the first reduction of a nest's rows as a pipelined one; None if it cannot share the loop of the second.
 
     Both must reduce one dimension of the same size. The first must be short, exact, and read arguments only; the second
     must have expensive steps.

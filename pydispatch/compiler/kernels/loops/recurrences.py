@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import memref
 from xdsl.ir import Attribute, SSAValue
@@ -31,14 +33,14 @@ FEW_COLUMNS, MOST_COLUMNS = 16, 256
 
 
 def row_dims(elements: Elements, op: OrderedOp) -> list[Index]:
-    """Return the sizes of all dimensions but that of the recurrence; their product is the number of rows."""
+    """Return the sizes of the dimensions that number the rows: all but that which the operation runs along."""
     dims = list(elements.dims(op.res[0]))
     del dims[op.along]
     return dims
 
 
 def row_bytes(elements: Elements, build: Builder, op: OrderedOp) -> Index:
-    """Return the cost estimate of a row, as the number of bytes that are copied in the same time."""
+    """Estimate the cost of a row, as the number of bytes that are copied in the same time."""
     if isinstance(op, TopKOp):
         return top_k_bytes(elements, build, op)
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
@@ -46,44 +48,52 @@ def row_bytes(elements: Elements, build: Builder, op: OrderedOp) -> Index:
 
 
 def write_rows(
-    e: Elements, build: Builder, op: OrderedOp, buffers: dict[SSAValue, SSAValue], rows: Sequence[Sequence[Index]]
+    elements: Elements,
+    build: Builder,
+    op: OrderedOp,
+    buffers: dict[SSAValue, SSAValue],
+    rows: Sequence[Sequence[Index]],
 ) -> None:
-    """Emit the computation of several rows, of a recurrence in one loop.
+    """Emit the computation of several rows; those of a recurrence advance in one loop.
 
-    buffers: the buffer of each result that is stored. rows: the indices of each row, without the dimension along which
-    it runs.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        op: A recurrence or another operation with ordered elements.
+        buffers: For each result that is stored, its buffer.
+        rows: For each row, its indices without the dimension that the operation runs along.
     """
     if isinstance(op, TopKOp):
         for row in rows:
-            write_top_k(e, build, op, buffers, row)
+            write_top_k(elements, build, op, buffers, row)
         return
     assert isinstance(op, RecurrenceOp)
     axis, block = op.along, op.next.block
     initial: list[SSAValue] = []
     for row in rows:
         mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(build.value, row), strict=True))
-        initial += clone_block(e, build, op.first.block, mapping, row)
+        initial += clone_block(elements, build, op.first.block, mapping, row)
     count = len(initial) // len(rows)
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one step of every row, and return the states after it."""
+        """Emit step `index` of every row from the carried states of all rows, and return the states after it."""
         following: list[SSAValue] = []
-        elements: list[tuple[SSAValue, SSAValue, list[Index]]] = []
+        written: list[tuple[SSAValue, SSAValue, list[Index]]] = []
         for row_index, row in enumerate(rows):
             indices = [*row[:axis], index, *row[axis:]]
             row_carried = carried[row_index * count : (row_index + 1) * count]
             values: dict[SSAValue, SSAValue] = dict(
                 zip(block.args, [*map(inner.value, indices), *row_carried], strict=True)
             )
-            results = clone_block(e, inner, block, values, indices)
+            results = clone_block(elements, inner, block, values, indices)
             following += results[:count]
-            elements += [(element, value, indices) for value, element in zip(op.res, results[count:], strict=True)]
-        for element, value, indices in elements:
+            written += [(element, value, indices) for value, element in zip(op.res, results[count:], strict=True)]
+        for element, value, indices in written:
             if value in buffers:
-                e.store(inner, element, buffers[value], indices)
+                elements.store(inner, element, buffers[value], indices)
         return following
 
-    build.loop(0, e.dims(op.res[0])[axis], initial, step)
+    build.loop(0, elements.dims(op.res[0])[axis], initial, step)
 
 
 def _carried_types(op: RecurrenceOp) -> list[Attribute]:
@@ -92,8 +102,10 @@ def _carried_types(op: RecurrenceOp) -> list[Attribute]:
 
 
 def _advances_columns(op: RecurrenceOp) -> bool:
-    """Return whether adjacent rows are advanced together, by a vectorized loop over rows in each step: elements of many
-    rows are contiguous, and the body has no nested regions."""
+    """Return whether adjacent rows advance together, by a vectorized loop over rows in each step.
+
+    They do if the elements of many rows are contiguous, and the body has no nested regions.
+    """
     last = op.shape[-1]
     if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):
         return False
@@ -107,7 +119,7 @@ def _most_columns(op: RecurrenceOp) -> int:
 
 
 def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend, op: OrderedOp) -> Partition:
-    """Partition the rows of an operation into workgroups of a CPU."""
+    """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU."""
     dims = row_dims(elements, op)
     rows = build.product(dims)
     if any(
@@ -130,7 +142,7 @@ def emit_ordered_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit the rows of workgroup number `group` of a CPU."""
+    """Emit the rows of workgroup `group` of a CPU; parameters are those of `emit_nest` and `write_rows`."""
     if partition.tiles == 1 and not isinstance(partition.tile, SSAValue) and partition.tile == 0:
         _emit_rows(elements, build, group, partition, op, buffers)
     else:
@@ -146,49 +158,78 @@ def _emit_columns(
     op: RecurrenceOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit adjacent rows together: a step is a parallel loop over them, and their carried values are in memory."""
-    dims, axis, block = row_dims(elements, op), op.along, op.next.block
+    """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory."""
+    dims = row_dims(elements, op)
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit every step of the columns low to high, whose states are in memory."""
+        """Emit all steps of the adjacent rows `low` to `high`, which are columns of the last dimension."""
+        rows = _AdjacentRows(
+            elements=elements, op=op, buffers=buffers, states=states, outer=outer, low=low, high=high, limit=dims[-1]
+        )
+        rows.emit(builder)
 
-        def store_states(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
-            """Store the states of one column."""
-            for state, value in zip(states, values, strict=True):
-                elements.store(builder, value, state, [builder.minus(column, low)])
+    emit_nest(build, group, partition, dims, split=len(dims) - 1, row=run)
 
-        def begin(builder: Builder, column: Index) -> None:
-            """Store the states of one column before the first step."""
-            row = [*outer, column]
-            mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
-            store_states(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
 
-        def step(builder: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one step of all columns."""
+@dataclass(frozen=True)
+class _AdjacentRows:
+    """Emitter of adjacent rows of a recurrence, which are columns of the last dimension.
 
-            def one_column(builder: Builder, column: Index) -> None:
-                """Emit one step of a column."""
-                row = [*outer, column]
-                indices = [*row[:axis], time_step, *row[axis:]]
-                state_values = [
-                    builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(column, low))])) for s in states
-                ]
-                values = [*map(builder.value, indices), *state_values]
-                mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
-                results = clone_block(elements, builder, block, mapping, indices)
-                for result, element in zip(op.res, results[len(states) :], strict=True):
-                    if result in buffers:
-                        elements.store(builder, element, buffers[result], indices)
-                store_states(builder, column, results[: len(states)])
+    Attributes:
+        elements: Tensors of the kernel.
+        op: The recurrence.
+        buffers: Result of the recurrence -> its buffer.
+        states: Buffers of the carried values, with an element for each column from `low` on.
+        outer: Indices of the rows in the dimensions before the last one.
+        low, high: Half-open range of the columns.
+        limit: Number of all columns.
+    """
 
-            builder.parallel(low, high, one_column, limit=dims[-1])
-            return []
+    elements: Elements
+    op: RecurrenceOp
+    buffers: dict[SSAValue, SSAValue]
+    states: Sequence[SSAValue]
+    outer: Sequence[Index]
+    low: Index
+    high: Index
+    limit: Index
 
-        builder.parallel(low, high, begin, limit=dims[-1])
-        builder.loop(0, elements.dims(op.res[0])[axis], [], step)
+    def emit(self, build: Builder) -> None:
+        """Emit all steps of the rows."""
+        build.parallel(self.low, self.high, self._begin, limit=self.limit)
+        build.loop(0, self.elements.dims(self.op.res[0])[self.op.along], [], self._step)
 
-    emit_nest(build, group, partition, dims, len(dims) - 1, run)
+    def _begin(self, build: Builder, column: Index) -> None:
+        """Emit the initial carried values of one column, and their stores."""
+        row, block = [*self.outer, column], self.op.first.block
+        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, map(build.value, row), strict=True))
+        self._store_states(build, column, clone_block(self.elements, build, block, mapping, row))
+
+    def _step(self, build: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one step of all columns as a parallel loop."""
+        build.parallel(self.low, self.high, partial(self._column_step, time_step), limit=self.limit)
+        return []
+
+    def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
+        """Emit one step of one column: load its carried values, compute, store results and next values."""
+        row, axis, block, count = [*self.outer, column], self.op.along, self.op.next.block, len(self.states)
+        indices = [*row[:axis], time_step, *row[axis:]]
+        state_values = [
+            build.add(memref.LoadOp.get(state, [build.value(build.minus(column, self.low))])) for state in self.states
+        ]
+        values = [*map(build.value, indices), *state_values]
+        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
+        results = clone_block(self.elements, build, block, mapping, indices)
+        for result, element in zip(self.op.res, results[count:], strict=True):
+            if result in self.buffers:
+                self.elements.store(build, element, self.buffers[result], indices)
+        self._store_states(build, column, results[:count])
+
+    def _store_states(self, build: Builder, column: Index, values: Sequence[SSAValue]) -> None:
+        """Emit the stores of the carried values of one column."""
+        for state, value in zip(self.states, values, strict=True):
+            self.elements.store(build, value, state, [build.minus(column, self.low)])
 
 
 def _emit_rows(
@@ -199,7 +240,7 @@ def _emit_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit whole rows, several interleaved in one loop: a step depends only on the previous step of its own row."""
+    """Emit whole rows, several in one loop: a step depends on its own row only, so that rows overlap."""
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)
@@ -215,10 +256,12 @@ def _emit_rows(
         write_rows(elements, builder, op, buffers, rows_of_indices)
 
     def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit several rows at once, from `first` on."""
         emit_rows(builder, first, row_count)
         return []
 
     def single(builder: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one row."""
         emit_rows(builder, row, 1)
         return []
 

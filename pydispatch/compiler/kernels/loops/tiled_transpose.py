@@ -31,8 +31,10 @@ blocks."""
 
 
 def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
-    """Return (side of a block in elements, whether it divides both dimensions). along: the dimension besides the
-    last."""
+    """Return the side of a square block in elements, and whether it divides both dimensions of the transposition.
+
+    These dimensions are the last one and `along`.
+    """
     for side in BLOCKS:
         if all(isinstance(n, int) and n % side == 0 for n in (dims[along], dims[-1])):
             return side, True
@@ -57,9 +59,9 @@ def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices:
 def partition_transposed(
     build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index
 ) -> Partition:
-    """Partition a nest with blocks into workgroups, see `partition_elements`.
+    """Return the partition of a nest into workgroups of square blocks, by the cost of its elements in bytes.
 
-    A row of the partition is a row of blocks.
+    An outer iteration of the partition is a row of blocks. `along` is the dimension that is transposed with the last.
     """
     side, _ = block_of(dims, along)
     budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, side))
@@ -99,12 +101,12 @@ def emit_transposed(
 
 @dataclass(frozen=True)
 class _Square:
-    """Position of a block.
+    """Position of a square block in the results.
 
     Attributes:
-        outer: Indices of all dimensions but the last.
-        top, bottom: Its rows, a half-open range.
-        left, right: Its columns, a half-open range.
+        outer: Indices of all dimensions but the last; that of the transposed dimension is not used.
+        top, bottom: Its half-open range along the transposed dimension: its rows.
+        left, right: Its half-open range along the last dimension: its columns.
     """
 
     outer: list[Index]
@@ -115,19 +117,32 @@ class _Square:
 
 
 class _TiledTranspose:
-    """Emitter of the blocks of one nest. Each block passes through a column-major buffer in workgroup memory."""
+    """Emitter of the square blocks of one nest.
+
+    Each block is computed column by column into a buffer in workgroup memory, and then copied to the results.
+
+    Attributes:
+        elements: Tensors of the kernel.
+        dims: Sizes of the dimensions of the nest.
+        along: The dimension that is transposed with the last one.
+        stores: The results, each with its buffer.
+        side: Rows, and columns, of a block.
+        is_whole: Whether `side` divides both dimensions.
+        buffers: For each result, workgroup memory of one block, column-major.
+        in_registers: Whether elements are whole bytes, so that full blocks are transposed in registers.
+    """
 
     def __init__(
         self, elements: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]
     ) -> None:
-        self.e, self.dims, self.along, self.stores = elements, dims, along, stores
+        self.elements, self.dims, self.along, self.stores = elements, dims, along, stores
         self.side, self.is_whole = block_of(dims, along)
         types = [tensor_type(value).element_type for value, _ in stores]
         self.buffers = [elements.fresh(type_, self.side * self.side) for type_ in types]
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
-        """Emit the loops over the blocks of a workgroup."""
+        """Emit the loops over the blocks of workgroup `group`."""
         dims, along, side = self.dims, self.along, self.side
         other_dims = [d for d in range(len(dims) - 1) if d != along]
         blocks = build.ceil_quotient(dims[along], side)
@@ -138,7 +153,7 @@ class _TiledTranspose:
         end_row = build.least(build.plus(first_row, partition.rows), partition.outer)
 
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the blocks from `low` to `high` of one row of blocks."""
+            """Emit the blocks of row `index` of blocks, from column `low` to `high`."""
             *other_indices, row_block = builder.split(index, [*(dims[d] for d in other_dims), blocks])
             outer: list[Index] = [0] * (len(dims) - 1)
             for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
@@ -160,8 +175,10 @@ class _TiledTranspose:
         build.loop(first_row, end_row, [], row_of_blocks, limit=partition.outer)
 
     def _block(self, build: Builder, square: _Square) -> None:
-        """Emit the computation of a block into the buffers, and its copy to the results: a transposition in registers
-        for full blocks of is_whole bytes, else a loop over elements."""
+        """Emit the computation of a block into the buffers, and its copy to the results.
+
+        Full blocks of elements of whole bytes are transposed in registers, others are copied element by element.
+        """
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Emit column `j` of a square."""
@@ -182,27 +199,32 @@ class _TiledTranspose:
             build.when(opposite(build, full), lambda b: self._copy_elementwise(b, square))
 
     def _result_indices(self, square: _Square, row: Index, column: Index) -> list[Index]:
+        """Return the indices of the results at a row and a column of a block."""
         return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
 
     def _buffer_offset(self, build: Builder, square: _Square, row: Index, column: Index) -> Index:
+        """Return the offset of an element of a block in its column-major buffer."""
         return build.plus(build.times(build.minus(column, square.left), self.side), build.minus(row, square.top))
 
     def _compute(self, build: Builder, square: _Square, row: Index, column: Index) -> None:
+        """Emit the elements of all results at a row and a column, and their stores into the buffers."""
         offset = self._buffer_offset(build, square, row, column)
         for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
-            self.e.store(build, self.e.at(build, value, self._result_indices(square, row, column)), buffer, [offset])
+            element = self.elements.at(build, value, self._result_indices(square, row, column))
+            self.elements.store(build, element, buffer, [offset])
 
     def _copy_elementwise(self, build: Builder, square: _Square) -> None:
         """Emit the copy of a block from the buffers to the results, element by element."""
 
         def element(builder: Builder, row: Index, column: Index) -> None:
-            """Copy one element of each buffer to the result."""
+            """Emit the copy of one element of each buffer to its result."""
             offset = self._buffer_offset(builder, square, row, column)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.e.store(builder, value, result, self._result_indices(square, row, column))
+                self.elements.store(builder, value, result, self._result_indices(square, row, column))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            """Copy the elements of one row of the square."""
             builder.parallel(square.left, square.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
             return []
 

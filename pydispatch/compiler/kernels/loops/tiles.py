@@ -10,6 +10,8 @@ COLUMN_BYTES = 4096
 
 
 def elements_per_workgroup(build: Builder, backend: Backend, bytes_per_element: Index) -> Index:
-    """Return the number of elements per workgroup, at least 1: the byte budget of the backend divided by the bytes that
-    an element loads and stores."""
+    """Return the number of elements per workgroup, at least 1.
+
+    It is the byte budget of the backend, divided by the bytes that an element loads and stores.
+    """
     return build.most(build.quotient(backend.workgroup_bytes, build.most(bytes_per_element, 1)), 1)

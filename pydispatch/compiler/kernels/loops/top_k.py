@@ -29,7 +29,7 @@ INSERTION_BYTES = 256
 
 
 def top_k_bytes(elements: Elements, build: Builder, op: TopKOp) -> Index:
-    """Return the cost estimate of a row, as the number of bytes that are copied in the same time."""
+    """Estimate the cost of a row, as the number of bytes that are copied in the same time."""
     read = sum(max(1, bits_of(tensor_type(x).element_type) // 8) for x in op.inputs)
     return build.plus(build.times(elements.dims(op.inputs[0])[1], read), op.count * INSERTION_BYTES)
 
@@ -37,13 +37,22 @@ def top_k_bytes(elements: Elements, build: Builder, op: TopKOp) -> Index:
 def write_top_k(
     elements: Elements, build: Builder, op: TopKOp, buffers: dict[SSAValue, SSAValue], row: Sequence[Index]
 ) -> None:
-    """Emit the first elements of one row. buffers: the buffer of each result that is stored; row: the row's index."""
+    """Emit the first elements of one row in sorted order, and their stores.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        op: The operation.
+        buffers: For each result that is stored, its buffer.
+        row: Indices of the row, without the dimension that is sorted.
+    """
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
     heap.sort(build)
     stored = [(n, result) for n, result in enumerate(op.res) if result in buffers]
 
     def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Store the element of the heap at a column, its value and index, as an element of each result."""
         element = heap.load(builder, column)
         for n, result in stored:
             value, type_ = element[n], tensor_type(result).element_type
@@ -56,17 +65,18 @@ def write_top_k(
 
 
 class _Scan:
-    """Pass over the elements of one row, which leaves the first ones in a heap. size: elements of the row."""
+    """Emitter of the pass over the elements of one row, which leaves the first elements in a heap."""
 
     def __init__(self, elements: Elements, op: TopKOp, heap: _Heap, row: Sequence[Index]) -> None:
         self.elements, self.op, self.heap, self.row = elements, op, heap, row
         self.size = elements.dims(op.inputs[0])[1]
 
     def run(self, build: Builder) -> None:
-        """Emit the pass: the first elements fill the heap, the others replace its root."""
+        """Emit the pass: the leading elements fill the heap, then every element that precedes the root replaces it."""
         count = self.op.count
 
         def fill(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Copy the element at a column to the heap."""
             self.heap.store(builder, column, self._read(builder, column))
             return []
 
@@ -75,21 +85,21 @@ class _Scan:
         self._visit_blocks(build, count, self.size, WIDTHS)
 
     def _read(self, build: Builder, column: Index) -> list[SSAValue]:
-        """Return an element of the row: a value of each operand, and its column."""
+        """Emit the loads of the element in a column: a value of each operand, and the column itself."""
         values = [self.elements.at(build, x, [*self.row, build.clamp(column, self.size)]) for x in self.op.inputs]
         return [*values, build.value(column)]
 
     def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Replace the root by the element of a column if the element precedes it."""
+        """Emit the visit of one column: its element replaces the root if it precedes the root."""
         element = self._read(build, column)
         enters = self.heap.before(build, element, self.heap.load(build, 0))
         build.when(enters, lambda inner: self.heap.sift_down(inner, element, 0, self.op.count))
         return []
 
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
-        """Visit the columns low to high; blocks without an element that precedes the root are skipped.
+        """Emit the visits of the columns `low` to `high`, which skip blocks without an element that precedes the root.
 
-        widths: elements of a block, of a block of such a block, and so on.
+        `widths` has the elements of a block, then those of a smaller block within it, and so on; empty to visit all.
         """
         if not widths:
             build.loop(low, high, [], self._visit, limit=self.size)
@@ -97,9 +107,13 @@ class _Scan:
         width = widths[0]
 
         def block(inner: Builder, start: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Visit the elements of the block from `start` on, in narrower blocks, if one of them comes before the
+            heap's root.
+            """
             root = self.heap.load(inner, 0)
 
             def compare(code: Builder, offset: Index, carried: list[SSAValue]) -> list[SSAValue]:
+                """Return whether the element at an offset in the block, or an earlier one, comes before the root."""
                 enters = self.heap.before(code, self._read(code, code.plus(start, offset)), root)
                 return [code.add(arith.OrIOp(carried[0], enters))]
 
@@ -113,9 +127,12 @@ class _Scan:
 
 
 class _Heap:
-    """Heap of elements in memory, each a value of every operand and a column. A parent does not precede its children.
+    """Emitter of a heap in memory: a binary tree whose parents do not precede their children.
 
-    memory: a buffer for each of them.
+    An element is a value of each operand of the operation, and its column in the row.
+
+    Attributes:
+        memory: For each value of an element, a buffer with `op.count` values.
     """
 
     def __init__(self, elements: Elements, op: TopKOp, build: Builder) -> None:
@@ -136,26 +153,26 @@ class _Heap:
             self.elements.store(build, value, buffer, [position])
 
     def before(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit the comparator of the operation."""
+        """Emit the comparator of the operation: whether the element `lhs` comes before `rhs`, an i1."""
         pairs = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
         mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, pairs, strict=True))
         return clone_block(self.elements, build, self.op.before.block, mapping, [])[0]
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
-        """Emit the order of elements: that of the comparator, and of columns where it has none."""
+        """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
         is_left = build.add(arith.CmpiOp(lhs[-1], rhs[-1], "ult"))
         follows = self.before(build, rhs, lhs)
         ties = build.add(arith.AndIOp(is_left, build.add(arith.XOrIOp(follows, _truth(build, 1)))))
         return build.add(arith.OrIOp(self.before(build, lhs, rhs), ties))
 
     def sift_down(self, build: Builder, element: Sequence[SSAValue], start: Index, size: Index) -> None:
-        """Insert an element at position `start` or below it: children that it precedes move up.
+        """Emit the insertion of an element at position `start` or below it: children that it precedes move up.
 
-        size: number of elements of the heap.
+        `size` is the number of elements of the heap.
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Move the last of the two children up, or end the loop where the element does not precede it."""
+            """Emit one level: move the last of the two children up; end the loop if the element does not precede it."""
             hole, left = carried
             right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
             is_right_last = self.precedes(inner, self.load(inner, left), self.load(inner, right))
@@ -178,9 +195,10 @@ class _Heap:
         self.store(build, hole, element)
 
     def order(self, build: Builder) -> None:
-        """Emit the exchanges that make a heap of elements in any order."""
+        """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
 
         def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Make the part of the heap below a parent ordered; parents are visited from the last one on."""
             parent = inner.minus(self.op.count // 2 - 1, index)
             self.sift_down(inner, self.load(inner, parent), parent, self.op.count)
             return []
@@ -188,9 +206,10 @@ class _Heap:
         build.loop(0, self.op.count // 2, [], step)
 
     def sort(self, build: Builder) -> None:
-        """Emit the sort of the heap: each root moves behind the elements that are left."""
+        """Emit the sort of the heap: repeatedly swap the root, its last element, with the one in the last position."""
 
         def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Exchange the root with the last element of the heap, and make the rest a heap again."""
             last = inner.minus(self.op.count - 1, index)
             element = self.load(inner, last)
             self.store(inner, last, self.load(inner, 0))
@@ -201,6 +220,7 @@ class _Heap:
 
 
 def _truth(build: Builder, value: int) -> SSAValue:
+    """Return an i1 constant."""
     return build.pure(arith.ConstantOp(IntegerAttr(value, i1)))
 
 
@@ -208,7 +228,7 @@ def _repeat(
     build: Builder, carried: Sequence[SSAValue], goes_on: Callable[[Builder, list[SSAValue]], SSAValue | bool],
     step: Callable[[Builder, list[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit an `scf.while` that repeats `step` while `goes_on`, and return its results."""
+    """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values."""
     types = [value.type for value in carried]
     test, body = Block(arg_types=types), Block(arg_types=types)
     testing, inner = build.nested(test, guarded=True), build.nested(body, guarded=True)

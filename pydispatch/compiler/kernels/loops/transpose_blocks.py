@@ -18,7 +18,7 @@ SIDE = 16
 def view_as(
     build: Builder, buffer: SSAValue, offset: Index, sizes: Sequence[Index], strides: Sequence[Index]
 ) -> SSAValue:
-    """Return a view of a buffer with another offset, sizes and strides, all in elements."""
+    """Emit a view of a buffer with another offset, sizes and strides, all in elements, and return it."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     layout = StridedLayoutAttr(
@@ -34,7 +34,10 @@ StridedBlock = tuple[SSAValue, Index, Index]
 
 
 def transpose_block(build: Builder, source: StridedBlock, target: StridedBlock, rows: int, columns: int) -> None:
-    """Emit target[j, i] = source[i, j] for a block of rows x columns elements."""
+    """Emit the transposition of a block in memory: target[j, i] = source[i, j].
+
+    `rows` and `columns` are those of the source.
+    """
     views = [
         view_as(build, buffer, offset, shape, [stride, 1])
         for (buffer, offset, stride), shape in ((source, [rows, columns]), (target, [columns, rows]))

@@ -16,9 +16,12 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """An update of a destination that other updates may write before or after it.
+    """Update of a chain of updates in place, such as an insertion of a slice.
 
-    is_only: whether there is no other update, so that the final elements are those that this update writes.
+    Attributes:
+        op: The operation.
+        rule: How it updates its destination.
+        is_only: Whether the chain has no other update, so that the written elements are the final ones.
     """
 
     op: Operation
@@ -35,11 +38,11 @@ class UpdateStep:
 
     @property
     def ordered(self) -> int:
-        """Number of leading dimensions of the written elements that are iterated in order."""
+        """The number of leading dimensions of written elements that are iterated in order; the others are parallel."""
         return self.rule.ordered(self.op)
 
     def meeting(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """Return a number that is equal for leading indices that may write the same element."""
+        """Return a number that is equal for leading indices whose slices may write the same element."""
         return self.rule.meeting(elements, build, self.op, leading)
 
     def lands(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
@@ -49,11 +52,13 @@ class UpdateStep:
     def write(
         self, elements: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]
     ) -> None:
-        """Emit the store of the written element at `indices`, if it is inside the destination. value: the result of the
-        chain; buffer: its memory."""
+        """Emit the store of the written element at `indices`, if it is inside the destination.
+
+        `value` is the result of the chain of updates, and `buffer` its memory.
+        """
 
         def store(builder: Builder) -> None:
-            """Store the element at the position that it updates."""
+            """Emit the store at the position in the destination."""
             where = self.position(elements, builder, indices)
             elements.store(
                 builder,
@@ -65,12 +70,12 @@ class UpdateStep:
         build.when(self.lands(elements, build, indices), store)
 
     def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
-        """Return the element that this update alone writes at `indices`."""
+        """Return the element that this update writes at `indices`, whatever other updates write there."""
         return self.rule.written_element(elements, build, self.op, indices)
 
 
 def starts_empty(value: SSAValue) -> bool:
-    """Return whether a value is a chain of updates of a tensor.empty."""
+    """Return whether a value is the result of a chain of at least one update of a `tensor.empty`."""
     links = 0
     while isinstance(value, OpResult) and isinstance(rule := rule_of(value.op), Update):
         value, links = value.op.operands[rule.destination], links + 1
@@ -78,8 +83,11 @@ def starts_empty(value: SSAValue) -> bool:
 
 
 def updates_of(value: SSAValue) -> list[UpdateStep]:
-    """Return the chain of updates that computes a result in place, in execution order. CompileError for an operation
-    between the updates and the argument."""
+    """Return the chain of updates that computes a result in place, in execution order.
+
+    Raises:
+        CompileError: Another operation is between the updates and the argument.
+    """
     links: list[tuple[Operation, Update]] = []
     while isinstance(value, OpResult):
         rule = rule_of(value.op)

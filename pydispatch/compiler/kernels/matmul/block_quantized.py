@@ -33,7 +33,9 @@ i4 = IntegerType(4)
 class PerBlock:
     """A tensor of f32, f16, bf16 or unsigned bytes with an element for each panel, block and column.
 
-    has_blocks: whether it has blocks.
+    Attributes:
+        tensor: The tensor: [panel][block][column], or [panel][column].
+        has_blocks: Whether it has blocks; otherwise all blocks of a column share an element.
     """
 
     tensor: SSAValue
@@ -47,7 +49,7 @@ class BlockQuantized:
     Attributes:
         contraction: The contraction.
         other: The factor that is multiplied with the weights.
-        argument: The panels.
+        argument: The panels, an argument of the dispatch function.
         dims: The loops of panels, blocks, groups, columns, bytes, and, for 4 bits, halves of bytes.
         bits: Bits of a weight, 4 or 8.
         zero: The zero point: a number, or a tensor.
@@ -95,19 +97,20 @@ class BlockQuantized:
 
     @property
     def integer_bytes(self) -> int:
-        """Bytes of the integers that may stand for elements of the other factor."""
+        """Bytes of the integers that may stand for elements of the other factor, 1 to 3, as the program says."""
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
         count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
         return min(max(count, 1), MOST_INTEGER_BYTES)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The loops of rows."""
+        """The loops of rows: all that the weights do not have."""
         generic = self.contraction.generic
         return tuple(d for d in range(len(generic.iterators)) if d not in self.dims)
 
     @property
     def _shape(self) -> tuple[int, ...]:
+        """Sizes of the panels' dimensions, see the top of this file."""
         return cast("TensorType[Attribute]", self.argument.type).get_shape()
 
 
@@ -126,7 +129,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
 
     The weights u have the dimensions [panel, block, group, column, byte], and half-bytes one more for the two halves of
-    a byte. other: the factor A. Return None if anything else is multiplied.
+    a byte. other: the factor that they are multiplied with. Return None if anything else is multiplied.
     """
     generic = contraction.generic
     body = _Body(contraction, weights)
@@ -170,14 +173,16 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
 
 
 def _dims(map_: AffineMap) -> tuple[int, ...] | None:
-    """Return the loops that a map projects to; None for another map."""
+    """Return the loops that a map has as its results, in order; None for a map with other results."""
     dims = tuple(r.position for r in map_.results if isinstance(r, AffineDimExpr))
     return dims if len(dims) == len(map_.results) == len(set(dims)) else None
 
 
 def _is_stepped(match: BlockQuantized) -> bool:
-    """Return whether each coordinate of the other factor has all loops of a block as digits of one step, or none, and
-    no loop of columns.
+    """Return whether the other factor of a product depends only on the step of K that the loops of a block make up.
+
+    Each of its coordinates must have all of the loops of groups, bytes and halves, as digits of one step, or none, and
+    no loop of panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims
     if match.other.dims & {panel, column}:
@@ -192,13 +197,21 @@ def _is_stepped(match: BlockQuantized) -> bool:
 
 @dataclass(frozen=True)
 class _Body:
-    """The body of a contraction, as far as it computes the weights."""
+    """The body of a contraction, as far as it computes the weights.
+
+    Attributes:
+        contraction: The contraction.
+        weights: Its factor that is unpacked from panels.
+    """
 
     contraction: Contraction
     weights: Factor
 
     def term(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
-        """Return a zero point, scale or offset; None for another value. dims: loops of panels, blocks and columns."""
+        """Return a zero point, scale or offset as a constant or a tensor; None for another value.
+
+        dims: loops of panels, blocks and columns, which index the tensor.
+        """
         generic = self.contraction.generic
         for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):
             if isinstance(value, OpResult) and isinstance(value.op, kind):
@@ -207,12 +220,12 @@ class _Body:
             index = _dims(generic.maps[value.index])
             if index not in (dims, (dims[0], dims[2])) or value.type not in (f32, f16, bf16, i8):
                 return None
-            return PerBlock(generic.inputs[value.index], index == dims)
+            return PerBlock(tensor=generic.inputs[value.index], has_blocks=index == dims)
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 
     def is_unsigned(self, value: SSAValue) -> bool:
-        """Return whether a value is the element of the panels, as an unsigned integer, in f32."""
+        """Return whether a value is the element of the panels, as an unsigned integer, converted to f32."""
         for kind in (arith.SIToFPOp, arith.ExtUIOp):
             if not isinstance(value, OpResult) or not isinstance(value.op, kind):
                 return False

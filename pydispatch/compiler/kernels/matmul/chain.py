@@ -61,19 +61,19 @@ class Chain:
 
     @property
     def first_loops(self) -> list[int]:
-        """For each dimension of `rows`, the loop dimension of the first product that it is."""
+        """For each dimension of `rows`, the equal loop dimension of the first product; -1 for none."""
         return _dims_of(self.first.generic.output_maps[0])
 
     @property
     def second_loops(self) -> list[int]:
-        """For each dimension of `rows`, the loop dimension of the second product that it is."""
+        """For each dimension of `rows`, the equal loop dimension of the second product."""
         dims = self.second.a.axis_dims
         assert dims is not None, "not checked by `_has_kernel`"
         return dims
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
-    """Return operations as a chain of two contractions; None if they are not one. operations: in execution order."""
+    """Return operations, in execution order, as a chain of two contractions; None if there is no kernel for them."""
     candidates = contractions(operations)
     if len(candidates) != 2:
         return None
@@ -97,7 +97,10 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
 
 
 def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
-    """Return whether operations outside of the chain use results of `op`, unless `op` is free to duplicate."""
+    """Return whether operations outside of `members` use a result of `op`, so that a kernel cannot leave it out.
+
+    An operation that is free to duplicate does not count.
+    """
     is_free = info_of(op).cost is Cost.FREE
     return not is_free and any(use.operation not in members for result in op.results for use in result.uses)
 
@@ -105,8 +108,11 @@ def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
 def _find_scores(
     first: Contraction, second: Contraction, after: Collection[Operation], members: set[Operation], cache: DimCache
 ) -> SSAValue | None:
-    """Return the only elementwise function of the first product that an operation reads which is not elementwise; None
-    if there is not exactly one."""
+    """Return the tensor at which the elementwise operations on the first product end and the row-wise ones begin.
+
+    Each of its elements depends on one element of the product, at the same indices, and an operation reads it that is
+    not elementwise. Return None if there is not exactly one such tensor.
+    """
     result = first.op.results[0]
     candidates: list[SSAValue] = []
     dims = list(range(len(shape_of(result))))
@@ -129,8 +135,11 @@ def _split_into_parts(
     operations: Sequence[Operation],
     cache: DimCache,
 ) -> Parts | None:
-    """Split the operations into the three parts. None if values other than the scores and the rows cross between parts,
-    or if several parts need an operation that is not free to duplicate."""
+    """Split the operations into the three parts of a chain.
+
+    Return None if values other than the scores and the rows cross between parts, or if several parts need an operation
+    that is not free to duplicate.
+    """
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
         return None
@@ -158,7 +167,10 @@ def _part_of(
     operations: Sequence[Operation],
     cache: DimCache,
 ) -> dict[Operation, int] | None:
-    """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product."""
+    """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product.
+
+    An operation that does not depend on a product is in the part of its only users; None if these are in several parts.
+    """
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
     part_of: dict[Operation, int] = {first.op: 0, second.op: 2}
@@ -179,8 +191,11 @@ def _part_of(
 
 
 def _has_kernel(chain: Chain) -> bool:
-    """Return whether the kernel supports the chain: f32 or f64 throughout, static sizes, at most `MAX_COLUMNS` columns,
-    and `rows` with the same rows, columns and outer dimensions in both products."""
+    """Return whether the kernel supports the chain.
+
+    It supports f32 or f64 throughout, static sizes, at most `MAX_COLUMNS` columns, and `rows` with the same rows,
+    columns and outer dimensions in both products.
+    """
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])
     types = [v.type.element_type for v in values if isinstance(v.type, TensorType)]
@@ -207,7 +222,7 @@ def _has_kernel(chain: Chain) -> bool:
 
 
 def _dims_of(map: AffineMap) -> list[int]:
-    """Return the dimension that each result of a map is; -1 for a result that is not a dimension."""
+    """Return the dimension that each result of a map is; -1 for a result that is another expression."""
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
 
 
@@ -226,7 +241,9 @@ def _is_aligned(chain: Chain) -> bool:
 
 
 def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], column: int) -> list[list[int]] | None:
-    """Return the dimensions of the scores along the axes of each result of a row-wise operation; None for another.
+    """Return the dimensions of the scores along the axes of each result of a row-wise operation.
+
+    Return None for an operation that mixes rows, or reduces another dimension than the columns.
 
     Args:
         op: The operation.

@@ -39,7 +39,9 @@ SIGNED = {2: "lt", 3: "le", 4: "gt", 5: "ge"}
 """Signed comparisons of `arith.cmpi`, by their numbers."""
 
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""Comparison -> the one that holds for (b, a) where it holds for (a, b)."""
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+"""Comparison -> the one that holds where it does not."""
 
 CONVERSIONS = ("arith.index_cast", "arith.extsi", "arith.trunci", "arith.extf", "arith.truncf")
 """Conversions that keep the number of a column, and about the value of a fill."""
@@ -63,11 +65,11 @@ LOWEST_FLOOR = -1e38
 
 @dataclass(frozen=True)
 class Bound:
-    """The end of the columns that one comparison leaves visible: `value + extra`.
+    """The end of the columns that one comparison leaves visible, exclusive: `value + extra`.
 
     Attributes:
         value: An integer that does not depend on the column.
-        extra: A constant.
+        extra: A constant: 1 for `column <= value`, 0 for `column < value`.
     """
 
     value: Expression
@@ -84,14 +86,16 @@ class Bound:
 class Stored:
     """A mask in memory, with an element for each column.
 
-    is_shown: the boolean that shows a column; None for numbers that are added.
+    Attributes:
+        element: The element of the mask.
+        is_shown: The value of a boolean mask at visible columns; None for numbers that are added to the scores.
     """
 
     element: Expression
     is_shown: bool | None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit whether the mask may show the column at a point."""
+        """Emit whether the mask shows the column at a point, an i1. A number shows it unless it is low enough."""
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
@@ -104,7 +108,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Limits:
-    """Masks of the scores: a column is visible to a row at most where all of them show it.
+    """The masks of the scores of a chain. A column is visible to a row only where all of them show it.
 
     Attributes:
         bounds: The ends of columns that comparisons leave visible.
@@ -121,34 +125,37 @@ class Limits:
 
     @property
     def floor(self) -> float | None:
-        """The number above which the largest visible score must be; None if it may be any."""
+        """The number that the largest visible score of a row must exceed for hidden columns to have no effect.
+
+        None if it may be any number.
+        """
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
     def end(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
-        """Emit the end of the columns that comparisons show to the row at a point, at most `columns`."""
+        """Emit the end of the columns that comparisons leave visible to the row at a point, at most `columns`."""
         end: Index = columns
         for bound in self.bounds:
             end = build.least(end, bound.emit(elements, build, point, columns))
         return end
 
     def joined(self, other: Limits) -> Limits:
-        """Return the limits of two masks that both apply."""
+        """Return the limits of two masks that both apply: a column is hidden if one of them hides it."""
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def filled(self, fill: float | None, highest: float) -> Limits:
-        """Return the limits of scores with another bound at hidden columns; no limits if it is above `highest`."""
+        """Return the limits with another upper bound `fill` at hidden columns; no limits if it is above `highest`."""
         return replace(self, fill=fill) if self and fill is not None and fill <= highest else Limits()
 
 
 def column_limits(chain: Chain) -> Limits:
-    """Return the limits of the visible columns of each row; none where rows depend on hidden columns."""
+    """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
     limits = _limits_of_score(Expression(chain.scores, tuple(range(column + 1))).expanded(), column)
     return limits if limits and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf) else Limits()
 
 
 def _limits_of_score(score: Expression, column: int) -> Limits:
-    """Return limits beyond which a score is the fill, or lower."""
+    """Return limits outside of which a score is at most the fill of its mask; `column` is the columns' dimension."""
     op, operands = score.op, score.operands
     if op is None or not operands:
         return Limits()
@@ -182,7 +189,7 @@ def _positive(expression: Expression) -> float | None:
 
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
-    """Return limits beyond which a number that is added to a score is the fill, or lower."""
+    """Return limits outside of which a number that is added to a score is at most the fill of its mask."""
     while addend.op is not None and addend.op.name == "arith.extf":
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
@@ -194,12 +201,12 @@ def _limits_of_addend(addend: Expression, column: int) -> Limits:
 
 
 def _highest_addend(element: Attribute) -> float:
-    """Return the highest number that hides a column where a mask of a type adds it."""
+    """Return the highest number of a floating-point type that hides a column when a mask adds it to a score."""
     return HIGHEST_F16_ADDEND if isinstance(element, Float16Type) else HIGHEST_ADDEND
 
 
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
-    """Return limits beyond which a condition is not `is_true`."""
+    """Return limits outside of which a condition differs from `is_true`; no limits if none are known."""
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_true),))
     op, operands = condition.op, condition.operands
@@ -208,7 +215,7 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
         return lhs.joined(rhs)
-    if op.name == "arith.select":  # by a constant: a conjunction too
+    if op.name == "arith.select":  # `select c, x, false` is a conjunction; `select c, x, true` negated is one, too
         selector, chosen, other = operands
         for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:
@@ -235,7 +242,7 @@ def _is_argument(expression: Expression) -> bool:
 
 
 def _is_stored(expression: Expression) -> bool:
-    """Return whether an expression needs only elements in memory, constants and elementwise operations."""
+    """Return whether an expression needs only elements in memory, constants and elementwise operations on them."""
     if _is_argument(expression) or expression.number() is not None:
         return True
     op, operands = expression.op, expression.operands
@@ -243,7 +250,7 @@ def _is_stored(expression: Expression) -> bool:
 
 
 def _shift(position: Expression, column: int) -> int | None:
-    """Return the constant that is added to the column in `position`; None if that is no column plus a constant."""
+    """Return the constant c of a position `column + c`; None if the position is another expression."""
     type_ = position.value.type
     if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:
         return None

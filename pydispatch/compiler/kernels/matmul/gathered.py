@@ -24,9 +24,10 @@ MIN_PAGE_ROWS = 8
 
 @dataclass(frozen=True)
 class GatheredPages:
-    """Tensor [table dimensions ..., table size * rows, others ...] of pages of a source [pages, ...].
+    """A tensor of pages of a source tensor, selected by a table: [table dimensions ..., table size * rows, others ...].
 
-    The dimensions of a page are the rows and the other dimensions of the tensor, in any order.
+    The source has the shape [pages, ...]. The dimensions of a page are the rows and the other dimensions of the tensor,
+    in any order.
 
     Attributes:
         page: The number of the page in the body of the gather, by the indices [table dimensions ..., table size, rows,
@@ -49,12 +50,14 @@ class GatheredPages:
 
     @property
     def element_type(self) -> Attribute:
+        """The element type of the source."""
         assert isinstance(self.source.type, TensorType)
         return self.source.type.element_type
 
     def offset(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> Index:
-        """Emit the offset in the source of the element at `indices` of the tensor. The source has a static number of
-        pages, at least one.
+        """Emit the offset in the source of the element at `indices` of the tensor, in elements.
+
+        The source has a static number of pages, at least one. A page number outside of it is clamped.
         """
         table, row = build.quotient(indices[self.axis], self.rows), build.remainder(indices[self.axis], self.rows)
         others = indices[self.axis + 1 :]
@@ -83,12 +86,12 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     page, inner = expression.of(page_number), shape_of(source)[1:]
     strides: dict[int, int] = {}
     for position, index in enumerate(indices):
-        d = expression.dim_of_index(index)
-        if d is None and inner[position] == 1:
+        dim = expression.dim_of_index(index)
+        if dim is None and inner[position] == 1:
             continue  # a dimension that the tensor lacks
-        if d is None or inner[position] != shape[d] or d in strides:
+        if dim is None or inner[position] != shape[dim] or dim in strides:
             return None
-        strides[d] = prod(inner[position + 1 :])
+        strides[dim] = prod(inner[position + 1 :])
     if sorted(strides) != list(range(axis + 1, len(shape))):
         return None
     if any(page.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
@@ -100,7 +103,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
 
 
 def _merged_dim(reshape: Operation) -> int | None:
-    """Return the dimension of the only two neighbours that a reshape makes one; None for another reshape."""
+    """Return the result dimension of a reshape that merges exactly two dimensions; None for another reshape."""
     reassociation = reshape.properties["reassociation"]
     assert isinstance(reassociation, ArrayAttr)
     sizes = [len(group.data) for group in reassociation.data]
@@ -108,7 +111,7 @@ def _merged_dim(reshape: Operation) -> int | None:
 
 
 def _gathered_element(expression: Expression) -> tuple[Expression, list[Operation]]:
-    """Return the element that an expression copies or widens, and the operations that do so, the last one first."""
+    """Return the element that an expression copies or widens, and the operations that copy, the last one first."""
     operations: list[Operation] = []
     while True:
         expression = expression.expanded(operations)

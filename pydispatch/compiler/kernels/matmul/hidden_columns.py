@@ -15,28 +15,31 @@ from pydispatch.ir.structured import GENERIC, structured
 
 
 class Hidden(Flag):
-    """Knowledge of a value at hidden columns of a row that has visible ones."""
+    """Knowledge of a value at the hidden columns of a row that has visible ones; flags that may be combined."""
 
     UNKNOWN = 0
     LOW = auto()
-    """It is at most the fill, and the largest visible one of the row is far above that."""
+    """The value is at most the fill of the mask, and the largest visible value of the row is far above the fill."""
     NEGATIVE_INFINITY = auto()
+    """The value is -inf."""
     NEGLIGIBLE = auto()
-    """Its exponential is 0."""
+    """The value is so low that its exponential is 0."""
     ZERO = auto()
+    """The value is 0."""
     UNIFORM = auto()
-    """It has the same value at each column, and depends on visible columns alone."""
+    """The value is the same at all columns, and depends on visible columns alone."""
     MOST = auto()
-    """It is at least the largest score of the row."""
+    """The value is at least the largest score of the row."""
 
 
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
+"""Operations that return the larger of two numbers."""
 
 NEUTRAL = {
     "arith.addf": Hidden.ZERO,
     **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.LOW),
 }
-"""Values of which any does not change an accumulator, by the operation that adds them to it."""
+"""Operation of a reduction -> values that do not change its accumulator: 0 for a sum."""
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
@@ -55,19 +58,20 @@ def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
 
 
 def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what a tensor is at hidden columns. Tensors that are not computed from the scores may have any values."""
+    """Return what is known of a tensor at hidden columns: nothing, unless it is in `known` or a constant."""
     constant = Expression(value, ()).number()
     return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
 
 
 def _of_number(constant: float) -> Hidden:
+    """Return what is known of a constant."""
     if constant == -inf:
         return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
     return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
 
 
 def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
-    """Return what the results of a generic are at hidden columns."""
+    """Return what is known of each result of a generic at hidden columns, from what is known of its operands."""
     generic = structured(op)
     rank = max(len(m.results) for m in generic.maps)
     if len({m for m in generic.maps if len(m.results) == rank}) > 1:
@@ -86,13 +90,13 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
 
 
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what a reduction over the columns is: uniform if hidden columns do not change it.
+    """Return what is known of a reduction over the columns: it is uniform if hidden columns do not change it.
 
     Args:
         total: The accumulator after one column.
         accumulator: The accumulator before that column.
-        initial: The accumulator before the first column.
-        scalars: The other scalars in the body.
+        initial: What is known of the accumulator before the first column.
+        scalars: What is known of the other scalars in the body.
     """
     op = total.owner
     if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
@@ -106,7 +110,7 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
 
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what an elementwise operation computes at hidden columns."""
+    """Return what is known of the result of an elementwise operation, from what is known of its operands."""
     if (constant := Expression(op.results[0], ()).number()) is not None:
         return _of_number(constant)
     is_pure = info_of(op).is_pure and bool(values) and not op.regions

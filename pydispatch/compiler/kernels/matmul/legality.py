@@ -30,8 +30,11 @@ to 64 channels: 485 us, once 286 us (Zen 5, one worker)."""
 
 
 def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
-    """Return why `group` cannot be the dispatch of a contraction, as a sentence; None if it can, False if it has
-    none."""
+    """Return whether a group of operations can be the dispatch of a contraction.
+
+    Returns:
+        None if it can; a sentence that says why not; False if the group has no contraction.
+    """
     candidates = contractions(group)
     if not candidates:
         return False
@@ -68,7 +71,10 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
 
 
 def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
-    """Return why a consumer of the contraction's result cannot be fused; None if it reads the result elementwise."""
+    """Return why an operation that depends on the contraction's result cannot join its dispatch; None if it can.
+
+    It can if each of its elements depends on one element of the result.
+    """
     if contraction.acc == i32 and op.name == "linalg.generic" and _only_copies(op) and _transposes(op):
         return reasons.TRANSPOSED_AFTER_BYTES
     for value in op.results:
@@ -78,7 +84,7 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 
 def _transposes(op: Operation) -> bool:
-    """Return whether a copy changes the order of dimensions of more than one element."""
+    """Return whether a copy changes the order of its dimensions, those of size 1 aside."""
     generic = structured(op)
     source, out = (
         [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])
@@ -89,8 +95,10 @@ def _transposes(op: Operation) -> bool:
 
 
 def _reason_against_producer(op: Operation, contraction: Contraction) -> str | None:
-    """Return why a producer of a factor cannot be fused; None if it can. Packing computes an element once per tile, so
-    producers must be inexpensive."""
+    """Return why an operation that computes a factor cannot join the contraction's dispatch; None if it can.
+
+    Packing computes an element once per tile that reads it, so producers must be inexpensive.
+    """
     if op.name == "linalg.generic":
         if KEPT_ORDER in contraction.op.attributes and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
@@ -114,8 +122,10 @@ def _only_copies(op: Operation) -> bool:
 
 
 def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
-    """Return why `op`, whose results are read together with a contraction's result, cannot join its dispatch; None if
-    it can.
+    """Return why an operation beside a contraction cannot join its dispatch; None if it can.
+
+    Its results are read together with the contraction's result, by the operations `after`. It may be expensive only if
+    it is not computed more often than before: one element for each of the contraction's, or for each column.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
@@ -148,11 +158,12 @@ def _values_read_by(op: Operation, after: Collection[Operation]) -> list[SSAValu
 
 
 def _element_count(op: Operation) -> int:
+    """Return the number of elements of the first result of an operation."""
     return prod(shape_of(op.results[0]))
 
 
 def _is_costly(op: Operation) -> bool:
-    """Return whether an element of the result of `op` costs more than a few instructions."""
+    """Return whether an element of the result of `op` costs more than a few instructions, as a division does."""
     if op.name == "linalg.generic":
         return any(info_of(inner).cost >= Cost.SHORT or inner.regions for inner in op.regions[0].block.ops)
     return info_of(op).cost >= Cost.SHORT or bool(op.regions)

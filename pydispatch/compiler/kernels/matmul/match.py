@@ -39,9 +39,11 @@ ASSUMED_SIZE = 64
 
 @dataclass(frozen=True)
 class Linear:
-    """A coordinate of an operand: the sum of coefficient * loop index over `terms`, plus a constant.
+    """A coordinate of an operand that is linear in loop indices: `2 * d0 + d3 + 1` has `terms` ((0, 2), (3, 1)).
 
-    terms: (loop dimension, coefficient) of each term.
+    Attributes:
+        terms: (loop dimension, positive coefficient) of each term, in order of the dimensions.
+        constant: What is added to the terms.
     """
 
     terms: tuple[tuple[int, int], ...]
@@ -57,7 +59,10 @@ class Linear:
         return dict(self.terms).get(dim, 0)
 
     def extent(self, extents: Mapping[int, int]) -> int:
-        """Return how many adjacent values contain those of the coordinate, while each loop runs to its extent."""
+        """Return how many adjacent values contain those of the coordinate, while each loop runs over its extent.
+
+        `2 * d0 + d3` has 2 * 4 + 2 + 1 = 11 for the extents {0: 5, 3: 3}.
+        """
         return sum(coefficient * (extents[dim] - 1) for dim, coefficient in self.terms) + 1
 
     def is_identity(self, dim: int) -> bool:
@@ -67,16 +72,18 @@ class Linear:
 
 @dataclass(frozen=True)
 class Factor:
-    """Factor of the product: scalar code over inputs of the generic, all indexed by coordinates of one main input.
+    """Either of the two factors of a contraction's product: scalar code in the body, which reads inputs of the generic.
+
+    One of these inputs, the main one, has all coordinates that the factor depends on.
 
     Attributes:
         value: The factor, in the body of the generic.
         main: Ordinal of the main input.
-        coordinates: Coordinates of the main input.
-        inputs: For the ordinal of each input, the coordinate of every dimension: its position in `coordinates`, or a
-            constant as a Linear.
-        code: The operations of the body that compute the factor.
-        direct: Whether the factor is the main input's element itself.
+        coordinates: The coordinate of each dimension of the main input.
+        inputs: Ordinal of an input that is read -> for each of its dimensions the position of the coordinate in
+            `coordinates`, or a constant coordinate.
+        code: The operations of the body that compute the factor, producers first.
+        direct: Whether the factor is the element of the main input itself, without code.
     """
 
     value: SSAValue
@@ -88,11 +95,12 @@ class Factor:
 
     @property
     def dims(self) -> set[int]:
+        """The loop dimensions that the factor depends on."""
         return {dim for coordinate in self.coordinates for dim in coordinate.dims}
 
     @property
     def axis_dims(self) -> list[int] | None:
-        """The loop dimension whose index each coordinate is; None if a coordinate is another expression."""
+        """The loop dimension that indexes each dimension of the main input; None if an index is another expression."""
         if not all(c.dims and c.is_identity(c.dims[0]) for c in self.coordinates):
             return None
         return [c.dims[0] for c in self.coordinates]
@@ -102,21 +110,25 @@ class Factor:
         return [i for i, c in enumerate(self.coordinates) if c.coefficient(dim)]
 
     def is_last(self, dim: int | None) -> bool:
-        """Return whether `dim` has stride 1 in the last coordinate, so that it is contiguous in a row-major main
-        input."""
+        """Return whether neighbours along `dim` are adjacent in the memory of a row-major main input.
+
+        They are if `dim` has the coefficient 1 in the last coordinate.
+        """
         return dim is not None and bool(self.coordinates) and self.coordinates[-1].coefficient(dim) == 1
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """C[.., m, n] += A[.., m, k] * B[.., k, n] for all outer dimensions, summed over k and `reductions`.
+    """A contraction: C[.., m, n] += A[.., m, k] * B[.., k, n] for all outer dimensions, summed over k and `reductions`.
+
+    Dimensions are numbered as the loops of the generic.
 
     Attributes:
         op: The operation.
-        generic: What it computes.
+        generic: The operation as a structured operation.
         a, b: The factors.
         m, n: Dimensions of the rows and the columns of a tile; None where the product has none.
-        k: Dimension of the products of a sum.
+        k: The reduced dimension that register blocks run along.
         outer: The other parallel dimensions.
         reductions: The other reduced dimensions.
         acc: Element type of the result.
@@ -143,7 +155,7 @@ class Contraction:
 
 
 def linear(expression: AffineExpr) -> Linear | None:
-    """Return an affine expression as a Linear; None when it divides or has a negative coefficient."""
+    """Return an affine expression as a Linear; None if it has a division, a remainder or a coefficient below 1."""
     if isinstance(expression, AffineDimExpr):
         return Linear(((expression.position, 1),), 0)
     if isinstance(expression, AffineConstantExpr):
@@ -168,15 +180,18 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """Return `op` as a contraction C += A * B; None if it is not one, or has no matrix product kernel."""
-    g = as_structured(op)
-    return None if g is None or g.body is None else g.fact(_recognize)
+    """Return an operation as a contraction C += A * B; None if it is none, or plain loops are better for it."""
+    generic = as_structured(op)
+    return None if generic is None or generic.body is None else generic.fact(_recognize)
 
 
 def is_contraction(op: Operation) -> bool:
-    """Return whether an operation is a reduction whose body both multiplies and adds, and that has several inputs."""
-    g = as_structured(op)
-    return g is not None and g.body is not None and g.fact(_adds_products)
+    """Return whether an operation reduces several inputs and its body has an addition and a multiplication.
+
+    This decides how dispatches are formed and named; not all such operations have a matrix product kernel.
+    """
+    generic = as_structured(op)
+    return generic is not None and generic.body is not None and generic.fact(_adds_products)
 
 
 def _adds_products(generic: Structured) -> bool:
@@ -188,8 +203,7 @@ def _adds_products(generic: Structured) -> bool:
 
 
 def _recognize(generic: Structured) -> Contraction | None:
-    """Return a generic as a contraction; None if its body does not add one product of two factors to one
-    accumulator."""
+    """Return a generic as a contraction; None unless its body adds one product of two factors to one accumulator."""
     op = generic.op
     if len(generic.outputs) != 1 or not generic.loops or len(op.results) != 1:
         return None
@@ -205,7 +219,7 @@ def _recognize(generic: Structured) -> Contraction | None:
 
 
 def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
-    """Return the two values whose product the body adds to its accumulator; None for another body."""
+    """Return the two values that the body multiplies and adds to its accumulator; None for another body."""
     terminator = generic.block.last_op
     assert terminator is not None
     sum_ = terminator.operands[0]
@@ -220,7 +234,7 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _factor(generic: Structured, value: SSAValue) -> Factor | None:
-    """Return an operand of the product as a factor; None if no single input has all coordinates that it reads."""
+    """Return one operand of the product as a factor; None if no single input has all coordinates that it depends on."""
     slice_ = _backward_slice(generic, value)
     if slice_ is None:
         return None
@@ -245,8 +259,10 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
 
 
 def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operation], list[int]] | None:
-    """Return the operations of the body that compute a value, producers first, and the ordinals of the operands of the
-    generic that they read; None for operations that a factor cannot have."""
+    """Return the operations of the body that compute a value, and the ordinals of the operands that they read.
+
+    Producers are first. Return None if an operation reads tensors or indices, has regions, or several results.
+    """
     code: list[Operation] = []
     ordinals: set[int] = set()
     pending, visited = [value], set[SSAValue]()
@@ -268,8 +284,10 @@ def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operatio
 
 
 def _positions(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
-    """Return, for each result of a map, its position in `coordinates`, or the result itself if it is constant. None if
-    a result is neither."""
+    """Return, for each result of a map, its position in `coordinates`, or the result itself if it is constant.
+
+    Return None if a result is neither.
+    """
     positions: list[int | Linear] = []
     for result in map.results:
         coordinate = linear(result)
@@ -286,14 +304,16 @@ def _static_size(generic: Structured, dim: int) -> int:
 
 
 def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
-    """Return the parallel dimensions that may serve as N: they index only `rhs`, in one coordinate and with stride
-    1."""
+    """Return the parallel dimensions that may serve as N.
+
+    They index only `rhs`, in exactly one coordinate, and with the coefficient 1.
+    """
     candidates = [d for d in sorted(parallel) if d not in lhs.dims and len(rhs.positions_of(d)) == 1]
     return [d for d in candidates if rhs.coordinates[rhs.positions_of(d)[0]].coefficient(d) == 1]
 
 
 def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
-    """Pick the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
+    """Choose the dimensions that serve as M, N and K, and return the contraction; None if plain loops are better.
 
     A dimension that indexes a factor twice (`A[i, i]`) is not eligible: the elements of a diagonal do not fill a tile.
     Preferences for N, by weight: contiguous in C, contiguous in B, without stride or offset in B; N < 4 is avoided.

@@ -32,6 +32,9 @@ PANEL_BYTES = 128
 class Layout:
     """Panel layout of a tensor.
 
+    A matrix of shape [K, N] with `axis` 1 and `width` 16 is stored as [N / 16, K, 16]; with groups of 4 steps along
+    dimension 0, as [N / 16, K / 4, 16, 4].
+
     Attributes:
         axis: The dimension that is cut into panels.
         width: Columns of a panel.
@@ -45,7 +48,7 @@ class Layout:
     steps: int | None = None
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
-        """Return the type of the panels of a tensor of this type."""
+        """Return the type of the panels that a tensor of `type` is stored in."""
         shape = list(type.get_shape())
         if self.steps is not None:
             shape[self.steps] //= self.group
@@ -54,7 +57,7 @@ class Layout:
         return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
     def packed_map(self, rank: int) -> AffineMap:
-        """Return the map from the indices of a tensor of rank `rank` to the indices in its panels."""
+        """Return the map from indices of a tensor of rank `rank` to the indices of the same element in its panels."""
         dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
         column, inner = dims[self.axis], [dims[self.axis] % self.width]
         if self.steps is not None:
@@ -64,7 +67,7 @@ class Layout:
         return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
     def unpacked_map(self, rank: int) -> AffineMap:
-        """Return the map from the indices in the panels to the indices of the tensor of rank `rank`."""
+        """Return the map from indices in the panels to the indices of the same element in the tensor of rank `rank`."""
         loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
         reads: list[AffineExpr] = dims[1:rank]
@@ -76,14 +79,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panels:
-    """Argument that is a tensor in panels."""
+    """A tensor that an argument of a dispatch function has in panels."""
 
     argument: BlockArgument
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Return the stride along each dimension of the tensor, in elements within a panel; along the dimension of
-        groups the stride between groups, divided by the group size.
+        """Return the stride along each dimension of the tensor, in elements, within a panel.
+
+        Along the dimension of groups it is the stride between groups, divided by the group size.
         """
         layout = self.layout
         strides: list[int] = []
@@ -97,7 +101,7 @@ class Panels:
 
     @property
     def panel_stride(self) -> int:
-        """Elements between panels."""
+        """The number of elements of a panel, from one panel to the next."""
         return prod(self._middle) * self.layout.width * self.layout.group
 
     @property
@@ -121,8 +125,9 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
-    """Build the operations that append `high` zeros along each dimension of a tensor; the last one returns the padded
-    tensor.
+    """Build the operations that append `high` zeros along each dimension of a tensor, which then has the sizes `shape`.
+
+    The last operation returns the padded tensor.
     """
     assert isinstance(value.type, TensorType)
     zero = arith.ConstantOp(zero_attribute(value.type.element_type))
@@ -140,7 +145,7 @@ def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) 
 
 
 def panels_of(value: SSAValue) -> Panels | None:
-    """Return the panels that a value of a dispatch function is unpacked from, None when it is no argument in panels."""
+    """Return the panels that a value of a dispatch function is unpacked from; None if no argument has it in panels."""
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
@@ -161,7 +166,7 @@ def panels_of(value: SSAValue) -> Panels | None:
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
-    """Return the layouts that panels of this shape may have for a tensor of rank `rank`."""
+    """Return the layouts under which a tensor of rank `rank` has panels of this shape."""
     if len(shape) == rank + 1:
         return [Layout(axis, shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:
@@ -171,8 +176,9 @@ def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:
-    """Build a generic that copies elements of a tensor. reads: the map from an index of the result to the index in
-    `value`.
+    """Build a generic that copies elements of a tensor; the last operation returns the copy, of type `result`.
+
+    `reads` is the map from an index of the result to the index in `value`.
     """
     empty = tensor.EmptyOp([], result)
     body = Block(arg_types=[result.element_type] * 2)

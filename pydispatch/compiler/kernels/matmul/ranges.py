@@ -22,30 +22,30 @@ SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract
 
 
 def factor_range(factor: Factor) -> Range | None:
-    """Return the least and the greatest value of an integer factor, None when nothing is known."""
+    """Return the least and the greatest value of an integer factor; None for another type."""
     return range_of(factor.value)
 
 
 def range_of(value: SSAValue) -> Range | None:
-    """Return the least and the greatest value of an integer, or of the elements of a tensor of integers."""
+    """Return the least and the greatest value of an integer, or of the elements of an integer tensor; else None."""
     return _Ranges().of(value)
 
 
 class _Ranges:
-    """Ranges of scalars, and of the elements of tensors, each computed once."""
+    """Range analysis that computes the range of each scalar, or of the elements of each tensor, once."""
 
     def __init__(self) -> None:
         self.cache: dict[SSAValue, Range | None] = {}
 
     def of(self, value: SSAValue) -> Range | None:
-        """Return the range of a scalar, or of the elements of a tensor; None if it is not known."""
+        """Return the range of a scalar, or of the elements of a tensor; None if the type is no integer."""
         if value not in self.cache:
             self.cache[value] = None  # a value that depends on itself
             self.cache[value] = self._range(value)
         return self.cache[value]
 
     def _range(self, value: SSAValue) -> Range | None:
-        """Return the range of a value, or of all values of its type where the operations state none within it."""
+        """Return the range that operations state; all values of the type if they state none, or results may wrap."""
         type_range = _range_of_type(_element_of(value))
         if type_range is None:
             return None
@@ -57,14 +57,15 @@ class _Ranges:
         return value_range if value_range is not None and _is_within(value_range, type_range) else type_range
 
     def _argument(self, value: BlockArgument) -> Range | None:
-        """Return the range of an element that the body of a structured operation reads; None if it is not an input."""
+        """Return the range of an argument of a body: of the input whose element it is; None if it is not an input."""
         parent = value.owner.parent_op()
-        g = None if parent is None else as_structured(parent)
-        is_input = g is not None and g.body is not None and value.owner is g.block and value.index < len(g.inputs)
-        return self.of(g.inputs[value.index]) if g is not None and is_input else None
+        generic = None if parent is None else as_structured(parent)
+        if generic is None or generic.body is None or value.owner is not generic.block:
+            return None
+        return self.of(generic.inputs[value.index]) if value.index < len(generic.inputs) else None
 
     def _tensor(self, value: OpResult) -> Range | None:
-        """Return the range of the elements of a tensor, None when its operation is not understood."""
+        """Return the range of the elements of a tensor; None if its operation is not supported."""
         op = value.op
         if op.name in SAME_ELEMENTS:
             return self.of(op.operands[0])
@@ -79,13 +80,13 @@ class _Ranges:
             return self.of(op.operands[0]) if has_same_range else None
         if op.name in ("arith.constant", "flow.tensor.constant"):
             return _elements(op.properties["value"])
-        g: Structured | None = as_structured(op)
-        if g is None or g.body is None or g.block.last_op is None:
+        generic: Structured | None = as_structured(op)
+        if generic is None or generic.body is None or generic.block.last_op is None:
             return None
-        return self.of(g.block.last_op.operands[value.index])
+        return self.of(generic.block.last_op.operands[value.index])
 
     def _scalar(self, value: OpResult) -> Range | None:
-        """Return the range of the result of a scalar operation; None when the operation is not understood."""
+        """Return the range of the result of a scalar operation, before wrapping; None if it is not supported."""
         op = value.op
         if op.name == "arith.constant":
             attribute = op.properties["value"]
@@ -118,7 +119,7 @@ class _Ranges:
         return left[0] - right[1], left[1] - right[0]
 
     def _shifted(self, op: Operation) -> Range | None:
-        """Return the range of a right shift by at least a known number of bits."""
+        """Return the range of a right shift by at least a known number of bits; None if nothing is known."""
         value, amount = self.of(op.operands[0]), self.of(op.operands[1])
         type_ = op.operands[0].type
         assert isinstance(type_, IntegerType)
@@ -130,7 +131,7 @@ class _Ranges:
 
 
 def _elements(value: Attribute) -> Range | None:
-    """Return the least and the greatest element of a constant that is not large."""
+    """Return the least and the greatest element of a constant, as signed integers; None for a large or empty one."""
     if isinstance(value, NumPyArrayAttr) and value.count <= MAX_ELEMENTS:
         value = value.dense()
     if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -144,21 +145,25 @@ def _elements(value: Attribute) -> Range | None:
 
 
 def _element_of(value: SSAValue) -> Attribute:
+    """Return the type of a scalar, or of the elements of a tensor."""
     return value.type.element_type if isinstance(value.type, TensorType) else value.type
 
 
 def _range_of_type(type_: Attribute) -> Range | None:
-    """Return the range of all values of an integer type, None for another type."""
+    """Return the range of all values of an integer type; None for another type."""
     return _signed(type_.width.data) if isinstance(type_, IntegerType) else None
 
 
 def _signed(bits: int) -> Range:
+    """Return the range of signed integers of so many bits: 8 -> (-128, 127)."""
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
 def _is_within(inner: Range, outer: Range) -> bool:
+    """Return whether all numbers of one range are in another."""
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _joined(lhs: Range | None, rhs: Range | None) -> Range | None:
+    """Return the smallest range that contains two ranges; None if one of them is not known."""
     return None if lhs is None or rhs is None else (min(lhs[0], rhs[0]), max(lhs[1], rhs[1]))

@@ -19,23 +19,32 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 DimCache = dict[SSAValue, "list[int] | bool | None"]
-"""Value → dimensions of one contraction's result along its axes; False where it does not depend on the result, None
-where elements depend on several elements or on those at other indices."""
+"""Value -> the dimensions of one contraction's result along its axes.
+
+False for a value that does not depend on the result. None for one whose elements depend on several elements of it, or
+on those at other indices.
+"""
 
 
 def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = None) -> list[int] | None:
     """Return, for each dimension of `value`, the matching dimension of `result`; None if there is no such mapping.
 
-    Each element of `value` must depend on exactly one element of `result`, that at the same indices. cache: earlier
-    answers for the same result.
+    Each element of `value` must depend on exactly one element of `result`, the one at the same indices: a transpose of
+    a matrix has [1, 0], a sum over its rows has None.
+
+    Args:
+        value: The tensor that may depend on the result.
+        result: The result of a contraction.
+        cache: Earlier answers for the same result, which this call extends.
     """
     dims = _dims(value, result, {} if cache is None else cache)
     return dims if isinstance(dims, list) else None
 
 
 def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
-    """Return whether all operations in `readers` that use `value` read one element of it per column of the
-    contraction's result.
+    """Return whether operations that read the contraction's result read an element of `value` for each column.
+
+    Only the operations in `readers` count. An operation that depends on the row, too, reads more.
     """
     result_dims, column = contraction.generic.output_maps[0].results, contraction.n
     for use in value.uses:
@@ -57,7 +66,7 @@ def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
-    """Return the elements of `operations` that depend on `op`, directly or through others, in an executable order."""
+    """Return those of `operations` that depend on `op`, directly or through others, in an executable order."""
     users: dict[Operation, None] = {}
     for other in operations:
         if any(v.owner is op or v.owner in users for v in inputs_of(other)):
@@ -66,8 +75,11 @@ def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation
 
 
 def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValue]:
-    """Return the values of a dispatch function that are read with the contraction's result, are expensive, and have one
-    element for each column."""
+    """Return the tensors that are worth caching for the columns of a tile.
+
+    They have one element for each column of the contraction's result, are expensive to compute, and are read by
+    operations that depend on the result.
+    """
     readers = dependents(contraction.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
     return [
@@ -78,14 +90,14 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Return the entry of a value in the cache; compute it on first use."""
+    """Return the entry of a value in the cache, see `DimCache`; compute it on first use."""
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)
     return cache[value]
 
 
 def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Compute what `_dims` returns for a value, without its cache."""
+    """Compute the entry of a value in the cache, see `DimCache`, from the entries of its operands."""
     if value is result:
         return list(range(len(shape_of(value))))
     if not isinstance(value, OpResult) or value.op.parent_block() is not result.owner.parent_block():
@@ -107,8 +119,9 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
 
 
 def _comes_after(op: Operation, first: Operation) -> bool:
-    """Return whether `op` is after `first` in their block. Both searches advance together, since the two operations are
-    mostly neighbours, far from the end of the block.
+    """Return whether `op` is after `first` in their block.
+
+    Both searches advance together, since the two operations are mostly neighbours, far from the end of the block.
     """
     after_first, after_op = first.next_op, op.next_op
     while after_first is not None and after_op is not None:
@@ -121,13 +134,12 @@ def _comes_after(op: Operation, first: Operation) -> bool:
 
 
 def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:
-    """Return the dimensions of the contraction's result along the axes of a result of a parallel generic whose maps
-    permute dimensions; None for another operation.
+    """Return the entry of `DimCache` for a result of a generic; None unless it is parallel and permutes dimensions.
 
     Args:
         op: The generic.
         ordinal: Ordinal of its result.
-        operands: Dimensions of the contraction's result along the axes of each operand.
+        operands: The entry of each operand.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:
@@ -160,6 +172,7 @@ def starts_at_zero(value: SSAValue) -> bool:
 
 
 def _is_zero(op: Operation) -> bool:
+    """Return whether a constant is 0, or all of its elements are."""
     value = op.properties["value"]
     one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
     return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0

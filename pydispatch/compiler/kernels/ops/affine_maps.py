@@ -17,8 +17,11 @@ def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Inde
 
 
 def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
-    """Emit the value of an affine expression at loop indices `dims`, and return it. ValueError for a symbol, and for a
-    divisor that is not a positive constant."""
+    """Emit the value of an affine expression at loop indices `dims`, and return it.
+
+    Raises:
+        ValueError: The expression has a symbol, or divides by something else than a positive constant.
+    """
     if isinstance(expr, AffineDimExpr):
         return dims[expr.position]
     if isinstance(expr, AffineConstantExpr):

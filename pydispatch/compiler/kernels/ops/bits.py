@@ -11,13 +11,13 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 
 
 def bits_of(type_: Attribute) -> int:
-    """Return the number of bits of an element in memory; 8 for i1."""
+    """Return the number of bits that an element takes in memory: 8 for i1, 64 for index, else the width of its type."""
     bits = bit_width(type_) or 8
     return 8 if bits == 1 else bits
 
 
 def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer."""
+    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer; an i1 becomes 0 or 1."""
     type_ = value.type
     if isinstance(type_, IndexType):
         return build.pure(arith.IndexCastOp(value, IntegerType(64)))
@@ -27,7 +27,7 @@ def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
 
 
 def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Emit the bit cast of an integer to an element of type `type_`, and return the element."""
+    """Emit the bit cast of an integer to an element of type `type_`, and return it: the inverse of `as_integer`."""
     if value.type == type_:
         return value
     if isinstance(type_, IndexType):

@@ -44,8 +44,9 @@ def clone_block(
 
 
 def resolve(elements: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
-    """Return the kernel value of a scalar that a body reads: from `mapping` if the body defines it, else that of a
-    scalar of the dispatch function.
+    """Return the kernel value of a scalar that a body reads.
+
+    It is in `mapping` if the body defines it, and else a scalar of the dispatch function.
     """
     known = mapping.get(value)
     return elements.scalar(value) if known is None else known
@@ -59,10 +60,13 @@ def clone_op(
     point: Sequence[Index],
     free: Container[Operation] = (),
 ) -> None:
-    """Clone one scalar operation of a body; `tensor.extract` becomes the computation of the element. See
-    `clone_block`."""
+    """Clone one scalar operation of a body, and add its results to `mapping`; parameters are those of `clone_block`.
+
+    `linalg.index` and `tensor.dim` become indices, `tensor.extract` the computation of the element.
+    """
 
     def index_of(value: SSAValue) -> Index:
+        """Return the kernel value of an index; an integer if it is constant."""
         known = constant_index(value)
         return resolve(elements, mapping, value) if known is None else known
 
@@ -85,7 +89,7 @@ def clone_op(
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
     operands = [resolve(elements, mapping, value) for value in op.operands]
-    properties = _copied_properties(elements, op, op in free)
+    properties = _copied_properties(elements, op, free=op in free)
     copy = type(op).create(
         operands=operands,
         result_types=[r.type for r in op.results],
@@ -101,7 +105,7 @@ def clone_op(
 
 
 def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
-    """Return the element at computed indices, which are clamped into the tensor; zero if the tensor is empty."""
+    """Emit the element of a tensor at computed indices, which are clamped into it; zero if the tensor is empty."""
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, elements.dims(source)
     where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
@@ -111,9 +115,10 @@ def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequ
 
 
 def _copied_properties(elements: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
-    """Return the properties of the clone of an operation, with fast-math flags. free: whether it may be reassociated.
+    """Return the properties of the clone of an operation, with its fast-math flags.
 
-    Targets that must keep the order of sums (`reassociate = false`) get no flags for reciprocals either.
+    If it may be reassociated (`free`), that flag is added. Targets that must keep the order of sums (`reassociate =
+    false`) get no flags for reciprocals either.
     """
     flags = op.properties.get("fastmath")
     have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
@@ -129,7 +134,11 @@ def _clone_region(
     elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
-    """Clone a region of a scalar operation, such as a branch of `scf.if`. CompileError if it has several blocks."""
+    """Clone a region of a scalar operation, such as a branch of `scf.if`; parameters are those of `clone_block`.
+
+    Raises:
+        CompileError: The region has several blocks.
+    """
     if not region.blocks:
         return Region()
     if len(region.blocks) > 1:

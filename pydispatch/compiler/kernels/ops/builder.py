@@ -20,13 +20,17 @@ from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import info_of
 
 _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
+"""Says of index arithmetic that it does not overflow."""
 
 
 class Builder(IndexArithmetic[SSAValue]):
     """Builder that appends operations to a block, all with the location of one source operation.
 
-    parent: the builder of the enclosing block. guarded: whether the block runs only under a condition that its loads
-    may need.
+    Attributes:
+        block: The block.
+        source: The operation whose location new operations get.
+        parent: The builder of the enclosing block; None for the outermost.
+        guarded: Whether the block runs only under a condition that its loads may need.
     """
 
     def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
@@ -54,18 +58,21 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def chain(self) -> Iterator[Builder]:
         """Yield this builder and those of the enclosing blocks, innermost first."""
-        at: Builder | None = self
-        while at is not None:
-            yield at
-            at = at.parent
+        builder: Builder | None = self
+        while builder is not None:
+            yield builder
+            builder = builder.parent
 
     def level_of(self, value: SSAValue) -> Builder:
-        """Return the builder of the block that `value` belongs to; this one for values of other blocks."""
+        """Return the builder, of this and the enclosing ones, whose block defines `value`; this one if none does."""
         block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
         return self._levels.get(block, self) if block is not None else self
 
     def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
-        """Return the outermost builder where all `values` are defined. guards: whether not to leave a guarded block."""
+        """Return the outermost builder where all `values` are defined: code that needs only these may be hoisted to it.
+
+        With `guards`, do not leave a guarded block.
+        """
         deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for level in self.chain():
             if level.depth == deepest or (guards and level.guarded):
@@ -73,8 +80,9 @@ class Builder(IndexArithmetic[SSAValue]):
         raise AssertionError("a value of a block that is not around")
 
     def pure(self, op: Operation) -> SSAValue:
-        """Emit an operation without effects in the outermost possible block, and return its first result; an equal
-        operation that was emitted before is reused.
+        """Emit an operation without effects in the outermost possible block, and return its first result.
+
+        An equal operation that was emitted before is reused.
         """
         key = (op.name, tuple(op.operands), frozenset(op.properties.items()), tuple(op.result_types))
         known = self.recall(key)
@@ -88,13 +96,14 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def recall(self, key: Hashable) -> SSAValue | None:
-        """Return the value remembered under `key` in this block or an enclosing one, None if there is none."""
+        """Return the value remembered under `key` in this block or an enclosing one; None if there is none."""
         for level in self.chain():
             if key in level._known:
                 return level._known[key]
         return None
 
     def remember(self, key: Hashable, value: SSAValue) -> None:
+        """Remember a value under `key` for this block and blocks nested in it."""
         self._known[key] = value
 
     # Indices
@@ -113,7 +122,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def bound(self, value: Index) -> Index | None:
-        """Return the limit that `bounded` recorded for a value, None if there is none."""
+        """Return the limit that `bounded` recorded for a value; None if there is none."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
@@ -126,7 +135,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.pure(arith.MuliOp(lhs, self.value(rhs), overflow=_NSW))
 
     def product(self, values: Sequence[Index]) -> Index:
-        """Return the product of values, with the known ones multiplied at compile time."""
+        """Return the product of values; those that are known are multiplied at compile time."""
         known = prod(v for v in values if isinstance(v, int))
         total: Index = 1
         for value in values:
@@ -165,8 +174,9 @@ class Builder(IndexArithmetic[SSAValue]):
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
     def quotient(self, lhs: Index, rhs: Index) -> Index:
-        """Return a / b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
-        no trap.
+        """Return lhs / rhs of indices that are not negative.
+
+        A divisor that is 0 at run time gives an unspecified number and no trap.
         """
         if isinstance(lhs, int) and isinstance(rhs, int):
             return lhs // rhs if rhs else 0
@@ -186,8 +196,9 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._divide(arith.DivUIOp, lhs, rhs)
 
     def remainder(self, lhs: Index, rhs: Index) -> Index:
-        """Return a % b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
-        no trap.
+        """Return lhs % rhs of indices that are not negative.
+
+        A divisor that is 0 at run time gives an unspecified number and no trap.
         """
         if isinstance(lhs, int) and isinstance(rhs, int):
             return lhs % rhs if rhs else 0
@@ -208,13 +219,12 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(value, rhs)
 
     def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], lhs: Index, rhs: Index) -> SSAValue:
+        """Emit an unsigned division of the given kind, by at least 1."""
         divisor = self.value(rhs if isinstance(rhs, int) else self.most(rhs, 1))
         return self._hoisted(kind(self.value(lhs), divisor))
 
     def _hoisted(self, op: Operation) -> SSAValue:
-        """Emit a division whose divisor is never 0, which may be hoisted as far as its operands allow, and return its
-        result.
-        """
+        """Emit a division whose divisor is never 0, as far outside as its operands allow, and return its result."""
         key = (op.name, tuple(op.operands), "safe")
         result = self.recall(key)
         if result is None:
@@ -224,24 +234,26 @@ class Builder(IndexArithmetic[SSAValue]):
         return result
 
     def ceil_quotient(self, lhs: Index, rhs: Index) -> Index:
-        """Return a / b rounded up, of numbers that are not negative."""
+        """Return lhs / rhs rounded up, of indices that are not negative."""
         if isinstance(rhs, int) and rhs == 1:
             return lhs
         less = self.minus(rhs, 1) if isinstance(rhs, int) else self.minus(self.most(rhs, 1), 1)
         return self.quotient(self.plus(lhs, less), rhs)
 
     def least(self, lhs: Index, rhs: Index) -> Index:
+        """Return the smaller of two indices, signed."""
         if isinstance(lhs, int) and isinstance(rhs, int):
             return min(lhs, rhs)
         return lhs if lhs is rhs else self.pure(arith.MinSIOp(self.value(lhs), self.value(rhs)))
 
     def most(self, lhs: Index, rhs: Index) -> Index:
+        """Return the larger of two indices, signed."""
         if isinstance(lhs, int) and isinstance(rhs, int):
             return max(lhs, rhs)
         return lhs if lhs is rhs else self.pure(arith.MaxSIOp(self.value(lhs), self.value(rhs)))
 
     def less(self, lhs: Index, rhs: Index) -> SSAValue | bool:
-        """Return a < b, signed."""
+        """Return whether lhs < rhs, signed: a bool if that is known, else an i1."""
         if isinstance(lhs, int) and isinstance(rhs, int):
             return lhs < rhs
         if lhs is rhs:
@@ -260,7 +272,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
 
     def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
-        """Return whether all sizes are greater than 0."""
+        """Return whether all sizes are greater than 0: a bool if that is known, else an i1."""
         condition: SSAValue | bool = True
         for size in sizes:
             here = self.less(0, size)
@@ -271,14 +283,16 @@ class Builder(IndexArithmetic[SSAValue]):
         return condition
 
     def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
-        """Return (quotient, remainder) of `linear` by `size`, and record the pair in `joined`, so that accesses to two
-        dimensions can use `linear` again."""
+        """Return the quotient and remainder of `linear` by `size`.
+
+        The pair is recorded in `joined`, so that accesses to two adjacent dimensions can use `linear` again.
+        """
         pair = self.quotient(linear, size), self.remainder(linear, size)
         self.joined[pair] = (linear, size)
         return pair
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
-        """Return the multi-dimensional indices, one per size, of a row-major linear index."""
+        """Return the indices, one per size, of a row-major linear index: 7 is [1, 3] for the sizes [2, 4]."""
         reversed_indices: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
             if all(size == 1 for size in sizes[:position]):
@@ -290,7 +304,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return [linear if not sizes or sizes[0] != 1 else 0, *reversed(reversed_indices)] if sizes else []
 
     def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
-        """Return the row-major linear index of `indices`."""
+        """Return the row-major linear index of `indices`: the inverse of `split`."""
         linear: Index = 0
         for index, size in zip(indices, sizes, strict=True):
             linear = self.linear(linear, size, index)
@@ -304,7 +318,10 @@ class Builder(IndexArithmetic[SSAValue]):
         return Builder(block, self.source, self, guarded)
 
     def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], limit: Index | None) -> Builder:
-        """Return a builder of the body of a loop, which knows what `bounds` and `limit` say about the loop's index."""
+        """Return a builder of the body of a loop with the given (low, high, step), which knows the bounds of its index.
+
+        `limit` is a bound that the index is below; None for `high`.
+        """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
         inner.bounded(index, high if limit is None else limit)
@@ -342,8 +359,9 @@ class Builder(IndexArithmetic[SSAValue]):
     def parallel(
         self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
     ) -> None:
-        """Emit an `scf.parallel`, whose iterations are independent. A loop known to run once or never becomes its body
-        or nothing. Parameters are those of `loop`.
+        """Emit an `scf.parallel`, whose iterations are independent; parameters are those of `loop`.
+
+        A loop known to run once or never becomes its body or nothing.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:
@@ -370,8 +388,10 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
 
     def when(self, condition: SSAValue | bool, then: Callable[[Builder], None]) -> None:
-        """Emit an `scf.if` without results or else branch; the branch alone, or nothing, if the condition is
-        constant."""
+        """Emit an `scf.if` without results or else branch.
+
+        If the condition is known, emit the branch alone or nothing.
+        """
         if isinstance(condition, bool):
             if condition:
                 then(self)

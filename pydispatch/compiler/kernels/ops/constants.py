@@ -27,7 +27,7 @@ WORKGROUP = 3
 
 
 def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
-    """Return the element of a dense constant whose elements are all equal, None for any other attribute."""
+    """Return the element of a dense constant whose elements are all equal; None for another attribute."""
     if not isinstance(attribute, DenseIntOrFPElementsAttr) or not is_splat(attribute):
         return None
     return cast(IntegerAttr | FloatAttr, _first(attribute, element_bytes(attribute.get_element_type())))
@@ -41,8 +41,9 @@ def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
 
 
 def table_of(entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr) -> SSAValue:
-    """Return the memref of a constant table with the elements of `attribute`, loaded at the entry; add its
-    `memref.global` to `tables` when it is new.
+    """Return the memref of a constant table with the elements of `attribute`, which is loaded at the entry.
+
+    If it is new, its `memref.global` is added to `tables`. Its name begins with `function`, that of the kernel.
     """
     known = entry.recall(("table", attribute))
     if known is not None:

@@ -13,7 +13,7 @@ EXPENSIVE_BODY = 12
 
 
 def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
-    """Return whether computing an element of the result of `op` costs more than loading it."""
+    """Return whether computing an element of the result of `op` costs more than loading it from memory."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
         return len(body) > EXPENSIVE_BODY or any(info_of(o).cost >= Cost.SHORT for o in body)
@@ -21,17 +21,16 @@ def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether computing an element of `value` through its elementwise producers involves an expensive
-    operation."""
+    """Return whether `value` or one of its elementwise producers is expensive to compute, see `is_expensive`."""
     pending, seen = [value], set[SSAValue]()
     while pending:
-        v = pending.pop()
-        if not isinstance(v, OpResult) or v in seen or info_of(v.op).cost is Cost.FREE:
+        producer = pending.pop()
+        if not isinstance(producer, OpResult) or producer in seen or info_of(producer.op).cost is Cost.FREE:
             continue
-        seen.add(v)
-        reduces = v.op.name == "linalg.generic" and bool(generic_of(v.op).loops)
-        if not reduces and is_expensive(v.op, {}):
+        seen.add(producer)
+        reduces = producer.op.name == "linalg.generic" and bool(generic_of(producer.op).loops)
+        if not reduces and is_expensive(producer.op, {}):
             return True
         if not reduces:
-            pending += v.op.operands
+            pending += producer.op.operands
     return False

@@ -33,13 +33,13 @@ from pydispatch.ir.values import constant_index
 
 @dataclass
 class RowBuffer:
-    """Value of a row that is stored where it is first computed.
+    """Memory for a value of a row, which is filled where the value is first computed and then loaded.
 
     Attributes:
-        buffer: The memory that it is stored in.
-        index_map: Map from its indices to those of the buffer; None for the same indices.
-        dims: Its sizes.
-        filled: Builder of the loop that stores it; None as long as there is none.
+        buffer: The memory.
+        index_map: Map from indices of the value to those of the buffer; None for the same indices.
+        dims: Sizes of the value.
+        filled: Builder of the loop that fills the buffer; None as long as there is none.
     """
 
     buffer: SSAValue
@@ -56,7 +56,7 @@ class RowBuffer:
 
 
 class LoopCompanion(Protocol):
-    """Reduction that is computed in the loop of another one, `host`, which stores its values in `results`."""
+    """A reduction that is computed in the loop of another one, `host`; its final values are stored in `results`."""
 
     host: Operation
     results: list[SSAValue]
@@ -72,8 +72,10 @@ class LoopCompanion(Protocol):
 class Rules:
     """Rules that compute operations one element at a time (`tensor_ops/in_kernels.py`).
 
-    element: emits an element of a result. sizes: returns the sizes of a tensor. scalar: emits a scalar operation and
-    maps its results.
+    Attributes:
+        element: Emits an element of an operation's result at some indices, and returns it.
+        sizes: Returns the sizes of a tensor.
+        scalar: Emits a scalar operation, and maps its results.
     """
 
     element: Callable[[Elements, Builder, OpResult, Sequence[Index]], SSAValue]
@@ -94,7 +96,10 @@ class Elements:
     Its kernel frame sets `scalars` for the scalar arguments and materializes the tensor arguments.
 
     Attributes:
+        source: The dispatch function.
         entry: The builder of sizes and scalars.
+        rules: How operations are computed.
+        reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
     """
 
@@ -156,9 +161,9 @@ class Elements:
     # Elements
 
     def materialize(self, value: SSAValue, buffer: SSAValue, index_map: IndexMap | None = None) -> None:
-        """Register a buffer for `value`: its elements are loaded from there from now on.
+        """Register a buffer for `value`: its elements are loaded from the buffer from now on.
 
-        index_map: maps indices to the buffer.
+        `index_map` maps indices of the value to those of the buffer; None for the same indices.
         """
         self._buffers[value] = (buffer, index_map)
 
@@ -167,6 +172,7 @@ class Elements:
         self._buffers.pop(value, None)
 
     def is_materialized(self, value: SSAValue) -> bool:
+        """Return whether elements of a value are loaded from a registered buffer."""
         return value in self._buffers
 
     def stored_values(self) -> list[SSAValue]:
@@ -231,9 +237,7 @@ class Elements:
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
     ) -> SSAValue:
-        """Emit the load of an element of a value from its buffer. source: the buffer, and the map from indices to
-        coordinates if they differ.
-        """
+        """Emit the load of an element of `value` from its buffer, and return it; `source` is an entry of `_buffers`."""
         buffer, index_map = source
         coordinates = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
@@ -243,10 +247,10 @@ class Elements:
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in coordinates]))
 
     def _joined(self, build: Builder, buffer: SSAValue, coordinates: list[Index]) -> tuple[SSAValue, list[Index]]:
-        """Replace the quotient and remainder of a linear index, in adjacent dimensions, by the linear index.
+        """Replace two adjacent indices that are quotient and remainder of a linear index by the linear index.
 
-        Return the view of the buffer in which the two dimensions are collapsed, and its indices; the buffer and the
-        given indices if there is no such pair.
+        Return the view of the buffer in which these two dimensions are collapsed, and its indices; or `buffer` and
+        `coordinates` as they are, if there is no such pair.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
@@ -266,7 +270,10 @@ class Elements:
     def store(
         self, build: Builder, element: SSAValue, buffer: SSAValue, coordinates: Sequence[Index], own_byte: bool = False
     ) -> None:
-        """Emit the store of an element. own_byte: whether no other invocation writes elements of the same byte."""
+        """Emit the store of an element.
+
+        `own_byte` states that no other invocation writes elements of the same byte: the store need not be atomic.
+        """
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in coordinates])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()
@@ -282,24 +289,22 @@ class Elements:
     # Constants
 
     def zero(self, build: Builder, type: Attribute) -> SSAValue:
-        """Return a zero of this type, which stands for elements of tensors without defined contents."""
+        """Return a zero of this type: the value of elements of tensors without defined contents."""
         return build.pure(arith.ConstantOp(zero_attribute(type)))
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
-        """Emit a load of an element of a small constant, which becomes a constant of the module, and return the
-        element.
-        """
+        """Emit the load of an element of a small constant, which becomes a global of the module, and return it."""
         buffer = table_of(self.entry, self.source.sym_name.data, self.globals, attribute)
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
 
     def fresh(self, element: Attribute, size: int) -> SSAValue:
-        """Allocate a buffer of workgroup memory at the entry, and return it."""
+        """Allocate a buffer of `size` elements in workgroup memory at the entry, and return it."""
         op = memref.AllocOp.get(element, shape=[size])
         op.results[0]._type = workgroup_memory(element, size)
         return self.entry.add(op)
 
     def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
-        """Return the result of `make` for an operation; it is computed once and cached."""
+        """Return `make(op)` for an operation; it is computed once and cached."""
         if op not in self._views:
             self._views[op] = make(op)
         return self._views[op]

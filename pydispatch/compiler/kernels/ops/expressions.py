@@ -18,6 +18,7 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+"""Operations that only change the shape of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Expression:
 
     @property
     def is_element(self) -> bool:
+        """Whether the expression is the element of a tensor."""
         return self.generic is None and isinstance(self.value.type, TensorType)
 
     def expanded(self, operations: list[Operation] | None = None) -> Expression:
@@ -70,7 +72,7 @@ class Expression:
         return self._reshaped(value.op) if value.op.name in RESHAPES else None
 
     def _input(self, generic: Structured, index: int) -> Expression | None:
-        """Return the element that an input of a generic is."""
+        """Return the element that input `index` of a generic is; None if its indices are not loops."""
         results, operand = generic.maps[index].results, generic.inputs[index]
         if not isinstance(operand.type, TensorType):
             return Expression(operand, ())
@@ -120,10 +122,11 @@ class Expression:
         return [] if op is None else [Expression(v, self.dims, self._generic_of(v)).expanded() for v in op.operands]
 
     def _generic_of(self, operand: SSAValue) -> Structured | None:
+        """Return the operation whose body an operand is a scalar of: that of this expression; None for a tensor."""
         return None if self.generic is None or isinstance(operand.type, TensorType) else self.generic
 
     def number(self) -> int | float | None:
-        """Return the value of a constant, else None."""
+        """Return the value of the expression if it is constant, else None."""
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
@@ -134,7 +137,7 @@ class Expression:
         return None if scalar is None else scalar.value.data
 
     def depends_on(self, dim: int) -> bool:
-        """Return whether the expression may depend on a dimension of the point."""
+        """Return whether the expression may depend on a dimension of the point; true if that is not known."""
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)
@@ -153,7 +156,7 @@ class Expression:
         return self.dims[index_loop(op)] if isinstance(op, Operation) and op.name == "linalg.index" else None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit the value at a point."""
+        """Emit the value of the expression at a point, and return it."""
         indices = [0 if dim < 0 else point[dim] for dim in self.dims]
         if self.generic is not None:
             return scalar_at(elements, build, self.generic, self.value, indices)

@@ -20,7 +20,11 @@ from pydispatch.ir.structured import Structured, structured
 
 
 def generic_of(op: Operation) -> Structured:
-    """Return a `linalg.generic` as a Structured. CompileError for maps that cannot be lowered."""
+    """Return a `linalg.generic` as a structured operation.
+
+    Raises:
+        CompileError: Its maps cannot be lowered to loops.
+    """
     generic = structured(op)
     if reason := cannot_lower(generic):
         raise unsupported(op, reason)
@@ -28,12 +32,12 @@ def generic_of(op: Operation) -> Structured:
 
 
 def cannot_lower(generic: Structured) -> str:
-    """Return why a generic cannot be lowered to loops, "" if it can."""
+    """Return why a generic cannot be lowered to loops; "" if it can."""
     return generic.fact(_problem)
 
 
 def _problem(generic: Structured) -> str:
-    """Return the reason why a generic cannot be lowered to loops, "" if it can; `cannot_lower` caches it."""
+    """Return why a generic cannot be lowered to loops; "" if it can. `cannot_lower` caches the result."""
     for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {index}, {map}, is no projected permutation"
@@ -48,6 +52,7 @@ def _problem(generic: Structured) -> str:
 
 
 def view_of(elements: Elements, op: Operation) -> Structured:
+    """Return a `linalg.generic` as a structured operation, from the cache of `elements`."""
     view = elements.view(op, generic_of)
     assert isinstance(view, Structured)
     return view
@@ -68,33 +73,35 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
     return sizes  # type: ignore[return-value]
 
 
-def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """Emit the computation of an element of a generic, and return it. All results of the generic are remembered at
-    their indices.
+def element_of_generic(elements: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+    """Emit the computation of one element of a generic, and return it.
+
+    The elements of all results of the generic at this point are remembered in `build`.
     """
-    generic = view_of(e, value.op)
+    generic = view_of(elements, value.op)
     point: list[Index | None] = [None] * len(generic.iterators)
-    if e.flat is not None:
-        elements = body_at(e, build, generic, list(indices) * max(1, len(point)))
-        for result, element in zip(value.op.results, elements, strict=True):
+    if elements.flat is not None:
+        results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
+        for result, element in zip(value.op.results, results, strict=True):
             build.remember((result, tuple(indices)), element)
-        return elements[value.index]
+        return results[value.index]
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
             point[expression.position] = index
     if generic.is_parallel:
-        elements = _parallel(e, build, generic, point)
+        results = _parallel(elements, build, generic, point)
     else:
-        elements = reduce_at(e, build, generic, point)
+        results = reduce_at(elements, build, generic, point)
     full = [0 if p is None else p for p in point]
-    for result, map, element in zip(value.op.results, generic.output_maps, elements, strict=True):
+    for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
         build.remember((result, tuple(evaluate(build, map, full))), element)
-    return elements[value.index]
+    return results[value.index]
 
 
 def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
-    """Emit an element of a generic without reductions; `point` has None for a dimension that the result does not have,
-    whose size must be 1.
+    """Emit the elements of all results of a generic without reductions at `point`.
+
+    `point` has None for a loop that the asked result does not have; its size must be 1.
     """
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(elements, generic)
@@ -113,7 +120,12 @@ def body_at(
 ) -> list[SSAValue]:
     """Emit the body at one point of the iteration space, and return the values that it yields.
 
-    carried: current values of the outputs; None for the elements of the output operands.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        generic: The generic.
+        point: Index of each loop.
+        carried: Current values of the outputs; None to read the output operands.
     """
     mapping: dict[SSAValue, SSAValue] = {}
     for index, argument in enumerate(generic.block.args):
@@ -128,7 +140,7 @@ def body_at(
 
 
 def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
-    """Emit the read of an operand at a point; an index that is only estimated to be in bounds is clamped."""
+    """Emit the read of an operand at a point of the loops, and return it; inexact indices are clamped into bounds."""
     from xdsl.dialects.builtin import TensorType
 
     if not isinstance(operand.type, TensorType):
@@ -143,7 +155,7 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
 
 
 def reassociable(generic: Structured) -> frozenset[Operation]:
-    """Return the operations that combine loop-carried values and may be reassociated."""
+    """Return the operations of a body that combine a loop-carried float with a new value, and allow regrouping."""
     last = generic.block.last_op
     assert last is not None
     ops: list[Operation] = []
@@ -163,9 +175,7 @@ SHORT = 512
 
 
 def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
-    """Return whether the two innermost reduced dimensions are contiguous in memory, so that one loop may
-    run over both.
-    """
+    """Return whether the two innermost reduced dimensions are adjacent in memory, so that one loop runs over both."""
     if len(generic.loops) < 2:
         return False
     high, low = generic.loops[-2:]
@@ -184,27 +194,29 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
     return is_contiguous
 
 
-def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
+def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Emit the loops over the reduced dimensions around the body, and return the results of the reduction.
 
-    The loops run in order; long sums are computed in blocks, see `sums.py`. point: index of each parallel dimension.
+    The loops run in order; long sums are computed in blocks, see `sums.py`. `point` has the index of each loop, None
+    for reduced ones.
     """
-    e.reduced.append((generic.op, build))
-    if e.distribute is not None and (distributed := e.distribute(e, build, generic, point)) is not None:
+    elements.reduced.append((generic.op, build))
+    distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
+    if distributed is not None:
         return distributed
-    sizes = loop_sizes(e, generic)
+    sizes = loop_sizes(elements, generic)
     for dim in generic.loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
             raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
     known = [0 if p is None else p for p in point]
     initial = [
-        e.at(build, output, evaluate(build, map, known))
+        elements.at(build, output, evaluate(build, map, known))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
     own = len(initial)
-    companion = e.beside if e.beside is not None and e.beside.host is generic.op else None
+    companion = elements.beside if elements.beside is not None and elements.beside.host is generic.op else None
     if companion is not None:
-        e.beside = None
+        elements.beside = None
         initial += companion.initial(build)
     loops: list[Index] = [sizes[dim] for dim in generic.loops]
     merged = _merges(generic, sizes)
@@ -212,21 +224,21 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
         loops[-2:] = [build.times(loops[-2], loops[-1])]
 
     def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction loops; a merged loop counts pairs of the two innermost ones."""
+        """Emit one iteration of the reduction loops; if the two innermost are merged, the last index counts pairs."""
         full = list(known)
         for loop in range(len(loops)):
             full[generic.loops[loop]] = where[loop]
         if merged:
             high, low = generic.loops[-2:]
             full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
-        elements = body_at(e, inner, generic, full, carried[:own])
+        new_values = body_at(elements, inner, generic, full, carried[:own])
         return (
-            elements
+            new_values
             if companion is None
-            else [*elements, *companion.step(inner, full[generic.loops[0]], carried[own:])]
+            else [*new_values, *companion.step(inner, full[generic.loops[0]], carried[own:])]
         )
 
-    summed = are_sums(e, generic)
+    summed = are_sums(elements, generic)
     levels = levels_of(loops) if any(summed) else [LoopLevel(loop) for loop in range(len(loops))]
     results = nest(build, levels, loops, summed, initial, body)
     if companion is not None:
@@ -235,13 +247,14 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
 
 
 def integer_of(op: Operation, name: str) -> int:
+    """Return the value of an integer attribute of an operation."""
     attribute = op.properties.get(name, op.attributes.get(name))
     assert isinstance(attribute, IntegerAttr)
     return int(attribute.value.data)
 
 
 def are_sums(elements: Elements, generic: Structured) -> list[bool]:
-    """Return, for each result, whether it is a sum of floats that may be reassociated."""
+    """Return, for each result of a generic, whether it is a sum of floats that may be reassociated."""
     last = generic.block.last_op
     assert last is not None
     if not elements.reassociate:

@@ -28,7 +28,7 @@ MIN_VALUES = 4
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return the other operand of `step`, if `step` is one of KINDS on f32 or f64 and combines `before`; else None."""
+    """Return the operand that `step` combines with `before`; None unless `step` is one of KINDS on f32 or f64."""
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
     if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):
@@ -40,7 +40,7 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Emit the reduction of all values by the operation `name`, one of KINDS, and return its result."""
+    """Emit the maximum or minimum of all values by the operation `name`, one of KINDS, and return it."""
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
     values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]
@@ -64,10 +64,12 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
 
 
 def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
+    """Return a float as an integer with the same bits."""
     return build.pure(arith.BitcastOp(value, bits))
 
 
 def _is(value: SSAValue, constant: object) -> bool:
+    """Return whether a value is this float constant."""
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
     return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == constant

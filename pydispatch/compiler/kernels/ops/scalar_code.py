@@ -16,7 +16,10 @@ from pydispatch.ir.structured import Structured
 
 
 def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
-    """Return the loops that a scalar in the body of a generic depends on; None for code with regions or of outputs."""
+    """Return the loops that a scalar in the body of a generic depends on.
+
+    Return None if they are not known: for code with regions, and for values of outputs.
+    """
     loops: set[int] = set()
     pending, seen = [value], set[SSAValue]()
     while pending:
@@ -54,7 +57,7 @@ def scalar_at(
     mapping: dict[SSAValue, SSAValue] = {}
 
     def emit(scalar: SSAValue) -> None:
-        """Emit a scalar of a generic's body after its operands, unless it was emitted."""
+        """Emit a scalar of the body after its operands, unless that is done."""
         if scalar in mapping or isinstance(scalar.type, TensorType):
             return
         if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
@@ -26,6 +27,9 @@ LEVELS = 3
 """Levels of nested accumulators, at most."""
 
 Carried = list[SSAValue]
+"""Loop-carried values."""
+Ranges = dict[int, tuple[Index, Index]]
+"""Dimension -> half-open range of the indices that the next loop over it visits."""
 
 
 def negative_zero(build: Builder, type_: Attribute) -> SSAValue:
@@ -37,9 +41,14 @@ def negative_zero(build: Builder, type_: Attribute) -> SSAValue:
 def with_fresh_accumulators(
     build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]
 ) -> Carried:
-    """Emit `inside` with accumulators that start at -0, add its sums to the carried ones, and return the new values.
+    """Emit a loop whose float sums start at -0, add them to the carried sums, and return the new carried values.
 
-    sums: whether each carried value is a float sum; the others are passed to `inside` unchanged.
+    Args:
+        build: Emits the additions after the loop.
+        carried: The values before the loop.
+        sums: Whether each carried value is a float sum; a value beyond its end is none. The loop continues all
+            other values.
+        inside: Emits the loop from its initial values, and returns its final ones.
     """
     fresh = [index < len(sums) and sums[index] for index in range(len(carried))]
     results = inside([negative_zero(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
@@ -65,14 +74,16 @@ class LoopLevel:
 
 
 def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
-    """Return the loop levels of a sum over `sizes`, outermost first; long loops are cut into blocks.
+    """Return the loop levels of a sum over dimensions of `sizes`, outermost first.
 
-    The levels are chosen from the innermost loop outwards. An accumulator takes at most `limit` steps, of which the
-    levels inside have `steps` already; where a loop does not fit, a fresh accumulator begins, and long loops are blocks
-    of them.
+    A loop that has more iterations than one accumulator may take becomes two: over blocks, and within a block. A sum of
+    1,000,000 elements has the levels `(loop=0, step=4096, fresh=True)` and `(loop=0, step=1)`.
     """
-    levels: list[LoopLevel] = []
-    steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
+    levels: list[LoopLevel] = []  # innermost first
+    steps = 1  # that the current accumulator takes in the levels that were added since it began
+    limit = BLOCK  # steps that it may take
+    left = LEVELS - 1  # further accumulators that may begin
+    fresh = False  # whether the next level starts a fresh accumulator in each iteration
 
     def fits(size: Index) -> bool:
         """Return whether the current accumulator can take all iterations of a loop."""
@@ -95,37 +106,62 @@ def nest(
     build: Builder, levels: Sequence[LoopLevel], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
-    """Emit the loops of `levels` around `body`, and return the carried values.
+    """Emit the loops of `levels` around `body`, and return the final carried values.
 
-    body: emits an iteration from a builder, the index of each dimension and the carried values; returns the next ones.
+    Args:
+        build: Builder of the block that the outermost loop is added to.
+        levels: The loops, outermost first.
+        sizes: The size of each dimension.
+        sums: Whether each carried value is a float sum, see `with_fresh_accumulators`.
+        carried: The initial carried values.
+        body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
+            values; returns the next carried values.
     """
-    where: dict[int, Index] = {}
-    ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
+    ranges: Ranges = {dim: (0, size) for dim, size in enumerate(sizes)}
+    return _SumNest(levels, sizes, sums, body).loops(0, {}, ranges, build, carried)
 
-    def run(at: Builder, depth: int, values: Carried) -> Carried:
-        """Emit the loop of level `depth` and, within it, those below; the body at the innermost."""
-        if depth == len(levels):
-            return body(at, where, values)
-        level = levels[depth]
-        (low, high), size = ranges[level.loop], sizes[level.loop]
 
-        def step(inner: Builder, index: Index, inside: Carried) -> Carried:
-            """Emit one iteration of a level: over single steps, or over a block of them whose range the inner levels
-            see."""
-            if level.step == 1:
-                where[level.loop] = index
-                if isinstance(index, SSAValue):
-                    inner.counts(index, size)  # the levels of a loop together
-            else:
-                end = inner.plus(index, level.step)
-                whole = isinstance(size, int) and size % level.step == 0
-                ranges[level.loop] = index, end if whole else inner.least(end, size)
-            if level.fresh:
-                return with_fresh_accumulators(inner, inside, sums, lambda own: run(inner, depth + 1, own))
-            return run(inner, depth + 1, inside)
+@dataclass(frozen=True)
+class _SumNest:
+    """The loops of a sum and the body of the innermost one; the fields are the parameters of `nest`."""
 
-        results = at.loop(low, high, values, step, step=level.step, limit=size)
-        ranges[level.loop] = low, high
-        return results
+    levels: Sequence[LoopLevel]
+    sizes: Sequence[Index]
+    sums: Sequence[bool]
+    body: Callable[[Builder, dict[int, Index], Carried], Carried]
 
-    return run(build, 0, carried)
+    def loops(self, depth: int, indices: dict[int, Index], ranges: Ranges, build: Builder, carried: Carried) -> Carried:
+        """Emit the loop `levels[depth]` with the loops inside it, and return the carried values.
+
+        After the last level, emit the body instead.
+
+        Args:
+            depth: Position in `levels`.
+            indices: Index of each dimension that an enclosing loop visits index by index.
+            ranges: Of each dimension, all of it or, inside a loop over its blocks, the current block.
+            build: Builder of the enclosing block.
+            carried: The carried values before the loop.
+        """
+        if depth == len(self.levels):
+            return self.body(build, indices, carried)
+        level = self.levels[depth]
+        low, high = ranges[level.loop]
+        iteration = partial(self._iteration, depth, indices, ranges)
+        return build.loop(low, high, carried, iteration, step=level.step, limit=self.sizes[level.loop])
+
+    def _iteration(
+        self, depth: int, indices: dict[int, Index], ranges: Ranges, build: Builder, index: Index, carried: Carried
+    ) -> Carried:
+        """Emit one iteration of `levels[depth]`, at `index` of its dimension; parameters are those of `loops`."""
+        level = self.levels[depth]
+        dim, size = level.loop, self.sizes[level.loop]
+        if level.step == 1:
+            indices = {**indices, dim: index}
+            if isinstance(index, SSAValue):
+                build.counts(index, size)  # the loops over blocks and within a block visit 0, 1, ... size - 1
+        else:
+            block_end = build.plus(index, level.step)
+            is_whole_block = isinstance(size, int) and size % level.step == 0
+            ranges = {**ranges, dim: (index, block_end if is_whole_block else build.least(block_end, size))}
+        inner_loops = partial(self.loops, depth + 1, indices, ranges, build)
+        return with_fresh_accumulators(build, carried, self.sums, inner_loops) if level.fresh else inner_loops(carried)

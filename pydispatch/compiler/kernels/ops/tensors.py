@@ -24,11 +24,12 @@ from pydispatch.ir.core.locations import location_of
 
 
 def unsupported(op: Operation, why: str) -> CompileError:
-    """Return an error at an operation that cannot be lowered."""
+    """Return the error for an operation that cannot be lowered; `why` completes its message."""
     return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
 
 
 def tensor_type(value: SSAValue) -> TensorType[Attribute]:
+    """Return the type of a tensor value."""
     assert isinstance(value.type, TensorType)
     return value.type
 
@@ -51,7 +52,13 @@ def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dim
     """Return whether code at `builder` computes every element of a row of a value.
 
     It does if the leading indices are those of the row, and each other index is the counter of a loop over its whole
-    dimension. dims: sizes of the value.
+    dimension.
+
+    Args:
+        builder: Builder of the code.
+        row: Indices of the row.
+        indices: Indices of the element that the code computes.
+        dims: Sizes of the value.
     """
     for level in builder.chain():
         if level.guarded:
@@ -73,4 +80,5 @@ def zero_attribute(type: Attribute) -> Any:
 
 
 def body_of(function: func.FuncOp) -> Block:
+    """Return the only block of a function."""
     return function.body.block

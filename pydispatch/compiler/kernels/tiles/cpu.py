@@ -52,8 +52,9 @@ def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
 
 
 def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
-    """Return whether a tile is only written by reads, and read by products that can take it from the view it was read
-    from.
+    """Return whether a tile is only written by reads, and read by products that each directly follow such a read.
+
+    reads: for each product, the reads of A and B directly before it, see `_read_before`.
     """
     for use in tile.uses:
         user = use.operation
@@ -66,8 +67,9 @@ def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileO
 
 
 def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
-    """Return the operation that read a tile directly before `op`, None if there is none. Only other reads and
-    operations without effects may be between them.
+    """Return the operation that read a tile directly before `op`, None if there is none.
+
+    Only other reads, and arithmetic, may be between them: nothing that writes the tile or the view.
     """
     before = op.prev_op
     while before is not None:
@@ -86,7 +88,10 @@ def read(build: Builder, op: ReadTileOp) -> None:
 
 
 def _read(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero."""
+    """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero.
+
+    There are two copies, of which one is executed: without checks where all of the part is inside the view.
+    """
     then, other = branch(build), branch(build)
     _copy(then, part, tile)
     _copy_with_zeros(other, part, tile)
@@ -94,7 +99,9 @@ def _read(build: Builder, part: TileView, tile: SSAValue) -> None:
 
 
 def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Emit the copy of a part that is completely inside its view. Transposed parts are copied in square blocks."""
+    """Emit the copy of a part that is completely inside its view into `tile`. Transposed parts are copied in square
+    blocks.
+    """
     rows, columns = shape_of(tile)
     if not part.transposed or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, (0, 0), (rows, columns))
@@ -108,7 +115,7 @@ def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
 
 
 def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Emit zeros to the whole tile, and then the copy of the elements that are inside the view."""
+    """Emit zeros to the whole tile, and then the copy of the elements of the part that are inside the view."""
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
@@ -119,9 +126,13 @@ def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
 def _copy_elements(
     build: Builder, part: TileView, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
 ) -> None:
-    """Emit the copy of a range of (row, column) from a view to a tile, element by element, with conversion."""
+    """Emit the copy of the elements from `low` to before `high`, given as (row, column), of a part of a view to a tile.
+
+    Elements are loaded, converted to the type of the tile, and stored one by one.
+    """
 
     def one(builder: Builder, row: Index, column: Index) -> None:
+        """Copy one element."""
         value = builder.add(memref.LoadOp.get(part.value, part.indices_of(builder, row, column)))
         put(builder, converted(builder, value, element_of(tile)), tile, row, column)
 
@@ -131,15 +142,21 @@ def _copy_elements(
 def _elements(
     build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], one: Callable[[Builder, Index, Index], None]
 ) -> None:
-    """Emit `one` for each row and column of a range, in parallel."""
+    """Emit `one` for each row and column from `low` to before `high`, given as (row, column), in parallel."""
     build.parallel(
         low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: one(inner, row, column))
     )
 
 
 def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
-    """Lower a `pyd.matmul` (C += A·B) to register blocks. reads: the reads of A and B that may be replaced by accesses
-    to the view itself, see `reads_for_products`."""
+    """Lower a `pyd.matmul` (C += A·B) to register blocks.
+
+    Args:
+        build: Receives the code.
+        op: The product.
+        level: The CPU, which decides the sizes of blocks.
+        reads: The reads of A and B that are replaced by accesses to the view itself, see `reads_for_products`.
+    """
     steps: Index = shape_of(op.a)[1]
     factors = []
     for index, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
@@ -154,7 +171,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
 
 
 def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
-    """Return a factor in the type of C: the tile, or a converted copy. index: 0 for A, 1 for B."""
+    """Return a factor of a product in the type of C: the tile, or a converted copy of it. index: 0 for A, 1 for B."""
     if element_of(tile) == element_of(op.c):
         return TileView(op, tile)
     memory = _factor_memory(op, tile, index)
@@ -163,8 +180,18 @@ def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) 
 
 
 def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
-    """Return a factor that is a part of a view: the view itself if all rows (of A) or columns (of B) are inside it and
-    it has the type of C, else a copy padded with zeros. Emit a branch if that is known at run time only."""
+    """Return a factor that is a part of a view: the part itself where it can be multiplied in place, else a copy.
+
+    In place, all rows of A or columns of B must be inside the view, and have the type of C; a copy is padded with
+    zeros. If only the first is unknown at compile time, emit a branch.
+
+    Args:
+        build: Receives the code.
+        op: The product.
+        part: The part of the view.
+        tile: The tile that the part would be copied to.
+        index: 0 for A, 1 for B.
+    """
     memory = _factor_memory(op, tile, index)
     if element_of(part.value) != element_of(memory) or (part.transposed and index == 1):
         _read(build, part, memory)
@@ -182,8 +209,10 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
 
 
 def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
-    """Return memory for a factor in the type of C: the tile if it has that type, else a workgroup buffer, which is
-    allocated at the entry on first use and shared by all products.
+    """Return memory for a copy of a factor in the type of C. index: 0 for A, 1 for B.
+
+    That is the tile if it has the type, else a workgroup buffer, which is allocated at the start of the function on
+    first use and shared by all products that need one of its shape.
     """
     type_ = element_of(op.c)
     if element_of(tile) == type_:
@@ -212,14 +241,22 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
 def _blocks(
     build: Builder, lhs: TileView, rhs: TileView, c: TileView, sizes: tuple[int, int, Index], level: Level
 ) -> None:
-    """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache."""
+    """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache.
+
+    Args:
+        build: Receives the code.
+        lhs: The factor A.
+        rhs: The factor B.
+        c: What is added to.
+        sizes: Rows of C, columns of C, and steps of K.
+        level: The CPU, which decides the sizes of blocks.
+    """
     rows, columns, steps = sizes
-    tiles = choose_tiles(
-        level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, pads_columns=False
-    )
+    element_bytes = (bit_width(element_of(c.value)) or 32) // 8
+    tiles = choose_tiles(level, element_bytes, m=rows, n=columns, k=None, outer=1, reductions=1, pads_columns=False)
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
-        """Emit the product of one register block, which is added to C."""
+        """Emit the product of the register block of C at a row and column, with this height and width."""
         operands = [
             lhs.view(inner, row, 0, (height, steps)),
             rhs.view(inner, 0, column, (steps, width)),
@@ -232,6 +269,7 @@ def _blocks(
         whole = rows - rows % tiles.mr
 
         def one(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the register block that begins at `row`."""
             block(deeper, row, column, tiles.mr, width)
             return []
 
@@ -240,6 +278,7 @@ def _blocks(
             block(inner, whole, column, rows - whole, width)
 
     def panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the register blocks of one panel of columns, of full width."""
         column_of(inner, column, tiles.nr)
         return []
 

@@ -30,8 +30,12 @@ def read(build: Builder, op: ReadTileOp) -> None:
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
-    """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C. The rows and columns of a block are strided
-    by the number of blocks, so that adjacent invocations access adjacent elements."""
+    """Lower a `pyd.matmul` (C += A·B) to a parallel loop over blocks of C, each of which one invocation adds up in
+    registers.
+
+    The rows and columns of a block are strided by the number of blocks, so that adjacent invocations access adjacent
+    elements. Blocks are the largest of `BLOCKS` that leave work for all `invocations`.
+    """
     (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
@@ -40,33 +44,36 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     def one(builder: Builder, block_index: Index) -> None:
         """Emit the product of one register block: height x width elements, which are `down` and `across` apart."""
         top, left = builder.split(block_index, [down, across])
-        at = [
+        positions = [
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
         ]
-        start = [
-            builder.add(memref.LoadOp.get(op.c, [builder.value(row), builder.value(column)])) for row, column in at
+        initial = [
+            builder.add(memref.LoadOp.get(op.c, [builder.value(row), builder.value(column)]))
+            for row, column in positions
         ]
 
         def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
             """Add the outer product of a column of A and a row of B to the sums."""
             step_index = inner.value(k)
-            factors_a = [_factor(inner, op.a, at[r * width][0], step_index, type_) for r in range(height)]
-            factors_b = [_factor(inner, op.b, step_index, at[c][1], type_) for c in range(width)]
+            factors_a = [_factor(inner, op.a, positions[r * width][0], step_index, type_) for r in range(height)]
+            factors_b = [_factor(inner, op.b, step_index, positions[c][1], type_) for c in range(width)]
             pairs = [(x, y) for x in factors_a for y in factors_b]
             return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
-        for total, (row, column) in zip(builder.loop(0, steps, start, step), at, strict=True):
+        for total, (row, column) in zip(builder.loop(0, steps, initial, step), positions, strict=True):
             put(builder, total, op.c, row, column)
 
     build.parallel(0, down * across, one)
 
 
 def _factor(build: Builder, tile: SSAValue, row: Index, column: Index, type_: object) -> SSAValue:
+    """Emit the load of an element of A or B, and return it in the type of the sums."""
     value = build.add(memref.LoadOp.get(tile, [build.value(row), build.value(column)]))
     return converted(build, value, type_)  # type: ignore[arg-type]
 
 
 def _added(build: Builder, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+    """Emit total + lhs · rhs, of floats or integers, and return it."""
     if isinstance(total.type, AnyFloat):
         return build.add(arith.AddfOp(total, build.add(arith.MulfOp(lhs, rhs))))
     return build.add(arith.AddiOp(total, build.add(arith.MuliOp(lhs, rhs))))

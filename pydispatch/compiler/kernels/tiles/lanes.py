@@ -27,8 +27,14 @@ FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
     """Lower a `pyd.matmul` (C += A·B) to `pyd.mma` on blocks, one for each 32 invocations; return whether it could be.
 
-    Tensor cores need f16 or bf16 and a recent `generation`; fused multiply-adds need equal types of A and C. Tiles must
+    Tensor cores need f16 or bf16 and a recent enough GPU; fused multiply-adds need equal types of A and C. Tiles must
     be allocations, with rows that are multiples of 16 bytes.
+
+    Args:
+        build: Receives the code; nothing is emitted if False is returned.
+        op: The product.
+        invocations: Those of a workgroup.
+        generation: Compute capability of the GPU, as 75 for 7.5.
     """
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
     element, total = element_of(op.a), element_of(op.c)
@@ -56,6 +62,12 @@ def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) ->
     """Return (rows, columns) of the grid of blocks of a tile, one block for each 32 invocations, as square as possible.
 
     None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SLOTS` sums.
+
+    Args:
+        rows: Rows of the tile C.
+        columns: Columns of C.
+        unit: Rows and columns of C that one `pyd.mma` at least has.
+        invocations: Those of a workgroup.
     """
     count = invocations // LANES
     fitting = [
@@ -69,25 +81,34 @@ def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) ->
 
 
 def _allocation(value: SSAValue) -> memref.AllocOp | None:
+    """Return the operation that allocates a tile; None where the tile is something else."""
     return value.op if isinstance(value, OpResult) and isinstance(value.op, memref.AllocOp) else None
 
 
 def _alignment(op: memref.AllocOp) -> int:
+    """Return the alignment that an allocation asks for, in bytes; 1 where it asks for none."""
     stated = op.properties.get("alignment")
     return int(stated.value.data) if isinstance(stated, IntegerAttr) else 1
 
 
 def _enclosing_function(op: Operation) -> FuncOp:
     """Return the function that contains an operation."""
-    at: Operation | None = op
-    while not isinstance(at, FuncOp):
-        assert at is not None
-        at = at.parent_op()
-    return at
+    enclosing: Operation | None = op
+    while not isinstance(enclosing, FuncOp):
+        assert enclosing is not None
+        enclosing = enclosing.parent_op()
+    return enclosing
 
 
 class _ProductEmitter:
-    """Emitter of one product on tensor cores or with fused multiply-adds; sums are in private memory (registers)."""
+    """Emitter of one product on tensor cores or with fused multiply-adds; sums are in private memory (registers).
+
+    Args:
+        op: The product.
+        form: "tensor" or "fma": which instructions `pyd.mma` becomes.
+        groups: Rows and columns of the grid of blocks of C.
+        invocations: Those of a workgroup.
+    """
 
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
@@ -125,29 +146,34 @@ class _ProductEmitter:
                 around.insert_op_before(written, anchor)
 
     def _accumulating_loop(self) -> scf.ForOp | None:
-        """Return the enclosing loop if this product is the only use of C in it, else None."""
+        """Return the loop directly around this product if nothing else in it uses C, else None."""
         loop = self.op.parent_op()
         if not isinstance(loop, scf.ForOp):
             return None
         for use in self.op.c.uses:
-            at: Operation | None = use.operation
-            while at is not None and at is not loop:
-                at = at.parent_op()
-            if at is loop and use.operation is not self.op:
+            enclosing: Operation | None = use.operation
+            while enclosing is not None and enclosing is not loop:
+                enclosing = enclosing.parent_op()
+            if enclosing is loop and use.operation is not self.op:
                 return None
         return loop
 
     def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+        """Emit `body` once for each invocation of the workgroup; it gets a builder and the invocation's number."""
         build.parallel(0, self.invocations, body, limit=self.invocations)
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """Return (lane, first row, first column) of the block of an invocation."""
+        """Return (lane, first row, first column): the number of an invocation among the 32 of its block, and where in C
+        that is.
+        """
         lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         row = build.times(build.quotient(group, self.groups[1]), self.rows)
         return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
 
     def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
-        """Yield (slot number, row, column) of each sum of an invocation."""
+        """Yield (slot number, row, column) for each sum of an invocation: the index in its private memory, and that in
+        C.
+        """
         lane, row, column = self._block(build, invocation)
         layout = self.layout
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
@@ -167,7 +193,7 @@ class _ProductEmitter:
             put(build, build.add(memref.LoadOp.get(self.sums, [slot])), self.op.c, row, column)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
-        """Emit the multiplication of the block of an invocation's lane group."""
+        """Emit the product of one block, which the 32 invocations of the block compute together."""
         lane, row, column = self._block(build, invocation)
         pitch = shape_of(self.op.b)[1]
         left = view_as(build, self.op.a, build.times(row, self.steps), [self.rows, self.steps], [self.steps, 1])

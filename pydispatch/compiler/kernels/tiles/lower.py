@@ -21,7 +21,7 @@ INVOCATIONS = 64
 
 
 def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
-    """Rewrite the operations on tiles of every function, in place."""
+    """Rewrite the operations on tiles of every function of a module for a target, in place."""
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue
@@ -52,7 +52,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
-    """Replace an operation by those of a block."""
+    """Replace an operation, which has no results, by the operations of a block."""
     around = op.parent
     assert around is not None
     for lowered in list(block.ops):

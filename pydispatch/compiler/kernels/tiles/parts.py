@@ -16,23 +16,27 @@ from pydispatch.ir.dialects.pyd.tiles import ReadTileOp
 
 
 def memref_type(value: SSAValue) -> MemRefType[Attribute]:
+    """Return the type of a value that is a memref."""
     type_ = value.type
     assert isinstance(type_, MemRefType)
     return type_
 
 
 def element_of(value: SSAValue) -> Attribute:
+    """Return the element type of a value that is a memref."""
     return memref_type(value).element_type
 
 
 def shape_of(value: SSAValue) -> tuple[int, int]:
-    """Return the static numbers of rows and columns of a memref."""
+    """Return the static numbers of rows and columns of a memref with two dimensions."""
     rows, columns = memref_type(value).get_shape()
     return rows, columns
 
 
 class TileView:
     """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
+
+    It may extend beyond the memref: the methods say which of its rows and columns are inside.
 
     Args:
         op: Operation that uses the memref, which errors name.
@@ -51,38 +55,38 @@ class TileView:
 
     @property
     def strides(self) -> tuple[Index, Index]:
-        """Return the elements between neighbouring rows, and between neighbouring columns, of the matrix."""
+        """The elements between neighbouring rows, and between neighbouring columns, of the matrix."""
         down, right = self.layout.strides
         return (right, down) if self.transposed else (down, right)
 
     def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
-        """Emit a view of a block of the matrix with these sizes that begins at `row` and `column`, and return it."""
-        at = (column, row) if self.transposed else (row, column)
+        """Emit a view of the block of the matrix with these sizes that begins at `row` and `column`, and return it."""
+        indices = (column, row) if self.transposed else (row, column)
         offset = self.layout.offset
-        for start, own, stride in zip(self.first, at, self.layout.strides, strict=True):
-            offset = build.plus(offset, build.times(build.plus(start, own), stride))
+        for start, index, stride in zip(self.first, indices, self.layout.strides, strict=True):
+            offset = build.plus(offset, build.times(build.plus(start, index), stride))
         return view_as(build, self.layout.storage, offset, sizes, self.strides)
 
     def indices_of(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
         """Return the indices in the memref of an element of the matrix."""
-        at = (column, row) if self.transposed else (row, column)
-        return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
+        indices = (column, row) if self.transposed else (row, column)
+        return [build.value(build.plus(start, index)) for start, index in zip(self.first, indices, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
-        """Return the index in the memref at which the matrix begins along its rows or columns, and the memref's extent
-        there.
+        """Return, for the rows (dimension 0) or columns (1) of the matrix, the index in the memref at which they begin,
+        and the extent of the memref there.
         """
         own = 1 - dimension if self.transposed else dimension
         return self.first[own], self.layout.sizes[own]
 
     def is_inside(self, dimension: int, size: int) -> bool:
-        """Return whether `size` rows (dimension 0) or columns (1) are statically known to be inside the memref."""
+        """Return whether `size` rows (dimension 0) or columns (1) are known at compile time to be inside the memref."""
         start, extent = self._along(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
         """Return whether `size` rows (dimension 0) or columns (1) are inside the memref, and the first index of the
-        other dimension is not negative.
+        other dimension is not negative; a bool where that is known at compile time.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
@@ -95,12 +99,11 @@ class TileView:
         return condition
 
     def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
-        """Return whether the memref contains all of a matrix of this shape."""
+        """Return whether the memref contains all of a matrix of this shape; a bool if it is known at compile time."""
         return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
 
     def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return the half-open range of those of `size` rows (dimension 0) or columns (1) that are inside the
-        memref."""
+        """Return (begin, end) of those of `size` rows (dimension 0) or columns (1) that are inside the memref."""
         start, extent = self._along(dimension)
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
@@ -137,12 +140,14 @@ class TileView:
 
 
 def part_of(op: ReadTileOp) -> TileView:
-    """Return the part of a matrix from which a tile is read."""
-    return TileView(op, op.view, (op.row, op.column), op.turned is not None)
+    """Return the part of a matrix from which an operation reads a tile."""
+    return TileView(op, op.view, first=(op.row, op.column), transposed=op.turned is not None)
 
 
 def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:
-    """Emit an `scf.if` without results over two branches that are already built."""
+    """Emit an `scf.if` without results from a condition and the builders of its two branches, which have their code
+    already.
+    """
     if isinstance(condition, bool):
         condition = build.pure(arith.ConstantOp(IntegerAttr(condition, IntegerType(1))))
     for builder in (then, other):
@@ -151,12 +156,14 @@ def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Bui
 
 
 def branch(build: Builder) -> Builder:
-    """Return a builder of a new block that runs under a condition."""
+    """Return a builder of a new block that runs under a condition, so that nothing of it is moved out."""
     return build.nested(Block(), guarded=True)
 
 
 def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Emit the conversion of a factor to the type of the sums, and return the result."""
+    """Emit the extension of a factor to the type of sums, and return it; a value that has this type is returned as it
+    is.
+    """
     if value.type == type_:
         return value
     kind = arith.ExtFOp if isinstance(type_, AnyFloat) else arith.ExtSIOp
@@ -165,5 +172,5 @@ def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
 
 
 def put(build: Builder, value: SSAValue, tile: SSAValue, row: Index, column: Index) -> None:
-    """Emit the store of an element of a tile."""
+    """Emit the store of `value` at a row and column of a tile."""
     build.add(memref.StoreOp.get(value, tile, [build.value(row), build.value(column)]))

@@ -24,6 +24,8 @@ MISSING_IMPORT = 0x50594405
 """What a workgroup returns that calls an optional import which is not there (PYD_LIBRARY_CODE_MISSING_IMPORT)."""
 
 _THUNK, _FUNCTIONS, _CONTEXTS = 8, 16, 24
+"""Offsets in `%env`, the environment of the executable: the function that calls imports, and tables of the imports and
+of their contexts."""
 
 LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
 """(function, base, offset, LLVM type, alignment) -> a value of the entry block."""
@@ -31,7 +33,12 @@ LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
 
 @dataclass(frozen=True)
 class Import:
-    """A symbol of the import table."""
+    """A row of the import table of a library.
+
+    Attributes:
+        symbol: The symbol.
+        optional: Whether the program runs without it.
+    """
 
     symbol: str
     optional: bool
@@ -46,7 +53,7 @@ def bare_symbol(function: FuncOp) -> str:
 
 
 def is_optional(function: FuncOp) -> bool:
-    """Return whether this declaration can do without its symbol."""
+    """Return whether a program runs without the symbol of this declaration."""
     return is_set(function, "hal.import.optional") or import_symbol(function).startswith("?")
 
 
@@ -57,7 +64,7 @@ def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp
 
 
 def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
-    """Return the imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
+    """Return the imports that the exports reach, sorted by symbol; required if any declaration requires the symbol."""
     optional: dict[str, bool] = {}
     for export in exports:
         for function in reached_imports(functions, export):
@@ -67,7 +74,7 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
-    """Return the signature by which a declaration calls its symbol."""
+    """Return the signature with which a declaration calls its symbol."""
     bare = is_set(function, "llvm.bareptr")
     arguments: list[str] = []
     for type_ in function.function_type.inputs.data:
@@ -85,7 +92,7 @@ def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
 
 
 def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[ImportSignature, ...]:
-    """Return every signature by which the exports call their imports, sorted by symbol."""
+    """Return all signatures with which the exports call their imports, sorted by symbol, each with its exports."""
     optional = {entry.symbol: entry.optional for entry in imports_of(functions, exports)}
     users: dict[ImportSignature, list[str]] = {}
     for export in exports:
@@ -98,7 +105,14 @@ def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tu
 
 
 class ImportCalls:
-    """Import table of one module, and emitter of calls through it. load: emits a load from a constant structure."""
+    """Import table of one module, and emitter of calls through it.
+
+    `load` emits the load of a field of a structure that does not change.
+
+    Attributes:
+        table: The imports.
+        signatures: The signatures of calls.
+    """
 
     def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
         self.table = imports_of(functions, exports)
@@ -106,10 +120,10 @@ class ImportCalls:
         self._load = load
 
     def call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Emit a call of an import through the thunk, with a structure of results, arguments and fields, and return the
-        results. A status other than 0 ends the workgroup.
+        """Emit a call of an import through the thunk, and return the results; a status other than 0 ends the workgroup.
 
-        The structure is on the stack once per function and size, not per call.
+        The thunk takes a structure of results, arguments and fields. It is on the stack once per function and size, not
+        per call.
         """
         ordinal = self._ordinal(callee)
         results = list(callee.function_type.outputs.data)
@@ -137,17 +151,19 @@ class ImportCalls:
         return [_result(emitter, params, m.offset, t) for m, t in zip(layout.members, results, strict=False)]
 
     def available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
-        """Return whether the import is there, as an i1."""
+        """Emit the test whether an import was found, an i1; "true" for a required one."""
         ordinal = self._ordinal(callee)
         if not self.table[ordinal].optional:
             return "true"
         return emitter.body.let(f"icmp ne ptr {self._entry(emitter, _FUNCTIONS, ordinal)}, null")
 
     def _ordinal(self, callee: FuncOp) -> int:
+        """Return the position of an import in the table."""
         symbol = bare_symbol(callee)
         return next(i for i, entry in enumerate(self.table) if entry.symbol == symbol)
 
     def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
+        """Emit the load of an import's entry in one of the environment's tables; `table` is the table's offset."""
         return self._load(emitter, self._load(emitter, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
 
     def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> ParamsLayout:
@@ -160,14 +176,17 @@ class ImportCalls:
 
 
 def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
+    """Emit the address of a member of the structure of parameters."""
     return emitter.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
 
 
 def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
+    """Emit the load of a result from the structure of parameters."""
     stored = memory(type_)
     value = emitter.body.let(f"load {stored}, ptr {_at(emitter, params, offset)}, align {_alignment(stored)}")
     return emitter.body.let(f"icmp ne i8 {value}, 0") if stored != scalar(type_) else value
 
 
 def _alignment(type_: str) -> int:
+    """Return the alignment of a scalar LLVM type in bytes."""
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8

@@ -8,8 +8,11 @@ from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import c_string, quoted
 
 QUERY_SYMBOL = "iree_hal_executable_library_query"
+"""The function that the runtime looks up in a library."""
 VERSION = 6
+"""Version of the library ABI, 0.6."""
 ATTRS = "{ i64, i16, i8, i8, i32, i32, i16, i16, [5 x i64] }"
+"""LLVM type of the attributes of an export, of which `_attrs` returns a value."""
 
 
 def library(
@@ -22,8 +25,13 @@ def library(
 ) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of every global of a library, the query function last.
 
-    imports: as the import table prints them. constants: number of words of executable constants. pages: local memory
-    that each export needs, in units of 4096 bytes. functions: the symbols of the exports.
+    Args:
+        executable: Name of the executable.
+        exports: The exports.
+        imports: The imports; their text is that of the table.
+        constants: Number of words of executable constants.
+        pages: For each export, the local memory that it needs, in units of 4096 bytes.
+        functions: For each export, its symbol.
     """
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
@@ -60,7 +68,7 @@ def library(
 
 
 def _attrs(export: Export, pages: int) -> str:
-    """Return the dispatch attributes of an export as an LLVM constant. pages: of local memory that its code uses."""
+    """Return the dispatch attributes of an export as an LLVM constant; `pages` are those of its local memory."""
     x, y, z = export.workgroup_size
     local_pages = max(pages, -(-export.local_memory // 4096))
     layout = export.layout
@@ -71,10 +79,12 @@ def _attrs(export: Export, pages: int) -> str:
 
 
 def _string(name: str, text: str) -> tuple[str, str]:
+    """Return the name and text of a global with a C string."""
     length, spelled = c_string(text)
     return name, f'{name} = private unnamed_addr constant [{length} x i8] c"{spelled}"'
 
 
 def _table(name: str, entries: Sequence[str]) -> tuple[str, str]:
+    """Return the name and text of a global with an array of pointers to `entries`."""
     items = ", ".join(f"ptr {entry}" for entry in entries)
     return name, f"{name} = private constant [{len(entries)} x ptr] [{items}]"

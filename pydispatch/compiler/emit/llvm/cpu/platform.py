@@ -23,28 +23,41 @@ from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 PAGE = 4096
+"""Bytes of a page, in which local memory of workgroups is counted."""
 MAX_CONSTANTS = MAX_BINDINGS = 64
+"""Most constants, and most bindings, of an export."""
 MAX_PAGES = 0xFFFF
+"""Most pages of local memory, which 16 bits hold."""
 
 _WORD_BITS, _WORD_BYTES = 32, 4
 """Size of the words that constants consist of."""
 
 _CONSTANTS, _PROCESSOR = 0, 32
+"""Offsets in `%env`, the environment of the executable: pointer to its constants, and data on the processor."""
 _GRID = {
     "size": ("%dispatch", ((0, "i32"), (4, "i32"), (8, "i16"))),
     "count": ("%dispatch", ((12, "i32"), (16, "i32"), (20, "i16"))),
     "id": ("%workgroup", ((0, "i32"), (4, "i32"), (8, "i16"))),
 }
+"""What is asked for -> (parameter, (offset in it, LLVM type) along x, y and z)."""
 _STATE_CONSTANTS, _BINDINGS = 24, 32
+"""Offsets in `%dispatch`: pointers to the dispatch constants, and to the pointers of bindings."""
 _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
+"""Offsets in `%workgroup`: the number of the processor, and the pointer to local memory."""
 
 
 class CpuPlatform(Platform[FunctionEmitter]):
     """LLVM module of a CPU executable.
 
-    `alignment`, `imports` and `pages` (of local memory) describe the functions emitted so far.
+    `alignment`, `imports` and `pages` (of local memory) describe the functions that were emitted so far.
 
-    executable: the name in the library tables of this module; None when another module contains the tables.
+    Args:
+        arch: The architecture, such as "x86_64".
+        features: LLVM features that code may use.
+        executable: The name in the library tables of this module; None if another module contains the tables.
+        exports: The exports.
+        constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
+        functions: The functions of the module, by name.
     """
 
     parameters = ("ptr %env", "ptr %dispatch", "ptr %workgroup")
@@ -78,14 +91,19 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
+        """Emit the return of an export: the status, or 0."""
         emitter.body.emit(f"ret i32 {status or 0}")
 
     def _field_of(
         self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = ""
     ) -> str:
-        """Load a field of one of the state structures, which do not change while a workgroup runs."""
+        """Emit the load of a field at `base` + `offset` into the entry block, once, and return it.
+
+        The structures of the runtime do not change while a workgroup runs. `note` is further metadata of the load.
+        """
 
         def make() -> str:
+            """Load the field once, at the entry of the function."""
             empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
             place = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
             return emitter.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
@@ -93,25 +111,26 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.once((base, offset, type_), make)
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
-        """Emit the load of a binding's pointer, once in the entry block."""
+        """Return the pointer of a binding, which is loaded once in the entry block."""
         self.alignment = max(self.alignment, align)
         pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", 8)
         alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
         return self._field_of(emitter, pointers, 8 * ordinal, "ptr", 8, f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        """Return a constant of the layout; see `_word`."""
         table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
         return self._word(emitter, table, ordinal, type_, words)
 
     def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
-        """Load a scalar constant; narrow scalars are the low bits of a word, an index is one unsigned word or two.
+        """Return a scalar constant from 32-bit words: a narrow scalar is the low bits of a word, an index is unsigned.
 
         Args:
             emitter: Emitter of the function.
-            words: Pointer to the 32-bit words.
+            words: Pointer to the words.
             ordinal: Index of the scalar's first word.
             type_: Type of the scalar.
-            count: Number of words of an index.
+            count: Number of words of an index, 1 or 2.
         """
         offset = _WORD_BYTES * ordinal
         width = _WORD_BITS * count if isinstance(type_, IndexType) else bit_width(type_)
@@ -134,7 +153,11 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.once((words, ordinal, str(type_)), convert)
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
-        """Emit the load of an executable constant. Raise CompileError for an unknown key or a type that is too wide."""
+        """Return an executable constant.
+
+        Raises:
+            CompileError: The key is unknown, or the type is too wide for it.
+        """
         if key not in self._constants:
             defined = ", ".join(self._constants) or "none"
             raise emitter.error(
@@ -149,15 +172,16 @@ class CpuPlatform(Platform[FunctionEmitter]):
         )
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
-        """Emit the load of a workgroup id, count or size, as i64."""
+        """Return a workgroup id, count or size as i64; `what` is "id", "count" or "size"."""
         base, fields = _GRID[what]
         offset, type_ = fields[dimension]
         value = self._field_of(emitter, base, offset, type_, 4 if type_ == "i32" else 2)
         return emitter.once((what, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
-        """Reserve a slice of the module's local memory, and return a pointer to it; no slices overlap, whichever
-        functions they are in.
+        """Reserve bytes of the module's local memory, and return a pointer to them.
+
+        No two reservations overlap, whichever functions they are in.
         """
         self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
         start, self.local_memory = self.local_memory, self.local_memory + byte_size
@@ -167,10 +191,10 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
 
     def barrier(self, emitter: FunctionEmitter) -> None:
-        """Emit nothing, since one thread runs the whole workgroup."""
+        """Emit nothing: one thread runs the whole workgroup."""
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
-        """Emit a field that an import asks for, and return (LLVM type, operand)."""
+        """Return a field that an import asks for, as (LLVM type, operand)."""
         if name == "processor_id":
             return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", 4)
         if name == "processor_data":
@@ -180,9 +204,11 @@ class CpuPlatform(Platform[FunctionEmitter]):
         raise emitter.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
 
     def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        """Emit a call through the import table, and return its results."""
         return self.import_calls.call(emitter, callee, operands)
 
     def import_available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
+        """Return whether an import was found, an i1."""
         return self.import_calls.available(emitter, callee)
 
     @property

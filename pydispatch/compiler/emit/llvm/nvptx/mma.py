@@ -27,7 +27,7 @@ WIDE = 16
 
 
 def _mma(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.mma`: the product of one tile by tensor cores or by fused multiply-adds."""
+    """Lower `pyd.mma`: the share of one lane in the product of a block, by tensor cores or fused multiply-adds."""
     lane = emitter.index(op.operands[0])
     a, b, c = (emitter.memref(operand) for operand in op.operands[1:])
     if cast(StringAttr, attribute(op, "form")).data == "tensor":
@@ -37,7 +37,7 @@ def _mma(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _offset(emitter: FunctionEmitter, memref: MemRef, row: Index, column: Index) -> Index:
-    """Return the offset of an element, in elements."""
+    """Return the offset of the element at a row and a column, in elements."""
     body = emitter.body
     return body.plus(
         memref.offset, body.plus(body.times(row, memref.strides[0]), body.times(column, memref.strides[1]))
@@ -45,7 +45,7 @@ def _offset(emitter: FunctionEmitter, memref: MemRef, row: Index, column: Index)
 
 
 def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index) -> str:
-    """Emit the address of an element relative to `base`."""
+    """Emit a pointer to the element at `offset` from `base`, in elements."""
     return (
         base
         if offset == 0
@@ -54,7 +54,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
 
 
 def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
-    """Return the addresses of the accumulators, and their values."""
+    """Emit the loads of a lane's sums, and return their addresses and values."""
     count, type_ = memref.sizes[0], scalar(memref.element)
     assert isinstance(count, int)
     addresses = [
@@ -65,6 +65,7 @@ def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str
 
 
 def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
+    """Emit the stores of a lane's sums."""
     type_, align = scalar(memref.element), bit_width(memref.element) // 8
     for address, value in zip(addresses, values, strict=True):
         emitter.body.emit(f"store {type_} {value}, ptr {address}, align {align}")
@@ -74,7 +75,7 @@ def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], v
 
 
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
-    """Emit the product of a block by multiply-adds: each lane has a small block of sums."""
+    """Emit the product of a block by multiply-adds; each lane has a small block of sums."""
     body, run = emitter.body, run_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
@@ -100,7 +101,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
 
 
 def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int) -> list[str]:
-    """Load `run` neighbours along a dimension of a matrix, by one load where they are contiguous.
+    """Emit the loads of `run` neighbours along a dimension of a matrix: one load if they are contiguous.
 
     Args:
         emitter: Emitter of the function.
@@ -125,7 +126,7 @@ def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: in
 
 
 def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: str, sum_: str) -> str:
-    """Emit lhs * rhs + sum_ of scalars."""
+    """Emit lhs * rhs + sum_ of scalars, fused for floats."""
     type_ = scalar(accumulator.element)
     if is_float(accumulator.element):
         name = f"llvm.fma.f{bit_width(accumulator.element)}"
@@ -176,9 +177,9 @@ def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
 
 
 def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, turned: bool) -> list[str]:
-    """Load four registers with the 16x16 elements from (row, column) on.
+    """Emit the load of the 16x16 elements from (row, column) on into four registers, by `ldmatrix`.
 
-    turned: lines go across what a register holds.
+    `turned` is whether contiguous lines of the matrix are across those of a register, so that it is transposed.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
     address = base
@@ -195,7 +196,10 @@ def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, col
 def _product(
     emitter: FunctionEmitter, accumulator: MemRef, lhs: Sequence[str], rhs: Sequence[str], sums: Sequence[str]
 ) -> list[str]:
-    """Emit one tensor core instruction for 16x8 sums of 16 products each; two of 8 products each on sm_75."""
+    """Emit the tensor core instruction for 16x8 sums of 16 products each, and return a lane's four sums.
+
+    On sm_75 it is two instructions of 8 products each.
+    """
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
         return _product(emitter, accumulator, lhs[2:], rhs[1:], _product(emitter, accumulator, lhs[:2], rhs[:1], sums))
     if isinstance(accumulator.element, BFloat16Type):
@@ -210,7 +214,7 @@ def _product(
 
 
 def _rematerialize(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.rematerialize` to a move in inline assembly, which LLVM cannot look through."""
+    """Lower `pyd.rematerialize` to a move in inline assembly: LLVM computes again what depends on it."""
     word = emitter.body.let(f"trunc i64 {emitter.get(op.operands[0])} to i32")
     opaque = emitter.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
     emitter.define(op.results[0], emitter.body.let(f"zext i32 {opaque} to i64"))

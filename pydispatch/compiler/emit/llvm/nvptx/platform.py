@@ -35,6 +35,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 CPU_ALONE = (contract, parallel, transpose)
+"""Subjects of operations that kernels of CUDA do not have."""
 SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma)
 
 STATIC_SHARED = 48 * 1024
@@ -52,13 +53,24 @@ _KNOWN = re.compile(
 """Intrinsics that LLVM has code for, whatever the architecture: those that kernel IR becomes, tried one by one."""
 
 _GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
+"""What is asked for -> the special register that has it."""
 _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
+"""What is asked for -> the largest value along x, y and z."""
 
 
 class CudaPlatform(Platform[FunctionEmitter]):
-    """LLVM module of a CUDA executable; `shared` has the bytes of workgroup memory that each export uses.
+    """LLVM module of a CUDA executable.
 
-    sizes: invocations per workgroup of each export. dynamic: exports whose workgroup memory is sized at launch.
+    Args:
+        features: LLVM features, such as "sm_80".
+        exports: The kernels.
+        sizes: Invocations per workgroup of each export.
+        constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
+        functions: The functions of the module, by name.
+        dynamic: Exports whose workgroup memory is sized at launch.
+
+    Attributes:
+        shared: Bytes of workgroup memory that each export uses so far.
     """
 
     arch = "nvptx64"
@@ -92,6 +104,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
                 check_identifier(bare_symbol(function), "a function", location_of(function))
 
     def knows(self, intrinsic: str) -> bool:
+        """Return whether LLVM has code for an intrinsic."""
         return _KNOWN.fullmatch(intrinsic) is not None
 
     def export_header(self, name: str) -> str:
@@ -113,18 +126,23 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return f'define ptx_kernel void @"{entry_symbol(name)}"({", ".join(parameters)}) {attributes}'
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
+        """Emit the return of a kernel, which has no status."""
         assert status is None
         emitter.body.emit("ret void")
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
-        """Return the parameter of a binding. Raise CompileError for one that is not in the layout."""
+        """Return the parameter of a binding.
+
+        Raises:
+            CompileError: The binding is not in the layout.
+        """
         count = len(self._exports[emitter.name].layout.bindings)
         if ordinal >= count:
             raise emitter.error(f"binding {ordinal} is not in the layout of export '{emitter.name}', which has {count}")
         return f"%b{ordinal}"
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        """Emit a constant of the layout from one word or two."""
+        """Emit a constant of the layout from `words` parameters, the low word first, and return it."""
         count = self._exports[emitter.name].layout.constants
         if ordinal + words > count:
             raise emitter.error(
@@ -143,7 +161,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return emitter.once(("constant", ordinal, words, str(type_)), convert)
 
     def _scalar(self, emitter: FunctionEmitter, bits_value: str, type_: Attribute, words: int) -> str:
-        """Emit the conversion of one word or two to the scalar in their low bits."""
+        """Emit the conversion of an integer of `words` 32-bit words to the scalar in its low bits."""
         let, wide = emitter.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
             return bits_value if words == 2 else let(f"zext i32 {bits_value} to i64")
@@ -167,13 +185,17 @@ class CudaPlatform(Platform[FunctionEmitter]):
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
 
         def convert() -> str:
+            """Load the words of the constant once, at the entry of the function, and convert them."""
             load = emitter.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
             return self._scalar(emitter, load, type_, words)
 
         return emitter.once(("executable constant", key, str(type_)), convert)
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
-        """Emit the read of a special register with its range, as i64; the size of a workgroup is a constant."""
+        """Emit the read of a special register with its range, as i64; the size of a workgroup is a constant.
+
+        `what` is "id", "count", "size" or "thread".
+        """
         if what == "size":
             return str(max(1, self._exports[emitter.name].workgroup_size[dimension]))
         limit = self._sizes[emitter.name][dimension] if what == "thread" else _LIMITS[what][dimension]
@@ -190,7 +212,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return emitter.once((what, dimension), read_register)
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
-        """Allocate shared memory at a fixed offset, and return its generic address."""
+        """Reserve shared memory of the current export at a fixed offset, and return its generic address."""
         align = max(align, 16)
         start = -(-self.shared[emitter.name] // align) * align
         byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
@@ -214,10 +236,15 @@ class CudaPlatform(Platform[FunctionEmitter]):
         emitter.body.emit(f"call void @{name}(i32 0)")
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
+        """Raise CompileError: GPUs have no fields of imports."""
         raise emitter.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
 
     def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Emit a call of a function that is linked later. Raise CompileError for an optional one without a guard."""
+        """Emit a call of a function that is linked later, and return its results.
+
+        Raises:
+            CompileError: The function is optional, and no guard tests for it.
+        """
         name = bare_symbol(callee)
         if is_optional(callee) and not is_guarded(emitter.op, callee):
             raise emitter.error(
@@ -227,7 +254,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return linked_call(emitter, callee, operands, name)
 
     def import_available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
-        """Emit the test whether an optional import is linked."""
+        """Emit the test whether an import is linked, an i1; "true" for one that is required."""
         if not is_optional(callee):
             return "true"
         name = AVAILABLE + bare_symbol(callee)
@@ -242,9 +269,9 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
 
 def _elements(function: FuncOp) -> dict[int, int]:
-    """Return the natural alignment of each binding.
+    """Return the alignment of each binding in bytes: the natural one of its elements.
 
-    Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
+    Bindings have more, but if LLVM knew it, it would read whole vectors beyond the end of small ones.
     """
     alignments: dict[int, int] = {}
     for op in walk(function):
@@ -257,21 +284,19 @@ def _elements(function: FuncOp) -> dict[int, int]:
 
 
 def binding_alignment(function: FuncOp) -> int:
-    """Return the bytes that the bindings of a kernel must be aligned to: that of its elements, and that stated by
-    accesses.
-    """
+    """Return the bytes that a kernel's bindings must be aligned to: that of elements, and that stated by accesses."""
     stated = [integer(op, "alignment", 1) for op in walk(function) if op.name in ("memref.load", "memref.store")]
     return max([1, *_elements(function).values(), *stated])
 
 
 def entry_symbol(name: str) -> str:
-    """Return the name of an export's entry: PTX has letters, digits, _ and $."""
+    """Return the PTX name of an export's entry; characters that PTX does not allow become "$" and their code."""
     kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
     return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
 
 
 def check_identifier(name: str, what: str, location: Location | None = None) -> None:
-    """Raise CompileError for a name that is not a valid PTX identifier."""
+    """Raise CompileError unless a name is a PTX identifier; `what` is what it names, in the message."""
     if _IDENTIFIER.fullmatch(name) is None:
         raise CompileError(
             f"'{name}' cannot be the name of {what} for CUDA",

@@ -11,9 +11,11 @@ from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, XOR
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 _MODES = {DOWN: "down", INDEX: "idx", XOR: "bfly"}
+"""Mode of a shuffle -> its name in intrinsics."""
 
 
 def _thread(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `gpu.thread_id`."""
     dimension = attribute(op, "dimension")
     letter = str(getattr(getattr(dimension, "data", None), "value", "x"))
     emitter.define(op.results[0], emitter.platform.grid(emitter, "thread", "xyz".index(letter)))
@@ -49,7 +51,7 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -> list[str]:
-    """Emit a shuffle of each 32-bit word, with the mode, the offset and the participating lanes of `op`."""
+    """Emit a shuffle of each 32-bit word, with the mode, offset and participating lanes of `op`; return the results."""
     mode = _MODES[integer(op, "mode")]
     participants = (1 << integer(op, "lanes")) - 1
     signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
@@ -61,7 +63,7 @@ def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -
 
 
 def _word(emitter: FunctionEmitter, value: str, bits: int, start: int) -> str:
-    """Emit the 32-bit word of an integer that begins at bit `start`."""
+    """Emit the 32-bit word that begins at bit `start` of an integer of `bits` bits."""
     if bits == 32:
         return value
     shifted = emitter.body.let(f"lshr i{bits} {value}, {start}") if start else value
@@ -69,7 +71,7 @@ def _word(emitter: FunctionEmitter, value: str, bits: int, start: int) -> str:
 
 
 def _ballot(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a ballot of all lanes of the warp."""
+    """Lower `gpu.ballot`, in which all lanes of the warp take part."""
     arguments = (("i32", "-1"), ("i1", emitter.get(op.operands[0])))
     emitter.define(op.results[0], emitter.intrinsic("llvm.nvvm.vote.ballot.sync", "i32", *arguments))
 

@@ -26,18 +26,20 @@ FLOAT_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 def fast(op: Operation) -> str:
-    """Return the op's fast-math flags."""
+    """Return the fast-math flags of an operation as LLVM text that ends with a space; "" for none."""
     fast_flags = flags(op, "fastmath")
     return "fast " if len(fast_flags.split()) == 7 else fast_flags
 
 
 def int_type(emitter: FunctionEmitter, type_: Attribute) -> str:
+    """Return the LLVM type of an integer; raise the error of `unsupported_type` for another type."""
     if not is_integer(type_):
         raise unsupported_type(emitter, type_)
     return scalar(type_)
 
 
 def float_type(emitter: FunctionEmitter, type_: Attribute) -> str:
+    """Return the LLVM type of a float; raise the error of `unsupported_type` for another type."""
     if not is_float(type_):
         raise unsupported_type(emitter, type_)
     return scalar(type_)
@@ -65,7 +67,7 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) -> Lowering:
-    """Return the lowering of an integer instruction. foldable: computes it on constants."""
+    """Return the lowering to an integer instruction; `foldable` computes it if both operands are constants."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the instruction, or the constant for two constants."""
@@ -95,8 +97,7 @@ def _float(instruction: str) -> Lowering:
 
 
 def _remf(emitter: FunctionEmitter, op: Operation) -> None:
-    """Emit an exact float remainder: frem on CPUs, which calls C's fmod; a call of fmod on GPUs, whose frem is
-    inexact."""
+    """Lower an exact float remainder: frem on CPUs, which calls C's fmod; on GPUs, whose frem is inexact, C's fmod."""
     if emitter.platform.arch != "nvptx64":
         _FREM(emitter, op)
         return
@@ -109,6 +110,7 @@ _FREM = _float("frem")
 
 
 def _negf(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower a float negation."""
     emitter.define(
         op.results[0], emitter.body.let(f"fneg {fast(op)}{scalar(op.results[0].type)} {emitter.get(op.operands[0])}")
     )
@@ -118,6 +120,7 @@ def _intrinsic_int(name: str) -> Lowering:
     """Return the lowering of an operation on integers to an intrinsic."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Call the intrinsic of the result's type."""
         type_ = int_type(emitter, op.results[0].type)
         arguments = [(type_, emitter.get(operand)) for operand in op.operands]
         emitter.define(op.results[0], emitter.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
@@ -140,13 +143,14 @@ def _intrinsic_float(name: str) -> Lowering:
 
 
 def _extreme(name: str) -> Lowering:
-    """Return the lowering of a maximum or minimum that propagates NaN, of floats or of the integers that a loop carries
-    for them.
+    """Return the lowering of a maximum or minimum of floats that propagates NaN.
+
+    In a loop that carries it as an integer (`extremes.py`), it is one on integers.
     """
     plain = _intrinsic_float(name)
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit an extreme as a step of an order that other steps share, if it belongs to one; else by itself."""
+        """Emit the step on integers if the loop carries one, else the intrinsic."""
         order = order_of(emitter, op.results[0])
         if order is None:
             plain(emitter, op)
@@ -192,6 +196,7 @@ def _cmpi(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `arith.cmpf`."""
     predicate, type_ = FLOAT_PREDICATES[integer(op, "predicate")], scalar(op.operands[0].type)
     a, b = (emitter.get(o) for o in op.operands)
     emitter.define(op.results[0], emitter.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
@@ -258,8 +263,16 @@ INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
 
 
 def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
-    """Emit a conversion to an integer by selects: where the limits are inexact, LLVM lowers a saturating conversion of
-    a vector on x86 to branches for each lane.
+    """Emit a saturating conversion of a float to an integer by selects, and return its result.
+
+    Where the limits of the integer are no floats, LLVM lowers its own saturating conversion of a vector on x86 to
+    branches for each lane.
+
+    Args:
+        emitter: The function's emitter.
+        instruction: fptosi or fptoui.
+        type_, operand: LLVM type and name of the float.
+        target: LLVM type of the integer.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
     lowest, limit = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
@@ -319,7 +332,7 @@ def _int_to_float(instruction: str) -> Lowering:
 
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.extf` and `arith.truncf`: instructions between types that LLVM has, else conversions of bits."""
+    """Lower `arith.extf` and `arith.truncf`: an instruction if the target has one, else the definition on bits."""
     source, target, native_types = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
     float_type(emitter, source)
     float_type(emitter, target)

@@ -46,7 +46,7 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _instruction(emitter: FunctionEmitter, kind: str, element: Attribute) -> str | None:
-    """Return the update that LLVM has for a kind, None where it has none."""
+    """Return the atomicrmw operation for a kind of update; None if LLVM or the machine has none for the element."""
     if is_float(element):
         return "fadd" if kind == "addf" and bit_width(element) >= 32 else None
     return INSTRUCTIONS.get(kind) if bit_width(element) >= emitter.platform.least_atomic else None
@@ -61,8 +61,10 @@ def _compare_exchange(emitter: FunctionEmitter, pointer: str, element: Attribute
 
 
 def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
-    """Change memory that only this thread sees, and return the old value. Volatile: iterations of a parallel loop may
-    change one element, so that they are not computed as vectors."""
+    """Emit an update of memory that only this thread sees, as a load and a store, and return the old value.
+
+    They are volatile: iterations of a parallel loop may update the same element, so LLVM must not vectorize them.
+    """
     type_, align = scalar(element), alignment(element)
     old = emitter.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
     new = combined(emitter, emitter.module.table, op, element, old)
@@ -75,6 +77,7 @@ def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: A
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
     def new_word(seen: str) -> tuple[str, str]:
+        """Return the old element and the new word, from the word `seen` in memory."""
         old = _cast(emitter, seen, word, type_)
         return old, _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, word)
 
@@ -85,7 +88,7 @@ def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: A
 
 
 def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
-    """Do as `_exchanged` where the machine exchanges words of 32 bits only: the word around an element.
+    """Emit a compare-exchange loop on the 32-bit word around a smaller element, and return the old element.
 
     All accesses to the word are atomic: at the end of a buffer it has bytes that are not the buffer's.
     """
@@ -108,6 +111,7 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:
+    """Emit the bit cast of an operand between two LLVM types, if they differ."""
     return operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
 
 
@@ -119,10 +123,15 @@ def _loop(
     initial: str,
     new_word: Callable[[str], tuple[str, str]],
 ) -> str:
-    """Emit the loop of a compare-exchange, and return the old value.
+    """Emit a compare-exchange loop on a word in memory, and return the old element.
 
-    initial: the word before the loop. new_word: gets the last seen word, and returns the old element and the word to
-    store.
+    Args:
+        emitter: The function's emitter.
+        pointer: Address of the word.
+        word: LLVM type of the word.
+        align: Its alignment in bytes.
+        initial: The word that was loaded before the loop.
+        new_word: Emits, from the word that was last seen, the old element and the word to store.
     """
     loop_label, exit_label, entry_label = (
         emitter.body.new_label("again"),

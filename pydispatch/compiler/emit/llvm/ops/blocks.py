@@ -14,18 +14,18 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
-"""Feature -> bits of a vector register, the first that a target has."""
+"""Feature -> bits of a vector register. The first feature that the target has counts; without any, 128 bits."""
 
 LINE_BYTES = 64
-"""Bytes that a prefetch brings."""
+"""Bytes of a cache line, which one prefetch loads."""
 
 BUSY = 16
-"""Independent multiplications that keep every CPU's units busy: fewer in a step, and the loop is unrolled to them."""
+"""Independent multiplications that keep the units of every CPU busy. A loop over K with fewer is unrolled to them."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Vector value: adjacent lanes of a row of the register block."""
+    """A vector of a row of the register block: its columns `first` to `first + lanes - 1`, of the type `element`."""
 
     first: int
     lanes: int
@@ -33,23 +33,25 @@ class Piece:
 
     @property
     def type(self) -> str:
+        """The LLVM type of the vector."""
         return f"<{self.lanes} x {scalar(self.element)}>"
 
 
 def vector_bits(emitter: FunctionEmitter) -> int:
-    """Return the width of the target's vectors."""
+    """Return the width of the target's vector registers in bits."""
     return next((bits for name, bits in VECTOR_BITS.items() if name in emitter.platform.features), 128)
 
 
 def pieces_of(emitter: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
-    """Return a row cut into vectors; the last may be narrower."""
+    """Return the vectors that a row of `size` elements is cut into: 20 f32 on AVX2 are 8, 8 and 4 lanes."""
     lanes = max(1, vector_bits(emitter) // bit_width(element))
     return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
 
 
 def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
-    """Return a pointer to an element. The constant part is added last, so that it becomes the displacement of an
-    instruction.
+    """Emit a pointer to the element of a memref at `indices`, and return its name.
+
+    The constant part of the offset is added last, so that it becomes the displacement of the load or store.
     """
     constant_offset, offset = (
         memref.offset if isinstance(memref.offset, int) else 0,
@@ -68,7 +70,10 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
 
 
 def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
-    """Emit a load of `type_` at these indices. block: the memory has the sums of a block; else it is an operand's."""
+    """Emit a load of the LLVM type `type_` from a memref at `indices`, and return its name.
+
+    `block` states that the memref holds the sums of a register block, which no operand aliases.
+    """
     access = emitter.access(memref, block=block)
     return emitter.body.let(
         f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"
@@ -76,8 +81,9 @@ def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, 
 
 
 def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1) -> None:
-    """Emit a prefetch into a level of the caches of the line `offset` bytes after an address; it may be outside of any
-    object.
+    """Emit a prefetch of the cache line `offset` bytes after `pointer`, which may be outside of any object.
+
+    `level` is the cache that the line is loaded into: 1 to 3.
     """
     name, pointer = "llvm.prefetch.p0", emitter.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     emitter.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
@@ -85,19 +91,21 @@ def prefetch(emitter: FunctionEmitter, pointer: str, offset: int, level: int = 1
 
 
 def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
+    """Emit a vector of `lanes` copies of a scalar of the LLVM type `type_`, and return its name."""
     vector = f"<{lanes} x {type_}>"
     one = emitter.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
     return emitter.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
 def initial(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
+    """Return the initial sums of a block, row by row: zeros if `fresh`, else loaded from the block's memref."""
     if fresh:
         return ["zeroinitializer"] * (rows * len(pieces))
     return [load(emitter, memref, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
 
 
 def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
-    """Emit the stores of a register block's values, row by row."""
+    """Emit the stores of the vectors `values` of a register block, row by row, into its memref."""
     remaining = iter(values)
     for row in range(rows):
         for piece in pieces:
@@ -109,12 +117,17 @@ def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[
 
 
 Step = Callable[[Index, list[str]], list[str]]
+"""Emits one iteration from its index and the loop-carried values, and returns the next values."""
 
 
 def run_steps(
     emitter: FunctionEmitter, size: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
-    """Emit a loop of `step` for 0 <= k < size in order, unrolled by `unroll`, that carries one value of each type."""
+    """Emit `step` for k = 0, 1, ..., size - 1, and return the carried values after the last one.
+
+    A static size of at most `unroll` steps becomes straight code. Otherwise there is a loop of `unroll` steps, and,
+    if needed, one of single steps after it. `types` are the LLVM types of the carried values.
+    """
     if isinstance(size, int) and size <= unroll:
         for k in range(size):
             initial = step(k, initial)
@@ -131,7 +144,10 @@ def run_steps(
 def loop(
     emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
-    """Emit a loop of `step` from `low` to `high`, unrolled by `unroll`, that carries one value of each type."""
+    """Emit a loop of `step` for low <= k < high, and return the carried values, of the LLVM types `types`, after it.
+
+    An iteration has `unroll` steps, which divides `high - low`.
+    """
     loop = Loop(emitter, (low, high, unroll))
     loop.begin()
     phis = [emitter.body.phi(type_) for type_ in types]
@@ -148,6 +164,7 @@ def loop(
 
 
 Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
+"""Like `Step`, with an index for each dimension of K."""
 
 
 def run_all(
@@ -159,7 +176,10 @@ def run_all(
     fresh: bool,
     step: Steps,
 ) -> None:
-    """Emit all steps of K on a register block of sums, and the stores of the sums row by row."""
+    """Emit a register block: its initial sums, `step` for all steps of K, and the stores of the sums.
+
+    Parameters are those of `initial` and `run_dims`; `accumulator` is the memref of the block.
+    """
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]
@@ -181,10 +201,15 @@ def run_dims(
     initial: list[str],
     step: Steps,
 ) -> list[str]:
-    """Emit `step` for all steps of K, of which the last dimension is innermost, and return the values after the last
-    step.
+    """Emit nested loops of `step` over the dimensions of K, the last one innermost, and return the final values.
 
-    types: of the values. initial: the values before the first step.
+    Args:
+        emitter: The function's emitter.
+        lhs, rhs: A of shape [M, K..., (group)] and B of shape [K..., N, (group)], which have the sizes of K.
+        accumulator: C. Operands of another element type have the dimension of the group.
+        types: LLVM types of the carried values.
+        initial: The values before the first step.
+        step: Emits one step of K.
     """
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
@@ -202,7 +227,7 @@ def run_dims(
 
 
 def unrolling(independent: int) -> int:
-    """Return the unroll factor for a loop body; always a power of two."""
+    """Return the unroll factor of a loop body with this many independent multiplications: 1, 2, 4 or 8."""
     return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 
@@ -215,5 +240,6 @@ def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
 
 
 def shuffled(emitter: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
+    """Emit the vector of these lanes of `x` and `y`, numbered on from `x` to `y`, and return its name."""
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     return emitter.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")

@@ -32,7 +32,10 @@ from pydispatch.ir.functions import CALLS
 def c_arguments(
     emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]
 ) -> list[tuple[str, str, Attribute | None]]:
-    """Return (LLVM type, operand, scalar type or None) of every C argument, fields included."""
+    """Return (LLVM type, operand, scalar type or None) of every argument of a C call, fields included.
+
+    A memref is several arguments, whose scalar type is None.
+    """
     bare = is_set(callee, "llvm.bareptr")
     arguments: list[tuple[str, str, Attribute | None]] = []
     for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):
@@ -51,12 +54,15 @@ def c_arguments(
 
 
 def first_element(emitter: FunctionEmitter, memref: MemRef) -> str:
-    """Return a pointer to the element at index 0."""
+    """Emit a pointer to the element of a memref at index 0."""
     return address(emitter, memref, [0] * len(memref.sizes))
 
 
 def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
-    """Return the attribute by which a narrow integer is extended, "" for none: see the top of this file."""
+    """Return the LLVM attribute that extends a narrow integer in a C call; "" for none. See the top of this file.
+
+    `attributes` are those of the argument or result in kernel IR.
+    """
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
     attribute_table = attributes.data if isinstance(attributes, DictionaryAttr) else {}
@@ -69,11 +75,12 @@ def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Att
 
 
 def _nth(attributes: Attribute | None, index: int) -> Attribute | None:
+    """Return element `index` of an array of attributes; None if there is none."""
     return attributes.data[index] if isinstance(attributes, ArrayAttr) and index < len(attributes.data) else None
 
 
 def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
-    """Emit a plain C call of the symbol `name`, and return its results."""
+    """Emit a C call of the symbol `name`, and return the names of its results."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise emitter.error(
@@ -109,13 +116,14 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
 
 
 def _as_bits(emitter: FunctionEmitter, type_: Attribute | None) -> bool:
-    """Return whether a float of 16 bits and less is passed as an integer."""
+    """Return whether a value is a float of at most 16 bits that C functions of the target take as an integer."""
     return emitter.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
 
 
 def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
-    """Emit a call of a function of the program, and return its results. It gets the platform's parameters first, and
-    may return a status first.
+    """Emit a call of a function of the program, and return the names of its results.
+
+    The platform's parameters are its first arguments. If the function returns a status first, a failure is passed on.
     """
     name = callee.sym_name.data
     emitter.module.need(name)
@@ -138,7 +146,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
 
 
 def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
-    """Emit a return from the function with `status` unless it is zero."""
+    """Emit a return from the function with `status`, an i32, unless it is zero."""
     failed, fine = emitter.body.new_label("failed"), emitter.body.new_label("fine")
     bad = emitter.body.let(f"icmp ne i32 {status}, 0")
     weights = emitter.once("unlikely", lambda: str(emitter.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))
@@ -149,7 +157,11 @@ def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
 
 
 def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
-    """Return the function that a call names. Raise CompileError for an undeclared one."""
+    """Return the function that a call names.
+
+    Raises:
+        CompileError: The function is not declared.
+    """
     name = symbol(op, "callee")
     callee = emitter.module.functions.get(name)
     if callee is None:
@@ -160,9 +172,7 @@ def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Define whether a callee is available: always true for the program's and linked functions, a query
-    for an import.
-    """
+    """Lower a query for a function: true for those of the program and linked ones, a test for an import."""
     callee = _callee(emitter, op)
     emitter.define(op.results[0], emitter.platform.import_available(emitter, callee) if is_import(callee) else "true")
 

@@ -60,7 +60,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, fresh, unsigned)
         elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
-            multiply_groups(emitter, *remainder, c, False, unsigned)
+            multiply_groups(emitter, *remainder, c, fresh=False, unsigned=unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         prefetch = attribute(op, "prefetch")
         prefetch_bytes = prefetch.value.data if isinstance(prefetch, IntegerAttr) else 0
@@ -73,7 +73,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _clobber_vectors(emitter: FunctionEmitter) -> None:
-    """Declare that a product clobbers all vector registers if the code after it has many constants.
+    """Emit inline assembly that clobbers all vector registers, if the function has many scalar constants.
 
     LLVM hoists these constants out of the loop over blocks and then moves and spills sums in every step of K:
     16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545 instead of 300.
@@ -95,7 +95,7 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
 
 
 def _constants(emitter: FunctionEmitter) -> int:
-    """Estimate the number of scalar constants in the function, of which each function of `math` has about 8."""
+    """Estimate how many scalar constants the function's code has; each function of `math` counts as 8."""
     constants: set[Attribute] = set()
     functions = 0
     for op in walk(emitter.function):
@@ -109,7 +109,7 @@ def _constants(emitter: FunctionEmitter) -> int:
 
 
 def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: Index) -> str:
-    """Load an operand, widened where its elements are shorter floats than those of the sums."""
+    """Emit the load of a vector of an operand, extended to the float type of the sums if its elements are shorter."""
     if memref.element == piece.element:
         return load(emitter, memref, piece.type, *indices)
     type_ = f"<{piece.lanes} x {memory(memref.element)}>"
@@ -117,7 +117,7 @@ def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: I
 
 
 def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, acc: str) -> str:
-    """Emit lhs * rhs + acc of vectors."""
+    """Emit `lhs * rhs + acc` of vectors of integers or floats, and return its name."""
     if is_float(piece.element):
         suffix = f"v{piece.lanes}f{bit_width(piece.element)}"
         return emitter.intrinsic(
@@ -130,15 +130,16 @@ def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, ac
 def _along_columns(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, prefetch_bytes: int
 ) -> None:
-    """Emit multiply-adds of vectors of B's rows and broadcast elements of A. prefetch_bytes: how far ahead B is
-    prefetched; 0 for not.
+    """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
+
+    `prefetch_bytes` is how far after a row of B the cache line is that its step prefetches; 0 for no prefetching.
     """
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
     element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Add the products of one step to the sums."""
+        """Emit the addition of the products of step `k` to the sums `values`, row by row, and return the new sums."""
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
         if prefetch_bytes:
             for offset in range(0, columns * bit_width(rhs.element) // 8, LINE_BYTES):
@@ -156,10 +157,11 @@ def _along_columns(
 
 
 def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
-    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are added at the end.
+    """Emit a block whose vectors are along K, in which rows of A and columns of B are contiguous.
 
-    Steps of K are processed in blocks of `parts` vectors, each with sums of its own; then in single vectors; then one
-    by one.
+    Each lane has a partial sum over K; the lanes are added at the end. Steps of K are processed in blocks of `parts`
+    vectors with sums of their own, so that multiply-adds do not wait for each other; then in single vectors; then in
+    single steps.
     """
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
@@ -172,14 +174,14 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     zero = "zeroinitializer"
 
     def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
-        """Emit the products of step `k`, added to `values`."""
+        """Emit the products of all rows and columns from step `k` on, added to `values`; `unit`: a vector of steps."""
         left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
         right = [load(emitter, rhs, unit.type, k, column) for column in range(columns)]
         pairs = ((i, j) for i in range(rows) for j in range(columns))
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
-        """Emit a block of steps, each part of which has sums of its own."""
+        """Emit a block of steps: `parts` vectors, each added to its own part of `values`."""
         sums_of_step: list[str] = []
         for part in range(parts):
             k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
@@ -189,7 +191,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
     count = rows * columns
     sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), 1, step)
-    while len(sums) > count:  # halves onto halves
+    while len(sums) > count:  # add the upper half of the parts to the lower one, until one part is left
         half = len(sums) // 2
         sums = [
             _sum(emitter, piece.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
@@ -222,22 +224,25 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
 
 
 def _sum(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, element: Attribute) -> str:
+    """Emit the sum of two values of the LLVM type `type_`, and return its name; `element` is their element type."""
     return emitter.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {lhs}, {rhs}")
 
 
 def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
-    """Emit the sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left. Halves
-    of two vectors share one addition: the bits are those of one vector after the other.
+    """Emit the sum of the lanes of each vector of `values`, and return their names.
+
+    The upper half of a vector is added to the lower one until one lane is left. Two vectors share one addition of
+    halves, which gives the same bits as one vector after the other.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
-    # Vectors, each with the numbers of the values whose parts it has; a part is `width` lanes.
+    # Vectors, each with the positions in `values` of those that it holds partial sums of; each has `width` lanes in it.
     count = 1 << (len(values) - 1).bit_length()
     vectors = [(value, [index]) for index, value in enumerate(values + ["poison"] * (count - len(values)))]
     width = lanes
     while width > 1:
-        # Shuffles within 16 bytes are the cheap ones.
+        # Shuffles within 16 bytes are the inexpensive ones.
         half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
         block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]

@@ -23,31 +23,44 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import is_float
 
 PMADD = {4: "llvm.x86.sse2.pmadd.wd", 8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
-"""By lanes of the result. Where there is VNNI, LLVM joins them with the sum that follows."""
+"""Lanes of the result -> intrinsic that adds two products of i16 in each lane. If the CPU has VNNI, LLVM merges it with
+the addition to the accumulator."""
 
 VPDPBUSD = {lanes: f"llvm.x86.avx512.vpdpbusd.{32 * lanes}" for lanes in (4, 8, 16)}
-"""By lanes of the result; the VEX encoding is used where that is all there is."""
+"""Lanes of the result -> intrinsic that adds four products of an unsigned and a signed byte to each lane. On CPUs
+without AVX-512, LLVM selects the AVX-VNNI instruction for it."""
 
 VDPBF16PS = {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (4, 8, 16)}
-"""By lanes of the result."""
+"""Lanes of the result -> intrinsic that adds two products of bf16 to each lane of f32."""
 
 MATRIX = 8
 """Steps of K of an instruction that multiplies two rows by two columns of bytes (smmla, ummla, usmmla)."""
 
 BYTES, HALF, SUMS = "<16 x i8>", "<8 x i8>", "<4 x i32>"
-"""Vectors of such an instruction: a factor, a row or column of it, and the sums."""
+"""LLVM types of the operands of smmla: two rows or columns of 8 bytes; one of them; the 2x2 sums."""
 
 TURNED = (0, 2, 1, 3)
-"""Where the lanes of a transposed 2x2 matrix are."""
+"""Lanes of a row-major 2x2 matrix, in the order of its transpose."""
 
 Unsigned = tuple[bool, ...]
-"""Whether bytes of A, and of B, are unsigned."""
+"""Two flags: whether the elements of A are unsigned, and those of B."""
 
 
 def multiply_groups(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
 ) -> None:
-    """Emit multiply-adds of groups of two, four or eight steps of K: one instruction if the machine has it."""
+    """Emit `accumulator += lhs @ rhs` for operands in groups of two, four or eight steps of K.
+
+    A group is multiplied and summed by one instruction if the CPU has it.
+
+    Args:
+        emitter: The function's emitter.
+        lhs: A, of shape [M, K..., group].
+        rhs: B, of shape [K..., N, group].
+        accumulator: C, of shape [M, N].
+        fresh: Whether sums start at 0 instead of the values of C.
+        unsigned: Whether the elements of A, and of B, are unsigned.
+    """
     if rhs.sizes[-1] == MATRIX:
         _multiply_matrices(emitter, lhs, rhs, accumulator, fresh, unsigned)
         return
@@ -57,14 +70,14 @@ def multiply_groups(
     pieces = pieces_of(emitter, columns, accumulator.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Add the products of one group of steps to the sums."""
+        """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums."""
         vectors = [load(emitter, rhs, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
         sums: list[str] = []
         for row in range(rows):
-            steps = load(emitter, lhs, "i32", row, *k, 0)
+            row_group = load(emitter, lhs, "i32", row, *k, 0)  # two elements of 16 bits, or four of 8
             for index, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + index]
-                broadcast = splat(emitter, steps, "i32", piece.lanes)
+                broadcast = splat(emitter, row_group, "i32", piece.lanes)
                 left = emitter.body.let(
                     f"bitcast <{piece.lanes} x i32> {broadcast} to <{group * piece.lanes} x {narrow}>"
                 )
@@ -77,21 +90,26 @@ def multiply_groups(
 def group_products(
     emitter: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], lhs: str, rhs: str, acc: str
 ) -> str:
-    """Emit acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i, and return it.
+    """Emit `acc[i] + sum(lhs[g * i + s] * rhs[g * i + s] for s in range(g))` for each lane i, and return its name.
 
-    form: (g, element type, whether a and b are unsigned).
+    Args:
+        emitter: The function's emitter.
+        piece: The lanes of the accumulator.
+        form: The group size g, the LLVM type of the factors' elements, and whether those of lhs and rhs are unsigned.
+        lhs, rhs: Names of the factors, vectors of g times as many lanes as `acc`.
+        acc: Name of the accumulator.
     """
     group, narrow, unsigned = form
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
     if is_float(piece.element):
         return _pairs_of_halves(emitter, piece, type_, (lhs, rhs), acc)
-    if group == 4 and (name := _byte_products(emitter, lanes, unsigned)):
-        first, second = (
-            (rhs, lhs) if unsigned == (False, True) else (lhs, rhs)
-        )  # instructions take unsigned bytes first
+    if group == 4 and (name := _byte_product_intrinsic(emitter, lanes, unsigned)):
+        # The multiplication commutes, and intrinsics of mixed signs take the unsigned bytes first.
+        first, second = (rhs, lhs) if unsigned == (False, True) else (lhs, rhs)
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
-    features = emitter.platform.features
-    if group == 2 and emitter.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in features):
+    has_pmadd = lanes in PMADD and (lanes < 16 or "avx512bw" in emitter.platform.features)
+    if group == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
+        # A group of two integers is two signed i16: `pyd.contract` allows unsigned elements in groups of i8 only.
         products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
         return emitter.body.let(f"add {piece.type} {acc}, {products}")
     for step in range(group):
@@ -106,8 +124,10 @@ def group_products(
 
 
 def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
-    """Emit acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1] of bf16 numbers, which are the upper halves of f32, and
-    return it.
+    """Emit `acc[i] + a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1]` of bf16 factors for each lane i of f32.
+
+    Without an instruction for it, a pair of bf16 is taken as an i32: shifted left by 16, it is its first element as
+    f32; with the low 16 bits cleared, its second one.
     """
     needs = {"avx512bf16"} if piece.lanes == 16 else {"avx512bf16", "avx512vl"}
     if piece.lanes in VDPBF16PS and needs <= emitter.platform.features:
@@ -125,16 +145,16 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
     return acc
 
 
-def _byte_products(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
-    """Return the intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
-    has = emitter.platform.features
-    mixed = unsigned[0] != unsigned[1]
-    if emitter.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
+def _byte_product_intrinsic(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
+    """Return the name of the intrinsic that adds four products of bytes to each lane; "" if the CPU has none."""
+    features = emitter.platform.features
+    is_mixed = unsigned[0] != unsigned[1]
+    if emitter.platform.arch == "x86_64" and is_mixed and lanes in VPDPBUSD:
         needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
-        return VPDPBUSD[lanes] if needs <= has or (lanes < 16 and "avxvnni" in has) else ""
+        return VPDPBUSD[lanes] if needs <= features or (lanes < 16 and "avxvnni" in features) else ""
     if emitter.platform.arch == "aarch64" and lanes == 4:
-        name, feature = ("usdot", "i8mm") if mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
-        return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in has else ""
+        name, feature = ("usdot", "i8mm") if is_mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
+        return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in features else ""
     return ""
 
 
@@ -144,10 +164,10 @@ def _byte_products(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> 
 def _multiply_matrices(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
 ) -> None:
-    """Emit products of eight steps of K of two rows and two columns in one instruction.
+    """Emit `accumulator += lhs @ rhs` by instructions that multiply two rows by two columns over eight steps of K.
 
-    A vector of sums has both columns of the first row, then those of the second one; the reverse where the instruction
-    takes B, which is unsigned, first. An odd last row or column is its own neighbour.
+    An instruction computes a 2x2 tile of sums, row-major. usmmla takes its unsigned factor first; where that is B, the
+    tile is transposed. An odd last row or column is paired with itself. Parameters are those of `multiply_groups`.
     """
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
@@ -156,10 +176,12 @@ def _multiply_matrices(
     name = f"llvm.aarch64.neon.{'us' if unsigned[0] != unsigned[1] else 'u' if unsigned[0] else 's'}mmla.v4i32.v16i8"
 
     def joined(first: str, second: str) -> str:
+        """Concatenate two rows or columns of 8 bytes."""
         lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX))
         return emitter.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
 
     def row_pair(k: tuple[Index, ...], row: int) -> str:
+        """Load the groups of two adjacent rows; the last row without a neighbour is repeated."""
         return joined(*(load(emitter, lhs, HALF, min(row_index, rows - 1), *k, 0) for row_index in (row, row + 1)))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
@@ -220,16 +242,16 @@ def _matrices_of(
 
 
 def _rows_of(
-    emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool
+    emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], is_transposed: bool
 ) -> list[str]:
     """Shuffle vectors of 2x2 tiles back into row-major accumulators; the inverse of `_matrices_of`."""
     out: list[str] = []
-    width = sum(-(-piece.lanes // 2) for piece in pieces)
+    tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)
     for row in range(rows):
-        of_row = iter(sums[row // 2 * width : (row // 2 + 1) * width])
+        tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
         for piece in pieces:
-            vectors = [next(of_row) for _ in range(0, piece.lanes, 2)]
+            vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
-            lanes = [lane - lane % 4 + TURNED[lane % 4] for lane in lanes] if turned else lanes
+            lanes = [lane - lane % 4 + TURNED[lane % 4] for lane in lanes] if is_transposed else lanes
             out.append(shuffled(emitter, SUMS, vectors[0], vectors[-1], lanes))
     return out

@@ -15,6 +15,7 @@ from pydispatch.ir.core.walk import walk
 
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
+    """Return the byte offset of a subspan, None if it has none, and its dynamic sizes."""
     sizes = integers(op, "operandSegmentSizes")
     has_offset = bool(sizes and sizes[0])
     return (op.operands[0] if has_offset else None), list(op.operands[1 if has_offset else 0 :])
@@ -44,26 +45,27 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(
         op.results[0],
         MemRef(
-            pointer,
-            pointer,
-            offset_in_elements,
-            tuple(extents),
-            _strides(emitter, extents, strides),
-            memref.element_type,
-            f"binding {ordinal}",
-            binding.read_only,
+            base=pointer,
+            aligned=pointer,
+            offset=offset_in_elements,
+            sizes=tuple(extents),
+            strides=_strides(emitter, extents, strides),
+            element=memref.element_type,
+            root=f"binding {ordinal}",
+            read_only=binding.read_only,
         ),
     )
 
 
 def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
+    """Return a byte offset in elements of `size` bytes, a power of two."""
     if isinstance(offset, int):
         return offset // size
     return offset if size == 1 else emitter.body.let(f"lshr exact i64 {offset}, {size.bit_length() - 1}")
 
 
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
-    """Return the strides of a memref; dynamic ones are those of a contiguous buffer."""
+    """Return the strides of a memref with these extents; a dynamic stride is that of a contiguous buffer."""
     strides_: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
@@ -73,12 +75,13 @@ def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int 
 
 
 def _constant(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower the load of a dispatch constant, from the 32-bit words that it is passed in."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
     emitter.define(op.results[0], emitter.platform.constant(emitter, ordinal, type_, _words(emitter, op, ordinal)))
 
 
 def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
-    """Return how many words a constant takes.
+    """Return how many 32-bit words a constant takes.
 
     An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
     arguments it is two, low first. Without a layout, a next word that something else loads is not part of it.
@@ -94,6 +97,7 @@ def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
 
 
 def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower the load of a constant that is set when the executable is loaded."""
     emitter.define(op.results[0], emitter.platform.executable_constant(emitter, symbol(op, "key"), op.results[0].type))
 
 
@@ -101,12 +105,14 @@ def _grid(what: str) -> Lowering:
     """Return the lowering of a workgroup id, count or size."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        """Lower the operation to the platform's value for its dimension."""
         emitter.define(op.results[0], emitter.platform.grid(emitter, what, integer(op, "dimension")))
 
     return lower
 
 
 def _barrier(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `gpu.barrier`."""
     emitter.platform.barrier(emitter)
 
 

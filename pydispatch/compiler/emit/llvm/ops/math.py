@@ -16,7 +16,7 @@ from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, TESTS
 
 
 def _intrinsic(emitter: FunctionEmitter, op: Operation, name: str) -> None:
-    """Emit a call of the intrinsic llvm.`name`."""
+    """Lower `op` to the LLVM intrinsic `llvm.NAME` of its float type."""
     type_ = scalar(op.results[0].type)
     operands = ((type_, emitter.get(o)) for o in op.operands)
     emitter.define(
@@ -25,7 +25,7 @@ def _intrinsic(emitter: FunctionEmitter, op: Operation, name: str) -> None:
 
 
 def _c_function(emitter: FunctionEmitter, op: Operation, *names: str) -> None:
-    """Emit calls of C functions with these names on the operands of `op`, one for each result."""
+    """Lower `op` to C functions with these names, one for each result; f32 calls `expf` for the name "exp"."""
     type_ = scalar(op.operands[0].type)
     operands = [(type_, emitter.get(o)) for o in op.operands]
     for result, name in zip(op.results, names, strict=True):
@@ -34,16 +34,19 @@ def _c_function(emitter: FunctionEmitter, op: Operation, *names: str) -> None:
 
 
 def _inline(name: str) -> Lowering:
+    """Return the lowering to an intrinsic that all targets have instructions for."""
     return natively(lambda f, op: _intrinsic(f, op, name))
 
 
 def _call(*names: str) -> Lowering:
+    """Return the lowering to C functions, one for each result, for f32 and f64."""
     return only_plain(lambda f, op: _c_function(f, op, *names))
 
 
 def _where(feature: str, name: str) -> Lowering:
-    """Return a lowering to the intrinsic where the target has the instruction, else to the C function, which inlines;
-    LLVM would call it.
+    """Return the lowering to an intrinsic if the CPU has `feature`, else to the C function of this name.
+
+    LLVM would call the C function for the intrinsic, and the device library's bitcode is inlined.
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
@@ -57,7 +60,7 @@ def _where(feature: str, name: str) -> Lowering:
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
-    """Return the lowering of an operation on bits to an intrinsic. extra: further arguments, (type, operand)."""
+    """Return the lowering of an operation on bits to an integer intrinsic; `extra` are further (type, operand)."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Call the integer intrinsic of the result's width."""
@@ -71,6 +74,7 @@ def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
 
 
 def _power(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower a power with an integer exponent by its definition, which depends on the exponent if it is constant."""
     exponent = as_index(emitter.get(op.operands[1]))
     expand(emitter, op, exponent if isinstance(exponent, int) else None)
 
@@ -79,6 +83,7 @@ _CALLS = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf", "erfc", "exp", "exp2",
     "expm1", "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh",
 )  # fmt: skip
+"""Functions of f32 and f64 that the C library has."""
 
 ROWS: dict[str, Lowering] = {
     **{f"math.{name}": _call(name) for name in _CALLS},

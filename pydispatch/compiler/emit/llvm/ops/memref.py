@@ -42,18 +42,22 @@ def _offset(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) 
 
 
 def address(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
-    """Return a pointer to an element that has bytes of its own."""
+    """Emit a pointer to the element at `indices`, which is not packed into a byte with others, and return it."""
     return _pointer(emitter, memref, _offset(emitter, memref, indices))
 
 
 def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
+    """Emit a pointer to the element at a linear offset, in elements."""
     if offset == 0:
         return memref.aligned
     return emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
 
 
 def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
-    """Return (pointer to the byte, i8 shift) of a packed element; the first element of a byte is in the low bits."""
+    """Emit the address of a packed element: a pointer to its byte, and the i8 shift of its bits.
+
+    The first element of a byte is in the low bits.
+    """
     width, offset = bit_width(memref.element), _offset(emitter, memref, indices)
     byte = emitter.body.shift_right(offset, 3 - width.bit_length() + 1)
     within = emitter.body.low_bits(offset, 8 // width - 1)
@@ -65,7 +69,7 @@ def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[In
 
 
 def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min_alignment: int = 1) -> str:
-    """Load the element at `indices`. min_alignment: bytes that its address is a multiple of."""
+    """Emit the load of the element at `indices`, and return it; the address is a multiple of `min_alignment` bytes."""
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(emitter, memref, indices)
@@ -92,9 +96,15 @@ def store(
     min_alignment: int = 1,
     own_byte: bool = False,
 ) -> None:
-    """Store the element at `indices` and no other, also where elements share a byte.
+    """Emit the store of the element at `indices`, which leaves other elements of the same byte unchanged.
 
-    min_alignment: bytes that its address is a multiple of. own_byte: no other iteration writes elements of that byte.
+    Args:
+        emitter: The function's emitter.
+        value: The element.
+        memref: The memref.
+        indices: Index along each dimension.
+        min_alignment: Bytes that the address is a multiple of.
+        own_byte: Whether no other iteration writes elements of the same byte.
     """
     element = memref.element
     if packed(element):
@@ -111,10 +121,10 @@ def store(
 def _store_packed(
     emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], is_alone: bool
 ) -> None:
-    """Store an element that shares its byte with neighbours.
+    """Emit the store of an element that shares its byte with neighbours.
 
-    The store is not marked as independent of other iterations. Unless `is_alone`, others may store into the byte at the
-    same time, so that bits are cleared and set by atomic operations; no other iteration reads them in between.
+    The store is not marked as independent of other iterations. Unless `is_alone`, others may store into the byte at
+    the same time, so that bits are cleared and set by atomic operations; no other iteration reads them in between.
     """
     pointer, shift = _packed_place(emitter, memref, indices)
     access, let = emitter.access(memref, shared=True), emitter.body.let
@@ -132,6 +142,7 @@ def _store_packed(
 
 
 def _load(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `memref.load`."""
     indices = [emitter.index(o) for o in op.operands[1:]]
     emitter.define(op.results[0], load(emitter, emitter.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
 
@@ -147,7 +158,11 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
-    """Return (type, size in bytes) of the storage of an allocation."""
+    """Return the type of an allocation, and its size in bytes.
+
+    Raises:
+        CompileError: The size is dynamic, or the layout is not the identity.
+    """
     memref = checked_memref(type_)
     _, sizes, strides = layout_of(memref)
     if any(part is None for part in (*sizes, *strides)):
@@ -162,9 +177,17 @@ def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int
 
 
 def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
+    """Return the descriptor of a new allocation of static layout; `root` is its storage for alias scopes."""
     _, sizes, strides = layout_of(memref)
-    known = tuple(size or 0 for size in sizes), tuple(stride or 0 for stride in strides)
-    return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
+    return MemRef(
+        base=pointer,
+        aligned=pointer,
+        offset=0,
+        sizes=tuple(size or 0 for size in sizes),
+        strides=tuple(stride or 0 for stride in strides),
+        element=memref.element_type,
+        root=root,
+    )
 
 
 def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
@@ -182,7 +205,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
-    """Emit nothing for `memref.dealloc`: storage lives as long as the workgroup."""
+    """Emit nothing for `memref.dealloc`: memory lives as long as the workgroup."""
 
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
@@ -201,7 +224,11 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
-    """Return the definition of a constant global. Raise CompileError for one that is not constant."""
+    """Return the LLVM definition of a constant global.
+
+    Raises:
+        CompileError: The global is not constant.
+    """
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
         raise emitter.error(
@@ -223,7 +250,7 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, si
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:
-    """Return the bytes of elements of less than 8 bits, as LLVM text."""
+    """Return the bytes of elements of less than 8 bits as LLVM constants; the first element is in the low bits."""
     width, step = bit_width(type_), 8 // storage_bits(type_)
     groups = (codes[start : start + step] for start in range(0, len(codes), step))
     data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)
@@ -238,6 +265,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
     sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
 
     def body(point: list[str]) -> None:
+        """Copy the element at a point."""
         indices: list[Index] = list(point)
         store(emitter, load(emitter, source, indices), target, indices)
 

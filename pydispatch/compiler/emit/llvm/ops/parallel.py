@@ -21,10 +21,11 @@ from pydispatch.ir.op_info import Cost, info_of
 
 
 def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
-    """Plain loops, the innermost marked as one whose iterations are independent."""
+    """Emit a loop nest without reductions; the innermost loop is marked as one of independent iterations."""
     block = op.regions[0].blocks[0]
 
     def body(indices: list[str]) -> None:
+        """Emit an iteration at these indices."""
         for argument, value in zip(block.args, indices, strict=True):
             emitter.define(argument, value)
         emitter.region(op.regions[0], lambda terminator: None)
@@ -34,7 +35,7 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
 
 
 def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
-    """Return the lanes of the vector that the iterations of a loop are; 0 where LLVM chooses."""
+    """Return the lanes of the vector that all iterations of a loop become; 0 if LLVM chooses."""
     loop = cast(scf.ParallelOp, op)
     if attribute(op, ONE_VECTOR) is None:
         return 0
@@ -57,7 +58,7 @@ def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
-    """Emit nested loops that carry the results in order, so that results do not depend on the machine."""
+    """Emit sequential loops that carry the results of a reduction, so that these do not depend on the machine."""
     block = loop.body.blocks[0]
     reduce_op = block.last_op
     if reduce_op is None or len(reduce_op.regions) != len(loop.initVals):
@@ -93,11 +94,14 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
 def _iteration(
     emitter: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
 ) -> list[str]:
-    """Emit the body once, and return its results combined with `carried`."""
+    """Emit the body of a reduction once, and return its values combined with `carried`.
+
+    `orders` has, for each value, the order in which it is carried as an integer; None for the value itself.
+    """
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:
-        """Combine the carried values with what the iteration yields."""
+        """Emit the combination of each carried value with the value of the iteration."""
         for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
             emitter.define(left, value)
@@ -121,6 +125,7 @@ def _forall(emitter: FunctionEmitter, op: Operation) -> None:
         )
 
     def as_index(bound: int | SSAValue) -> Index:
+        """Return a bound as an int if it is known while compiling, else as an index of LLVM."""
         return bound if isinstance(bound, int) else emitter.index(bound)
 
     bounds = [[as_index(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]

@@ -19,12 +19,12 @@ from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
 
 def result_phis(emitter: FunctionEmitter, results: list[SSAValue] | tuple[SSAValue, ...]) -> list[Phi]:
-    """Phis for results whose block is opened later: only their names exist; `place` puts them."""
+    """Return phis for results of a block that begins later: they have names, and `place` inserts them."""
     return [emitter.body.detached_phi(type_) for result in results for type_ in components(result.type)]
 
 
 def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]) -> None:
-    """Move the phis to the start of the current block, and define the results."""
+    """Insert phis of `result_phis` at the start of the current block, and define the results."""
     remaining = iter(phis)
     for result in results:
         result_parts = [next(remaining) for _ in components(result.type)]
@@ -34,10 +34,14 @@ def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | t
 
 
 def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
-    """Emit regions of which one runs, each after its label; their yields meet at `after`."""
+    """Emit regions of which one runs, each after its label; all continue at the label `after`.
+
+    The values that they yield are joined to the results of `op`.
+    """
     phis = result_phis(emitter, list(op.results))
 
     def leave(terminator: Operation) -> None:
+        """Pass the values of a branch on, and jump behind the `scf.if`."""
         emitter.edge(phis, terminator.operands)
         emitter.body.br(after)
 
@@ -71,6 +75,7 @@ def _index_switch(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _execute_region(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower an operation whose only region runs once."""
     inside, after = emitter.body.new_label("region"), emitter.body.new_label("endregion")
     emitter.body.br(inside)
     branches(emitter, op, [(inside, op.regions[0])], after)
@@ -100,6 +105,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     loop.enter()
 
     def leave(terminator: Operation) -> None:
+        """Pass the values of an iteration on to the next one."""
         emitter.edge(phis, terminator.operands)
 
     emitter.region(op.regions[0], leave)
@@ -109,8 +115,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`: a block for the condition, which every iteration enters, one for the body, and one after the
-    loop."""
+    """Lower `scf.while`: a block for the condition, which every iteration enters, one for the body, one after it."""
     before, after = op.regions[0], op.regions[1]
     head, body, done = (emitter.body.new_label(hint) for hint in ("while", "do", "endwhile"))
     initial, entry_label = emitter.flat(list(op.operands)), emitter.body.label
@@ -121,7 +126,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         phi.incoming.append((operand, entry_label))
 
     def condition(terminator: Operation) -> None:
-        """Lower the condition of a loop: pass its values on to the body and to the results, and branch."""
+        """Emit the end of the condition: its values are those of the body and the results; branch on it."""
         # The values are the same on both ways out, and the condition's block dominates both.
         for argument, result, operand in zip(after.blocks[0].args, op.results, terminator.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
@@ -132,6 +137,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.body.start(body)
 
     def repeat(terminator: Operation) -> None:
+        """Pass the values of an iteration on, and jump to the condition."""
         emitter.edge(phis, terminator.operands)
         metadata = known_lanes(emitter, op.results)
         emitter.body.br(head, "" if metadata is None else f", !llvm.loop !{metadata}")
@@ -141,6 +147,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _br(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `cf.br`."""
     emitter.body.br(emitter.target(op.successors[0], list(op.operands)))
 
 
@@ -173,11 +180,13 @@ def _switch(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 Edge = tuple[Block, list[SSAValue]]
+"""(target of a branch, values of its arguments)"""
 
 
 def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], list[tuple[str, Edge]]]:
-    """Return labels for the edges. A block that is reached twice gets one edge through a block of its own, as phis
-    need.
+    """Return a label for each edge of a branch, and the blocks that must be written for some of them.
+
+    Phis need one edge per predecessor. So a second edge to the same block goes through a block of its own.
     """
     labels: list[str] = []
     trampolines: list[tuple[str, Edge]] = []
@@ -194,6 +203,7 @@ def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], li
 
 
 def _write_trampolines(emitter: FunctionEmitter, trampolines: list[tuple[str, Edge]]) -> None:
+    """Emit the blocks of `_targets`, which branch on to their targets."""
     for label, (block, operands) in trampolines:
         emitter.body.start(label)
         emitter.body.br(emitter.target(block, operands))
@@ -204,7 +214,7 @@ FAILED_ASSERTION = 0x50594409
 
 
 def _assert(emitter: FunctionEmitter, op: Operation) -> None:
-    """Leave the workgroup with a failure, where the platform has a status to leave with."""
+    """Lower `cf.assert`: return from the workgroup with a failure, if the platform has a status for that."""
     if not emitter.platform.fallible:
         message = attribute(op, "msg")
         text = message.data if isinstance(message, StringAttr) else ""

@@ -39,8 +39,9 @@ Shape = tuple[int, int, int]
 
 
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
-    """Return the shape that the matrix registers are configured for at an operation; None where they are not configured
-    or do not exist.
+    """Return the shape that matrix registers are configured for at an operation.
+
+    Return None if they are not configured there, or the CPU has none.
     """
     if "amx-tile" not in emitter.platform.features:
         return None
@@ -58,7 +59,7 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
 
 
 def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
-    """Return whether a product of groups is one that registers of a shape multiply."""
+    """Return whether a product of groups fits the configured registers: its element type, shape and layout."""
     group = GROUP * 8 // bit_width(rhs.element)
     return (
         FEATURES.get(str(rhs.element), "") in emitter.platform.features
@@ -78,18 +79,26 @@ def multiply_tiles(
     unsigned: tuple[bool, bool],
     steps: int,
 ) -> tuple[MemRef, MemRef] | None:
-    """Emit c (=, +=) a b over as many groups of the last dimension of K as are a multiple of `steps`.
+    """Emit c = a @ b (if `fresh`) or c += a @ b in matrix registers, over as many groups of K as `steps` divides.
 
-    Return what is left of A and B; None if nothing is.
+    Args:
+        emitter: The function's emitter.
+        lhs, rhs, accumulator: A, B and C, in groups of steps of K.
+        fresh: Whether sums start at 0 instead of the values of C.
+        unsigned: Whether the bytes of A, and of B, are unsigned.
+        steps: Groups of K that one instruction multiplies.
+
+    Returns:
+        The slices of A and B with the remaining groups; None if there are none.
     """
     rows, columns = block_of(emitter, accumulator)
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
-    tiles = [(i, j) for i in row_tiles for j in column_tiles]
-    for i, j in tiles:
+    register_of_tile = {(i, j): SUMS + 2 * i + j for i in row_tiles for j in column_tiles}
+    for (i, j), register in register_of_tile.items():
         if fresh:
-            _call(emitter, "tilezero", SUMS + 2 * i + j)
+            _call(emitter, "tilezero", register)
         else:
-            _move(emitter, "tileloadd64", SUMS + 2 * i + j, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+            _move(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
     dims = len(rhs.sizes) - 2
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
     size = sizes[-1]
@@ -98,20 +107,20 @@ def multiply_tiles(
     product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
     def multiply(indices: tuple[Index, ...]) -> None:
-        """Load the tiles of one step, and add their products to the sums."""
+        """Emit the loads of the factors at these groups of K, and the products, which are added to the sums."""
         for i in row_tiles:
             _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
         for j in column_tiles:
             _move(emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
-        for i, j in tiles:
-            _call(emitter, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
+        for (i, j), register in register_of_tile.items():
+            _call(emitter, product, register, OF_A + i, OF_B + j)
 
     def level(indices: tuple[Index, ...]) -> None:
-        """Emit the loop of the next dimension."""
+        """Emit the loop over the next dimension of K."""
         is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
-            """Emit the products of an iteration of the innermost loop, or the next loop level."""
+            """Emit one iteration: the products of the innermost loop, or the loop of the next dimension."""
             if is_last:
                 multiply((*indices, emitter.body.times(index, steps)))
             else:
@@ -121,14 +130,14 @@ def multiply_tiles(
         run_steps(emitter, count if is_last else sizes[len(indices)], [], [], 2 if is_last else 1, step)
 
     level(())
-    for i, j in tiles:
-        _move(emitter, "tilestored64", SUMS + 2 * i + j, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+    for (i, j), register in register_of_tile.items():
+        _move(emitter, "tilestored64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
     covered = emitter.body.times(count, steps)
     return None if covered == size else (_from(emitter, lhs, dims, covered), _from(emitter, rhs, dims - 1, covered))
 
 
 def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
-    """Return the slice of a memref from `start` on along a dimension."""
+    """Return the slice of a memref from index `start` of a dimension on."""
     size = emitter.body.minus(memref.sizes[dim], start)
     offset = emitter.body.plus(memref.offset, emitter.body.times(start, memref.strides[dim]))
     return replace(memref, offset=offset, sizes=(*memref.sizes[:dim], size, *memref.sizes[dim + 1 :]))
@@ -146,6 +155,7 @@ def _move(
 
 
 def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
+    """Emit an instruction on matrix registers, as the intrinsic of this name."""
     types = ", ".join("i8 immarg" for _ in registers)
     emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
     emitter.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {register}' for register in registers)})")
@@ -168,7 +178,10 @@ def _configure(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def configuration(rows: int, columns: int, steps: int) -> bytes:
-    """Return the 64 bytes that `ldtilecfg` reads: palette 1, then bytes of a row, then rows, of each register."""
+    """Return the 64 bytes that `ldtilecfg` reads for blocks of rows x columns and `steps` groups of K.
+
+    They are the palette 1, the bytes of a row of each register, and its rows.
+    """
     heights = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
     widths = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16
@@ -182,6 +195,7 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
 
 
 def _release(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.release_tiles`."""
     if "amx-tile" in emitter.platform.features:
         _call(emitter, "tilerelease")
 

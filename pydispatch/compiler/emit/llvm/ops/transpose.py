@@ -35,7 +35,10 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
-    """Emit the transposition of one square block: rows exchange their off-diagonal squares, halving the distance."""
+    """Emit the transposition of a square block of `side` elements in registers.
+
+    In each round, rows at a distance exchange their off-diagonal squares; the distance is halved from round to round.
+    """
     type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
     values = [
         emitter.body.let(
@@ -57,13 +60,17 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
 
 
 def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
-    """Return two rows `distance` apart with their off-diagonal squares exchanged."""
+    """Return the rows `low` and `high`, `distance` apart, with their off-diagonal squares exchanged.
+
+    [a b] and [c d] become [a c] and [b d] for squares of `distance` columns.
+    """
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]
     return _shuffled(emitter, type_, low, high, upper), _shuffled(emitter, type_, low, high, lower)
 
 
 def _shuffled(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, lanes: list[int]) -> str:
+    """Emit the vector of these lanes of two vectors, the lanes of `rhs` numbered on from those of `lhs`."""
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     return emitter.body.let(f"shufflevector {type_} {lhs}, {type_} {rhs}, <{len(lanes)} x i32> <{mask}>")
 

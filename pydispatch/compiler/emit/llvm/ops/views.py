@@ -22,12 +22,14 @@ def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _layout(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower the query of a memref's offset, sizes and strides."""
     source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
         emitter.define(result, str(value))
 
 
 def _pointer_as_index(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `memref.extract_aligned_pointer_as_index`."""
     emitter.define(op.results[0], emitter.body.let(f"ptrtoint ptr {emitter.memref(op.operands[0]).aligned} to i64"))
 
 

@@ -38,6 +38,7 @@ def multiply_weights(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumul
     products = _floats if is_float(accumulator.element) else _bytes
 
     def step(k: Index, values: list[str]) -> list[str]:
+        """Emit the products of group `k`, which are added to the sums `values`."""
         return products(emitter, (lhs, rhs), k, pieces, rows, values, bits)
 
     groups, count = rhs.sizes[0], rows * len(pieces)
@@ -49,7 +50,7 @@ def multiply_weights(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumul
 
 
 def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
-    """Return the bytes of weights of 4 bits, whose groups begin at whole bytes."""
+    """Return weights of 4 bits as bytes; groups of them begin at whole bytes."""
     offset, strides = weights.offset, list[Index]()
     for stride in weights.strides[:-1]:
         if not isinstance(stride, int):
@@ -68,7 +69,7 @@ def _bytes(
     values: list[str],
     bits: int,
 ) -> list[str]:
-    """Emit the products of a group of weights and signed bytes of A, added to `values`."""
+    """Emit the products of a group of weights and signed bytes of A, added to `values`; see `_floats` for the rest."""
     lhs, rhs = factors
     halves, body = 8 // bits, emitter.body
     loaded = [load(emitter, rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in pieces]
@@ -88,7 +89,7 @@ def _bytes(
 
 
 def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str:
-    """Emit the low (0) or high (1) halves of bytes as bytes."""
+    """Emit the low (0) or high (1) halves of bytes, as bytes: 0xA5 has 5 and 10."""
     type_ = f"<{BYTES * piece.lanes} x i8>"
     if half:
         return emitter.body.let(f"lshr {type_} {vector}, {_constant(4, BYTES * piece.lanes, 'i8')}")
@@ -135,7 +136,7 @@ def _floats(
 
 
 def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bits: int) -> str:
-    """Emit the weights in `bits` bits of each 32-bit word, from bit `first` on, as f32."""
+    """Emit the weights in `bits` bits from bit `first` on of each 32-bit word, as f32."""
     type_, body = f"<{piece.lanes} x i32>", emitter.body
     if first:
         words = body.let(f"lshr {type_} {words}, {_constant(first, piece.lanes, 'i32')}")
@@ -145,5 +146,5 @@ def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bit
 
 
 def _constant(value: int, lanes: int, element: str) -> str:
-    """Return a vector constant with equal lanes."""
+    """Return a vector constant whose lanes are all equal."""
     return f"<{', '.join([f'{element} {value}'] * lanes)}>"

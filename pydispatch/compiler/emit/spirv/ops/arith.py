@@ -13,6 +13,7 @@ DIVISIONS = {
     Division(is_signed=True, is_quotient=False): "SRem",
     Division(is_signed=False, is_quotient=False): "UMod",
 }
+"""Division -> its instruction."""
 
 
 class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
@@ -32,7 +33,7 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
         return emitter.code.let("Select", emitter.m.int(64), is_first, lhs, rhs)
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Id, rhs: Id) -> tuple[Id, Id]:
-        """Emit a product of two 32-bit integers as its (low, high) words."""
+        """Emit the product of two 32-bit registers, and return its low and its high word."""
         module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
         pair = let("SMulExtended" if is_signed else "UMulExtended", module.type("TypeStruct", word, word), lhs, rhs)
         return let("CompositeExtract", word, pair, 0), let("CompositeExtract", word, pair, 1)

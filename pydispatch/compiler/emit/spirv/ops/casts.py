@@ -35,10 +35,10 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
     def float_to_int(
         self, emitter: FunctionEmitter, value: Id, source: Attribute, bits: int, width: int, is_signed: bool
     ) -> Id:
-        """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0.
+        """Emit the saturating conversion of a float to an integer of `bits` bits, as a register of `width`; NaN is 0.
 
-        SPIR-V leaves the conversion of other numbers undefined, so that these are replaced by 0.0 before it and by the
-        limits after it.
+        SPIR-V leaves the conversion of numbers out of range undefined. So these are replaced by 0.0 before it, and by
+        the limits after it.
         """
         module, let, is_double = emitter.m, emitter.code.let, isinstance(source, Float64Type)
         least = -(1 << (bits - 1)) if is_signed else 0
@@ -65,7 +65,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         return emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Id | None:
-        """Convert between floats that SPIR-V has; None where bits must be converted instead."""
+        """Emit the conversion between f32 and f64; return None for other types, whose bits must be converted."""
         if not (is_native_float(value.type) and is_native_float(target)):
             return None
         return emitter.code.let("FConvert", emitter.type(target), emitter.get(value))

@@ -20,8 +20,10 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
     """Constants of dispatches and executables in SPIR-V."""
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Id:
-        """Load a 32-bit constant of the dispatch by its index: a push constant, or an element of a read-only buffer
-        after the bindings where there are too many of them."""
+        """Emit the load of the 32-bit layout constant `index`.
+
+        It is a push constant, or an element of a read-only buffer after the bindings if there are too many constants.
+        """
         module, count, binding = emitter.m, emitter.layout.constants, len(emitter.layout.bindings)
         is_spilled = are_spilled(count)
         storage = "StorageBuffer" if is_spilled else "PushConstant"
@@ -41,7 +43,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         return emitter.code.let("Load", module.int(32), pointer_to_word)
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Id:
-        """Return an executable constant by its index: a specialization constant with this SpecId."""
+        """Return the 32-bit executable constant `index`: a specialization constant with this SpecId."""
         module = emitter.m
 
         def declare() -> Id:
@@ -55,6 +57,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         return module.once(("specialized", index), declare)
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
+        """Emit the register of a 64-bit type from its two words."""
         pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)
         return emitter.code.let("Bitcast", emitter.type(type_), pair)
 

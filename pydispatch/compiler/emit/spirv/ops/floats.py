@@ -18,10 +18,12 @@ from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
 from pydispatch.compiler.kernel_ir.readers import flags, op_name
 
 ARITHMETIC = {"arith.addf": "FAdd", "arith.subf": "FSub", "arith.mulf": "FMul", "arith.divf": "FDiv"}
+"""Operations -> core instructions."""
 GLSL = {
     "math.absf": "FAbs", "math.sqrt": "Sqrt", "math.floor": "Floor", "math.ceil": "Ceil", "math.trunc": "Trunc",
     "math.roundeven": "RoundEven", "math.fma": "Fma",
 }  # fmt: skip
+"""Operations -> instructions of GLSL.std.450."""
 WRONG_DOUBLES = ("math.trunc", "math.roundeven")
 """Mesa's Trunc of an f64 loses the sign of a zero, and its RoundEven of an f64 is wrong."""
 COMPARISONS = {
@@ -29,18 +31,21 @@ COMPARISONS = {
     "ole": "FOrdLessThanEqual", "one": "FOrdNotEqual", "ueq": "FUnordEqual", "ugt": "FUnordGreaterThan",
     "uge": "FUnordGreaterThanEqual", "ult": "FUnordLessThan", "ule": "FUnordLessThanEqual", "une": "FUnordNotEqual",
 }  # fmt: skip
+"""Predicates of `arith.cmpf` -> instructions."""
 
 
 class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
     """Float arithmetic in SPIR-V."""
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
-        """Return whether SPIR-V computes an operation on a type, and drivers do it right."""
+        """Return whether SPIR-V has an instruction for an operation on a type, which drivers compute correctly."""
         return is_native_float(type_) and not (isinstance(type_, Float64Type) and name in WRONG_DOUBLES)
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Id]) -> Id:
-        """Emit the instruction of an operation. Sums and products must not be contracted to a fused multiply-add unless
-        the program allows it."""
+        """Emit the instruction of an operation.
+
+        Sums and products must not be contracted to a fused multiply-add unless the program allows it.
+        """
         name, type_ = op_name(op), emitter.type(op.results[0].type)
         if name in GLSL:
             return emitter.code.glsl(GLSL[name], type_, *operands)
@@ -53,12 +58,15 @@ class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
         return result
 
     def plain_extreme(self, emitter: FunctionEmitter, is_larger: bool, type_: Attribute, operands: Sequence[Id]) -> Id:
+        """Emit a maximum or minimum that ignores NaN and signs of zeros."""
         return emitter.code.glsl("FMax" if is_larger else "FMin", emitter.type(type_), *operands)
 
     def is_nan(self, emitter: FunctionEmitter, type_: Attribute, value: Id) -> Id:
+        """Emit the test of a float for NaN; the result is a bool."""
         return emitter.code.let("IsNan", emitter.m.bool(), value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Id, rhs: Id) -> Id:
+        """Emit the comparison of floats by a predicate of `arith.cmpf`; the result is a bool."""
         return emitter.code.let(COMPARISONS[predicate], emitter.m.bool(), lhs, rhs)
 
 

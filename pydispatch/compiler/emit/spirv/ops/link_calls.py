@@ -64,25 +64,28 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
 
 
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
-    """Return whether linking finds an external function, as a bool: it is asked for optional imports only, all others
-    are there."""
+    """Return whether linking finds an external function, a truth value.
+
+    It is queried for optional imports only; all others are there.
+    """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
         return emitter.m.truth(True)
 
     def ask() -> Id:
+        """Emit the call of the query, which the linker answers with a constant."""
         return emitter.code.let("FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), ()))
 
     return emitter.at_entry(("available", name), ask)
 
 
 def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
-    """Return the SPIR-V type of a scalar argument or result: 32 bits for an index, else that of its register."""
+    """Return the SPIR-V type that a scalar is passed as: 32 bits for an index, else that of its register."""
     return emitter.m.int(32) if isinstance(type_, IndexType) else emitter.type(type_)
 
 
 def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
-    """Return the argument for a scalar: its register, shortened to 32 bits for an index of 64."""
+    """Return the value that a scalar is passed as: its register, truncated to 32 bits for an index."""
     value = emitter.get(operand)
     if isinstance(operand.type, IndexType) and emitter.index_width == 64:
         return emitter.code.let("UConvert", emitter.m.int(32), value)
@@ -90,8 +93,10 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
-    """Return the two arguments that a buffer is passed as, each with its type: the variable of its binding, and the
-    32-bit offset of its first element, in elements."""
+    """Return the two arguments that a buffer is passed as, each with its type.
+
+    They are the variable of its binding, and the 32-bit offset of its first element, in elements.
+    """
     check_buffer(emitter, name, memref)
     unit = unit_of(memref.element)
     variable = buffer_variable(emitter, memref.root, unit)
@@ -130,8 +135,10 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
 
 
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
-    """Return the result of a call as a register of its type: widen an index where registers of indices have 64 bits,
-    and sign-extend integers narrower than 32 bits."""
+    """Return the result of a call in the register of its type.
+
+    An index is widened if its registers have 64 bits; integers narrower than 32 bits are sign-extended.
+    """
     if isinstance(type_, IndexType):
         return emitter.code.let("UConvert", emitter.m.int(64), result) if emitter.index_width == 64 else result
     width = emitter.width(type_)

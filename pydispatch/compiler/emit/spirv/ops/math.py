@@ -14,8 +14,8 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
     def counted(self, emitter: FunctionEmitter, kind: str, value: Id, width: int) -> Id:
         """Emit a population count (ctpop), or the number of leading (ctlz) or trailing (cttz) zeros.
 
-        SPIR-V counts 32 bits. Of 64 bits, zeros are counted in the word where counting begins, and go on in the other
-        if that word is 0.
+        SPIR-V counts in 32 bits. Zeros of 64 bits are counted in the word where counting begins, and also in the other
+        one if that word is 0.
         """
         if width == 32:
             return _count(emitter, kind, value)
@@ -33,7 +33,7 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
 
 
 def _count(emitter: FunctionEmitter, kind: str, value: Id) -> Id:
-    """Emit a count of bits of a word."""
+    """Emit a count of bits of a 32-bit word."""
     module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
     if kind == "ctpop":
         return let("BitCount", word, value)

@@ -23,15 +23,17 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
 _ACCESS, _LOAD, _STORE = first_word("AccessChain", 5), first_word("Load", 3), first_word("Store", 2)
 """First words of instructions that are encoded without a call, since they are the most frequent ones."""
 
-_WORD, _BYTE = Unit(32, False), Unit(8, False)
+_WORD, _BYTE = Unit(bits=32, is_float=False), Unit(bits=8, is_float=False)
+"""Units of words, which packed elements are parts of, and of bytes."""
 _UPDATES = {
     "addi": "AtomicIAdd", "assign": "AtomicExchange", "maxs": "AtomicSMax", "maxu": "AtomicUMax", "mins": "AtomicSMin",
     "minu": "AtomicUMin", "ori": "AtomicOr", "andi": "AtomicAnd", "xori": "AtomicXor",
 }  # fmt: skip
+"""Kind of an update -> its instruction; others are loops of compare and exchange."""
 
 
 def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
-    """Return the variable through which this function sees a binding as an array of `unit`."""
+    """Return the variable through which this function sees a binding as an array of `unit`, declared on first use."""
     module = emitter.m
 
     def make() -> Id:
@@ -49,14 +51,17 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
 
 def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
-    """Emit a pointer to a unit of a binding."""
+    """Emit a pointer to the unit number `index` of a binding, and return it."""
     module, variable = emitter.m, buffer_variable(emitter, root, unit)
     pointer = module.pointer("StorageBuffer", unit.type(module))
     return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.idx(index))
 
 
 def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
-    """Return (type, pointer type, variable, 0) of a binding whose elements are stored as in registers; else None."""
+    """Return (type, pointer type, variable, id of 0) of a binding whose elements are stored as in registers.
+
+    None for other elements: packed or narrow ones, or those with another form in registers.
+    """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
     cached = emitter.plain.get(key)
@@ -77,15 +82,17 @@ def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | 
 
 
 def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-    """Emit a pointer to an element of memory that is one variable."""
+    """Emit a pointer to an element of memory that is one variable, which is workgroup or private memory, or a table."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
     pointer = emitter.m.pointer(storage, _held(emitter, memref.element, memref.root.key))
     return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.idx(index))
 
 
 def _held(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
-    """Return the type of elements outside buffers: that of registers, with integers for i1, and for floats that are
-    exchanged by atomic operations. key: of the storage.
+    """Return the type of elements outside buffers: that of registers, but integers for i1, and for floats that are
+    exchanged.
+
+    key: identifies the storage; `emitter.exchanged` has those whose elements atomic operations exchange.
     """
     if key in emitter.exchanged:
         return emitter.m.int(emitter.width(element))
@@ -155,8 +162,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return let("AtomicLoad", module.int(32), pointer, module.integer(SCOPE_DEVICE), module.integer(0))
 
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
-        """Store an element that is part of a byte. has_own_byte: no other invocation writes this byte, so that it is
-        read, changed and written; otherwise a word is changed atomically."""
+        """Store an element that is part of a byte.
+
+        has_own_byte: whether no other invocation writes this byte, so that it is read, changed and written; otherwise a
+        word is changed atomically.
+        """
         if not has_own_byte:
             super().store_part(emitter, memref, index, value, has_own_byte)
             return
@@ -175,14 +185,16 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if bits == 64:
             emitter.m.capability("Int64Atomics")
         if memref.root.kind == "binding":
-            return _buffer_pointer(emitter, memref.root, Unit(bits, False), index)
+            return _buffer_pointer(emitter, memref.root, Unit(bits, is_float=False), index)
         return _variable_pointer(emitter, memref, index)
 
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Id, bits: int, value: Id
     ) -> Id | None:
-        """Emit the atomic instruction of an update, and return the old value; None where there is no such
-        instruction."""
+        """Emit the atomic instruction of an update, and return the old value.
+
+        None where there is no such instruction for `kind`; other parameters are those of `Memory.atomic_update`.
+        """
         if kind not in _UPDATES:
             return None
         module = emitter.m
@@ -193,8 +205,17 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
-        """Emit a loop of compare and exchange: replace a value by `new` of it, until no other invocation has changed it
-        in between. Return the old value."""
+        """Emit a loop of compare and exchange, and return the old value.
+
+        The value is replaced by `new` of it, until no other invocation has changed it in between.
+
+        Args:
+            emitter: The function's emitter.
+            memref: The memref that has the value.
+            address: Pointer to the value.
+            bits: 32 or 64.
+            new: Emits the new value from the old one.
+        """
         code, module = emitter.code, emitter.m
         word, scope, relaxed = module.int(bits), module.integer(SCOPE_DEVICE), module.integer(0)
         emitter.iterations.mark_unknown()  # other invocations decide how often the exchange is repeated
@@ -217,19 +238,21 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return seen
 
     def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
+        """Declare workgroup memory of `count` elements for an allocation, and return the variable."""
         return emitter.m.variable("Workgroup", emitter.m.array(_held(emitter, element, op), count))
 
     def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
+        """Declare `count` elements for each invocation for an allocation, and return the variable."""
         return emitter.code.local(emitter.m.array(_held(emitter, element, op), count))
 
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Id]:
-        """Return the variable of a constant table, as (key, id). values: its elements, computed once."""
+        """Return (key, variable) of a constant table, which is declared on first use. values: returns its elements."""
         module, key = emitter.m, ("global", name, emitter.index_width)
 
         def elements() -> list[Id]:
-            """Return the constants of the table."""
+            """Return the ids of the elements' constants."""
             if is_float(element):
                 return [self.float_constant(emitter, value, element) for value in values()]
             return [module.integer(value, max(32, emitter.width(element))) for value in values()]

@@ -19,19 +19,24 @@ COMPARISONS = dict(
     zip(INT_PREDICATES, ("IEqual", "INotEqual", "SLessThan", "SLessThanEqual", "SGreaterThan", "SGreaterThanEqual",
                          "ULessThan", "ULessThanEqual", "UGreaterThan", "UGreaterThanEqual"), strict=True)
 )  # fmt: skip
+"""Predicates of `arith.cmpi` -> instructions."""
 ARITHMETIC = {
     "add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor",
 }  # fmt: skip
+"""Kinds of arithmetic on integers -> instructions."""
 SHIFTS = {
     LEFT: "ShiftLeftLogical", LOGICAL_RIGHT: "ShiftRightLogical", ARITHMETIC_RIGHT: "ShiftRightArithmetic",
 }  # fmt: skip
+"""Shifts -> instructions."""
 LOGICAL = {"and": "LogicalAnd", "or": "LogicalOr", "eq": "LogicalEqual", "ne": "LogicalNotEqual"}
+"""Kinds of operations on bools -> instructions."""
 
 
 class SpirvRegisters(Registers[FunctionEmitter, Id]):
     """Instructions of SPIR-V on registers."""
 
     def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Id]:
+        """Return the registers of values."""
         return [emitter.get(value) for value in values]
 
     def wrap(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
@@ -45,13 +50,17 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return let("ShiftRightArithmetic", type_, let("ShiftLeftLogical", type_, value, shift), shift)
 
     def zero_extended(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+        """Clear all but the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value
         return emitter.code.let("BitwiseAnd", emitter.m.int(width), value, emitter.m.integer((1 << bits) - 1, width))
 
     def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
-        """Convert a register between 1 (bool), 32 and 64 bits: a bool becomes 0 or -1, wider ones lose their high
-        bits."""
+        """Convert a register between 1 (bool), 32 and 64 bits.
+
+        A bool becomes 0 or -1; integers are extended with their sign, or lose their high bits, of which a bool has the
+        last.
+        """
         module, let = emitter.m, emitter.code.let
         if from_width == to_width:
             return value
@@ -70,40 +79,53 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return let("SConvert", type_, value)
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Id, rhs: Id) -> Id:
+        """Emit a logical instruction on bools: "and", "or", "eq" or "ne"."""
         return emitter.code.let(LOGICAL[kind], emitter.m.bool(), lhs, rhs)
 
     def inverted(self, emitter: FunctionEmitter, value: Id) -> Id:
+        """Emit the negation of a bool."""
         return emitter.code.let("LogicalNot", emitter.m.bool(), value)
 
     def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Id, rhs: Id) -> Id:
+        """Emit an instruction on integers of `width` bits: a key of `ARITHMETIC`. Results wrap around."""
         return emitter.code.let(ARITHMETIC[kind], emitter.m.int(width), lhs, rhs)
 
     def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Id, count: Id | int) -> Id:
+        """Emit a shift of an integer of `width` bits by a register, or by a number known while compiling."""
         amount = count if isinstance(count, Id) else emitter.m.integer(count)
         return emitter.code.let(SHIFTS[shift], emitter.m.int(width), value, amount)
 
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Id, rhs: Id) -> Id:
+        """Emit the comparison of integers of `width` bits by a predicate of `arith.cmpi`; the result is a bool."""
         return emitter.code.let(COMPARISONS[predicate], emitter.m.bool(), lhs, rhs)
 
     def select(self, emitter: FunctionEmitter, type_: Attribute, condition: Id, then: Id, other: Id) -> Id:
+        """Emit the choice of `then` where a bool holds, else of `other`; both are registers of a type of kernel IR."""
         return emitter.code.let("Select", emitter.type(type_), condition, then, other)
 
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Id:
-        """Return a float constant, or the bits of one that SPIR-V has no type for."""
+        """Return a float constant of a type, or the bits of one that SPIR-V has no type for, as an integer."""
         bits = float_bits(value, type_)
         if is_native_float(type_):
             return emitter.m.number(bits, bit_width(type_))
         return emitter.m.integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
+        """Return an integer register with the bits of a float as that float; types without a register of floats stay
+        bits.
+        """
         return emitter.code.let("Bitcast", emitter.type(type_), value) if is_native_float(type_) else value
 
     def to_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
+        """Return the register of a float as an integer register with its bits."""
         if not is_native_float(type_):
             return value
         return emitter.code.let("Bitcast", emitter.m.int(bit_width(type_)), value)
 
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+        """Lower an operation by its definition in kernel IR. exponent: that of `math.fpowi` if it is known while
+        compiling.
+        """
         expand(emitter, op, exponent)
 
 

@@ -15,7 +15,7 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
     """Integer arithmetic in WGSL."""
 
     def divided(self, emitter: FunctionEmitter, division: Division, width: int, lhs: Name, rhs: Name) -> Name:
-        """Emit a quotient or remainder; those of 64 bits are functions of the library."""
+        """Emit a quotient or remainder of registers of `width` bits; those of 64 bits are functions of the library."""
         if width == 64:
             sign, part = "i" if division.is_signed else "u", "div" if division.is_quotient else "rem"
             return emitter.call(f"pyd_{sign}64_{part}", lhs, rhs)
@@ -25,17 +25,20 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
         return emitter.let(f"i32({as_unsigned(lhs)} {operator} {as_unsigned(rhs)})")
 
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Name, rhs: Name) -> Name:
-        """Emit a minimum or maximum; registers are i32, so that unsigned ones are converted."""
+        """Emit a minimum or maximum of registers of `width` bits, of which those of 32 are i32: unsigned ones are
+        converted.
+        """
         if width == 32:
             name = "max" if extreme.is_larger else "min"
             if extreme.is_signed:
                 return emitter.let(f"{name}({lhs}, {rhs})")
             return emitter.let(f"i32({name}({as_unsigned(lhs)}, {as_unsigned(rhs)}))")
-        is_below = emitter.let(emitter.less(lhs, rhs, 64, not extreme.is_signed))
+        is_below = emitter.let(emitter.less(lhs, rhs, 64, unsigned=not extreme.is_signed))
         other, chosen = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
         return emitter.let(f"select({other}, {chosen}, {is_below})")
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Name, rhs: Name) -> tuple[Name, Name]:
+        """Return (low, high), the two words of the product of 32-bit registers, both as i32."""
         words = (lhs, rhs) if is_signed else (as_unsigned(lhs), as_unsigned(rhs))
         pair = emitter.call("pyd_i32_product" if is_signed else "pyd_u32_product", *words)
         return emitter.let(f"i32({pair}.x)"), emitter.let(f"i32({pair}.y)")

@@ -24,8 +24,11 @@ from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a call of an external function: a buffer is passed as its variable's declaration and a u32 offset in
-    elements, a scalar as its register (an f16 as bits in an i32)."""
+    """Lower a call of an external function.
+
+    A buffer is passed as its variable's declaration and a u32 offset in elements, a scalar as its register, and an f16
+    as bits in an i32.
+    """
     callee = callee_of(emitter, op)
     name = import_symbol(callee).removeprefix("?")
     outputs = callee.function_type.outputs.data
@@ -57,8 +60,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query whether an external function is available, which linking decides; functions of the program always
-    are."""
+    """Lower the query whether an external function is linked; functions of the program always are."""
     callee = callee_of(emitter, op)
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
         emitter.define(op.results[0], emitter.number(1, 1))
@@ -69,7 +71,7 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
-    """Return the variable of a buffer, and whether the function may write it."""
+    """Return the name of the variable of a buffer that is passed, and whether the function may write it."""
     check_buffer(emitter, name, memref)
     binding = memref.root.binding
     assert emitter.layout is not None
@@ -79,7 +81,7 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, b
 def _declared(
     emitter: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
-    """Declare an import, once for each signature and set of buffers, and return its name."""
+    """Return the name of an import, which is declared once for each signature and set of buffers."""
     key = (symbol, types, result, buffers)
     name_ = emitter.module.imports.get(key)
     if name_ is None:

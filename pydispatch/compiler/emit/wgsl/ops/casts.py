@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.types import is_integer
 
 
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.bitcast`."""
+    """Lower `arith.bitcast`, by the WGSL types of both sides; integers and bits of small floats have one type."""
     (operand,), (result,) = operands_of(op), op.results
     a, b = emitter.type(operand.type), emitter.type(result.type)
     value = emitter.to_bits(emitter.get(operand), operand.type)
@@ -37,8 +37,11 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
     def float_to_int(
         self, emitter: FunctionEmitter, value: Name, source: Attribute, bits: int, width: int, is_signed: bool
     ) -> Name:
-        """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0. Widths
-        without a function of the library are clamped after the conversion to the register's."""
+        """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0.
+
+        Integers of a width without a function of the library are clamped after the conversion to the register's.
+        source: type of the float, f32 or f64.
+        """
         kind = "f64" if isinstance(source, Float64Type) else "f32"
         if bits == width:
             return emitter.call(f"pyd_{kind}_to_{'i' if is_signed else 'u'}{bits}", value)
@@ -55,7 +58,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
     def int_to_float(
         self, emitter: FunctionEmitter, value: Name, width: int, is_signed: bool, target: Attribute
     ) -> Name:
-        """Convert an integer register of `width` bits to f32 or f64."""
+        """Convert an integer register of `width` bits to a float. target: f32 or f64."""
         is_single, sign = type(target) is Float32Type, "i" if is_signed else "u"
         if is_single and width == 32:
             return emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})")
@@ -66,7 +69,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         return emitter.call(f"pyd_{sign}64_to_{'f32' if is_single else 'f64'}", value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Name | None:
-        """Convert between f16, f32 and f64; None where bits must be converted instead."""
+        """Convert between f16, f32 and f64 and return the result; None where bits must be converted instead."""
         source = value.type
         if emitter.is_f16(source) and isinstance(target, Float32Type):
             return emitter.let(f"f32({emitter.get(value)})")

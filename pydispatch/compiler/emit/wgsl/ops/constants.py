@@ -31,6 +31,7 @@ class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
         return emitter.let(f"i32({name})")
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Name, high: Name) -> Name:
+        """Emit the two words of a constant of 64 bits as a register."""
         return emitter.let(f"vec2u({as_unsigned(low)}, {as_unsigned(high)})")
 
 

@@ -23,6 +23,7 @@ SINGLE = {
     "arith.negf": "-{}", "math.absf": "abs({})", "math.sqrt": "sqrt({})", "math.floor": "floor({})",
     "math.ceil": "ceil({})", "math.trunc": "trunc({})", "math.roundeven": "round({})", "math.fma": "fma({}, {}, {})",
 }  # fmt: skip
+"""Operations on f32 -> expressions of their operands."""
 DOUBLE = {
     "arith.addf": "pyd_f64_add", "arith.subf": "pyd_f64_sub", "arith.mulf": "pyd_f64_mul", "arith.divf": "pyd_f64_div",
     "math.sqrt": "pyd_f64_sqrt", "math.floor": "pyd_f64_floor", "math.ceil": "pyd_f64_ceil",
@@ -32,6 +33,7 @@ DOUBLE = {
 SQRT_ITERATIONS = 60
 """Bound on the iterations of the loops of `pyd_f64_sqrt`."""
 HALF = ("arith.addf", "arith.subf", "arith.mulf")
+"""Operations on f16 that WGSL computes where it has the type; others are definitions."""
 
 _ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
             "one": "({a} < {b}) | ({a} > {b})", "ueq": "!(({a} < {b}) | ({a} > {b}))", "ugt": "!({a} <= {b})",
@@ -39,7 +41,9 @@ _ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt":
 """On f32, by comparisons that NaN makes false."""
 
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
+"""Operations whose operands may cancel each other."""
 _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "math.fma"))
+"""Operations that a device may regroup."""
 
 
 class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
@@ -78,8 +82,10 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
 
 
 def _as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str:
-    """Return an f32 that no compiler sees through, where a definition needs sums to be rounded as they are written:
-    WGSL lets compilers regroup, and they take (x + c) - c to be x. Its bits meet a zero that only the device knows.
+    """Return an f32 expression whose rounding compilers cannot remove by regrouping; others unchanged.
+
+    WGSL lets compilers take (x + c) - c to be x, and definitions need such sums as they are written. So the bits of the
+    sum are combined with a zero that only the device knows.
     """
     if not emitter.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
@@ -88,7 +94,7 @@ def _as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str
 
 
 def _compared_double(emitter: FunctionEmitter, predicate: str, lhs: Name, rhs: Name) -> Name:
-    """Compare two f64 numbers with the functions `lt`, `le` and `eq`, which are false if an operand is NaN."""
+    """Emit a comparison of two f64 by the functions `lt`, `le` and `eq`, which are false if an operand is NaN."""
     if predicate in ("one", "ueq"):
         compared = emitter.let(f"{emitter.call('pyd_f64_lt', lhs, rhs)} | {emitter.call('pyd_f64_lt', rhs, lhs)}")
         return compared if predicate == "one" else emitter.let(f"!{compared}")

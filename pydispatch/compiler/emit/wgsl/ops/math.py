@@ -8,6 +8,7 @@ from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 NARROW = {"ctlz": "countLeadingZeros", "cttz": "countTrailingZeros", "ctpop": "countOneBits"}
+"""Built-in functions for 32 bits."""
 WIDE = {"ctlz": "pyd_i64_clz", "cttz": "pyd_i64_ctz", "ctpop": "pyd_i64_ones"}
 """Functions of the library for two words."""
 

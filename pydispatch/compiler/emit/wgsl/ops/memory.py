@@ -24,12 +24,13 @@ _UPDATES = {
     "addi": "atomicAdd", "assign": "atomicExchange", "maxs": "atomicMax", "maxu": "atomicMax", "mins": "atomicMin",
     "minu": "atomicMin", "ori": "atomicOr", "andi": "atomicAnd", "xori": "atomicXor",
 }  # fmt: skip
+"""Kind of an update -> its built-in function; others are loops of compare and exchange."""
 _WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
 """The type of the words that a kind of update needs."""
 
 
 def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
-    """Return (name, declaration) of a binding."""
+    """Return the name of the variable of a binding, which is declared on first use, and its element type."""
     buffer = emitter.buffers.get(binding, Buffer("u32"))
     emitter.used_bindings[binding] = None
     suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
@@ -39,7 +40,7 @@ def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 
 
 def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
-    """Return (name, declaration) of the storage of a memref."""
+    """Return the name of the variable of a memref, and its element type."""
     if memref.root.kind == "binding":
         return variable(emitter, memref.root.binding)
     buffer = emitter.atomic.get(memref.root.key)
@@ -47,20 +48,22 @@ def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
 
 
 def _read(buffer: Buffer, address: str) -> str:
+    """Return the expression that reads a word."""
     return f"atomicLoad(&{address})" if buffer.is_atomic else address
 
 
 def _write(emitter: FunctionEmitter, buffer: Buffer, address: str, value: str) -> None:
+    """Emit the store of a word."""
     emitter.do(f"atomicStore(&{address}, {value});" if buffer.is_atomic else f"{address} = {value};")
 
 
 def _let_integer(emitter: FunctionEmitter, text: str, word: str) -> Name:
-    """Emit an expression of type i32 or u32, `word`, as an i32."""
+    """Emit an expression of the type `word`, i32 or u32, as an i32."""
     return emitter.let(text if word == "i32" else f"i32({text})")
 
 
 def _as_word(value: Name, word: str) -> Name:
-    """Return an i32 as an operand of type i32 or u32, `word`."""
+    """Return an i32 as an operand of the type `word`, i32 or u32."""
     return value if word == "i32" else Name(as_unsigned(value))
 
 
@@ -74,8 +77,11 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
-        """Load an element to its register: 64 bits from two words of an array of 32, other types converted from the
-        word's type; integers narrower than their storage are sign-extended."""
+        """Emit the load of an element, and return its register.
+
+        64 bits are two words of an array of words. Other types are converted from the type of the word; integers that
+        are narrower than their storage are sign-extended.
+        """
         element, (name, buffer) = memref.element, _storage(emitter, memref)
         type_ = emitter.type(element)
         if type_ == "vec2u" and buffer.word != "vec2u":
@@ -126,8 +132,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
-        """Emit a loop of compare and exchange: replace a value by `new` of it, until no other invocation has changed it
-        in between. Return the old value."""
+        """Emit a compare-exchange loop on a word, and return the old word; `new` emits the new word from an old one."""
         word = _storage(emitter, memref)[1].word
         seen = emitter.var("i32")
         emitter.iterations.mark_unknown()
@@ -140,24 +145,26 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return seen
 
     def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
+        """Declare workgroup memory of `count` elements for an allocation, and return its name."""
         name, held = emitter.module.unused("shared"), self._held(emitter, op, element)
         emitter.workgroup_bytes += count * (8 if held == "vec2u" else 4)
         return emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{held}, {count}>;")
 
     def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
+        """Declare `count` elements for each invocation for an allocation, and return their name."""
         name = emitter.fresh("own")
         emitter.entry.append(f"  var {name}: array<{self._held(emitter, op, element)}, {count}>;")
         return name
 
     def _held(self, emitter: FunctionEmitter, op: Operation, element: Attribute) -> str:
-        """Return the type of elements of an allocation."""
+        """Return the WGSL type of the elements of an allocation."""
         atomic = emitter.atomic.get(op)
         return atomic.type if atomic else emitter.type(element)
 
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, str]:
-        """Return the private array of a constant table, as (key, name). values: its elements, computed once."""
+        """Return the key and the name of the private array of a constant table; `values` computes its elements."""
         declared_type = emitter.type(element)
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
         register = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)

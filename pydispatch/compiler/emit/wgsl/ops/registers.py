@@ -19,10 +19,13 @@ from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, inte
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+"""Comparisons -> operators."""
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+"""Kinds of arithmetic on i32 -> operators."""
 WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
 """Functions of the library for two words; bitwise operators take these as they are."""
 LOGICAL = {"and": "&", "or": "|", "eq": "==", "ne": "!="}
+"""Kinds of operations on bools -> operators."""
 WIDE_SHIFTS = {
     LEFT: "pyd_i64_shift_left", LOGICAL_RIGHT: "pyd_u64_shift_right", ARITHMETIC_RIGHT: "pyd_i64_shift_right",
 }  # fmt: skip
@@ -52,8 +55,10 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{value} & {emitter.number((1 << bits) - 1, width)}")
 
     def resized(self, emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
-        """Convert a register between 1 (bool), 32 (i32) and 64 bits (vec2u): a bool becomes 0 or -1, wider ones lose
-        their high bits."""
+        """Convert a register between 1 (bool), 32 (i32) and 64 bits (vec2u).
+
+        A bool becomes 0 or -1; a narrower result has the low bits.
+        """
         if from_width == to_width:
             return value
         if from_width == 1:
@@ -77,7 +82,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
 
     def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Name, count: Name | int) -> Name:
-        """Shift a register. count: a constant, or a register of the same width, from 0 to width - 1."""
+        """Emit a shift; the count is a constant, or a register of the same width, from 0 to width - 1."""
         if width == 64:
             if isinstance(count, int) and count > 0 and type(value) is not Literal:
                 return emitter.let(_shifted_words(shift, value, count))
@@ -88,15 +93,17 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{value} {'<<' if shift.is_left else '>>'} {amount}")
 
     def compared(self, emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> Name:
-        """Compare integers. predicate: that of `arith.cmpi`, such as "ult"; a comparison of 64 bits is one of < on
-        swapped or negated operands."""
+        """Emit a comparison of integers by a predicate of `arith.cmpi`, such as "ult".
+
+        A comparison of 64 bits is `<` on swapped operands, negated if needed.
+        """
         is_unsigned, order = predicate[0] == "u", predicate[-2:]
         if width == 64:
             if predicate in ("eq", "ne"):
                 return emitter.let(f"all({lhs} == {rhs})" if predicate == "eq" else f"any({lhs} != {rhs})")
             if order in ("gt", "le"):
                 lhs, rhs = rhs, lhs
-            is_below = emitter.less(lhs, rhs, 64, is_unsigned)
+            is_below = emitter.less(lhs, rhs, 64, unsigned=is_unsigned)
             return emitter.let(is_below if order in ("lt", "gt") else f"!{is_below}")
         if is_unsigned:
             return emitter.let(f"{as_unsigned(lhs)} {COMPARISONS[order]} {as_unsigned(rhs)}")
@@ -107,8 +114,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"select({other}, {then}, {condition})")
 
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
-        """Return a float constant: an f32 or f16 of WGSL, the two words of an f64, or the bits of other types in an
-        i32."""
+        """Return a float constant: an f32 or f16 of WGSL, the two words of an f64, or else its bits in an i32."""
         bits = float_bits(value, type_)
         if type(type_) is Float32Type:
             literal = single(bits)
@@ -130,14 +136,15 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.to_bits(value, type_)
 
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-        """Emit a function of `math` by its definition in terms of simpler operations."""
+        """Emit an operation by its definition."""
         expand(emitter, op, exponent)
 
 
 def _special(emitter: FunctionEmitter, bits: int) -> Name:
-    """Return an infinity or a NaN: through a name, since constants of WGSL are finite."""
+    """Return an infinity or NaN, from bits that are bound to a name: constants of WGSL are finite."""
 
     def make() -> Name:
+        """Emit the float from its bits, which are not a constant expression then."""
         return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
 
     return emitter.at_entry(("special", bits), make)
@@ -146,8 +153,8 @@ def _special(emitter: FunctionEmitter, bits: int) -> Name:
 def _shifted_words(shift: Shift, value: Name, count: int) -> str:
     """Return the expression of a 64-bit shift by a constant number of bits, 1 to 63.
 
-    value: a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the other by 32 -
-    count in the opposite direction; one by more than 32 moves a whole word by count - 32.
+    `value` is a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the other by
+    32 - count in the opposite direction; one by more than 32 moves a whole word by count - 32.
     """
     cross_shift = f"{abs(32 - count)}u"
     if shift.is_left:

@@ -11,7 +11,7 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`; its values are variables."""
+    """Lower `scf.while`; its carried values and results are variables."""
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)
     inner = list(after.blocks[0].args)
@@ -25,7 +25,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     has_barrier = emitter.uniformity.has_barrier(op)
 
     def condition(end: Operation) -> None:
-        """End the first region: assign its results, and leave the loop where the condition is false."""
+        """Lower the terminator of the first region: assign the results, and leave the loop if the condition fails."""
         test = emitter.get(end.operands[0])
         ends.extend(emitter.roots(end.operands[1:]))
         emitter.assign(results, emitter.parts(end.operands[1:]))

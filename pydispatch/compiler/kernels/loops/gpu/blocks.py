@@ -63,29 +63,31 @@ class OutputBlock:
 
 
 def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
-    """Return the block of a nest that has one reduction and elementwise operations on it; None for other nests, and
-    where blocks would share no loads. pairs: whether the device has 64-bit integers.
+    """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
+
+    Return None for other nests, and if blocks would share no loads. `pairs` is whether the device has 64-bit integers.
     """
     trial = emit_trial(frame, nest, None)
-    dims, e = trial.dims, trial.e
-    if len(dims) < 2 or len({id(op) for op, _ in e.reduced}) != 1 or len({v for v, _, _ in e.finished}) != 1:
+    dims, elements = trial.dims, trial.elements
+    reductions, results = {id(op) for op, _ in elements.reduced}, {v for v, _, _ in elements.finished}
+    if len(dims) < 2 or len(reductions) != 1 or len(results) != 1:
         return None
     row_length = dims[-1]
     if isinstance(row_length, int) and row_length < NARROWEST:
         return None
-    value, _, indices_of_value = e.finished[0]
+    value, _, indices_of_value = elements.finished[0]
     assert isinstance(value, OpResult)
-    if any(other != indices_of_value for _, _, other in e.finished) or len(value.op.results) != 1:
+    if any(other != indices_of_value for _, _, other in elements.finished) or len(value.op.results) != 1:
         return None
-    g = view_of(e, value.op)
+    reduction = view_of(elements, value.op)
     if sorted(map(id, indices_of_value)) != sorted(map(id, trial.indices)):
         return None
     loop_of_dim = [-1] * len(dims)
-    for index, result in zip(indices_of_value, g.output_maps[value.index].results, strict=True):
+    for index, result in zip(indices_of_value, reduction.output_maps[value.index].results, strict=True):
         if not isinstance(result, AffineDimExpr):
             return None
         loop_of_dim[trial.indices.index(index)] = result.position
-    dim = _dim_with_most_reuse(g, loop_of_dim, dims)
+    dim = _dim_with_most_reuse(reduction, loop_of_dim, dims)
     if dim < 0:
         return None
     size = dims[dim]
@@ -103,7 +105,10 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
 
 
 def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
-    """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none."""
+    """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none.
+
+    Elements of a block along this dimension share the loads of these inputs.
+    """
     best, best_dim = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
@@ -121,7 +126,7 @@ def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequen
 
 
 def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Partition:
-    """Partition a nest into workgroups of `LANES` blocks that are adjacent along the last dimension."""
+    """Return the partition of a nest into workgroups of `LANES` blocks that are adjacent along the last dimension."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
@@ -132,7 +137,7 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
 def emit_block(
     elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, group: Index, dims: list[Index]
 ) -> None:
-    """Emit the code of workgroup number `group`: each invocation computes a block of elements."""
+    """Emit the code of workgroup `group`: each invocation computes a block of elements."""
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
@@ -156,7 +161,7 @@ def emit_block(
         high = build.least(high, dims[-1])
 
     def lane(builder: Builder, column: Index) -> None:
-        """Reduce the block of one lane, and keep its results for the stores."""
+        """Emit the block of the invocation whose first column is `column`: reductions, then results and stores."""
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not has_full_rows:
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
@@ -176,8 +181,8 @@ def _emit_paired(
 ) -> None:
     """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
-    An invocation computes two adjacent columns of every 2 * LANES. low: the first column of the workgroup. outer: the
-    indices of the first row, without the column.
+    An invocation computes two adjacent columns of every 2 * LANES. `low` is the first column of the workgroup, `outer`
+    has the indices of its first row, without the column.
     """
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
@@ -192,11 +197,11 @@ def _emit_paired(
             elements,
             builder,
             generic,
-            block.paired_inputs,
-            corner,
-            dims,
-            offsets,
-            builder.plus(builder.quotient(low, 2), lane),
+            wide=block.paired_inputs,
+            corner=corner,
+            dims=dims,
+            offsets=offsets,
+            half=builder.plus(builder.quotient(low, 2), lane),
         )
         for (row, step), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, step)]
@@ -209,7 +214,7 @@ def _emit_paired(
 
 
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
-    """Return the indices of the reduction's loop dimensions at indices of the nest; 0 for reduced dimensions."""
+    """Return the index of each loop of the reduction at indices of the nest; 0 for reduced dimensions."""
     point: list[Index] = [0] * len(generic.iterators)
     for position, index in zip(block.point, indices, strict=True):
         point[position] = index
@@ -226,7 +231,7 @@ def _result_indices(elements: Elements, build: Builder, block: OutputBlock, indi
 def _reduce(
     elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
 ) -> list[SSAValue]:
-    """Emit the reduction at several indices of the nest in one loop nest, and return its results."""
+    """Emit the reduction at several points of the nest in one loop nest, and return its results."""
     assert isinstance(block.value, OpResult)
     generic = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)

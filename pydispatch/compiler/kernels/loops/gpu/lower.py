@@ -50,10 +50,14 @@ LARGE = 1 << 31
 """Number of elements from which on 32-bit indices overflow."""
 
 Flat = Callable[[Frame], Index | None]
+"""Returns the number of elements of a kernel whose tensors can be read as one dimension; None for other kernels."""
 
 
 def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Kernel:
-    """Lower a dispatch function to a kernel for a GPU. flat: computes the number of elements of a flat function."""
+    """Lower a dispatch function to a kernel for a GPU.
+
+    `flat` returns the number of elements if all tensors can be bound as one dimension, else None.
+    """
     frame.bind(flat(frame))
     pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
@@ -70,7 +74,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
         groups = build.most(groups, partition.workgroups)
 
     def work(builder: Builder, group: Index) -> None:
-        """Emit the work of one workgroup, by the plan that its number belongs to."""
+        """Emit the work of workgroup `group` in every nest that has so many workgroups."""
         for plan, partition in zip(plans, partitions, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
@@ -114,7 +118,7 @@ def finish(
 ) -> Kernel:
     """Complete the function, and return its kernel, with attributes for the emitter.
 
-    They are the workgroup size, the index width, and the bindings that are written once (`pyd.once`).
+    They are the workgroup size, the index width, and the bindings whose elements are written once (`pyd.once`).
     """
     kernel = frame.finish(grid)
     function = kernel.function
@@ -135,8 +139,9 @@ def finish(
 
 
 def _needs_wide_indices(frame: Frame) -> bool:
-    """Return whether a kernel needs 64-bit indices: a tensor has, or may have on the device, 2^31 elements or more, or
-    its elements are of type index.
+    """Return whether a kernel needs 64-bit indices.
+
+    It does if a tensor has, or may have on the device, 2^31 elements or more, or elements of type index.
     """
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
@@ -174,7 +179,7 @@ def _emit_step(
 
 
 def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
-    """Emit a nest under a condition on `group`, and restore the bound of `group` afterwards."""
+    """Emit a nest under a condition on `group`, and restore the recorded bound of `group` afterwards."""
     outer_bound = build.bound(group)
     _emit(frame, plan, partition, build, group)
     if isinstance(group, SSAValue) and outer_bound is not None:
@@ -230,9 +235,10 @@ def _elements(
     shape = [*dims[:outer_rank], build.product(inner_dims)]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the elements low to high of a row in parallel."""
+        """Emit the elements `low` to `high` of a row, in parallel."""
 
         def element(builder: Builder, element: Index) -> None:
+            """Store the element at an index of the collapsed inner dimensions."""
             _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])])
 
         if dims:
@@ -244,7 +250,10 @@ def _elements(
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
-    """Emit one row, which a whole workgroup or one invocation computes: first its reductions, then its elements."""
+    """Emit one row of a nest: first its reductions, then its elements.
+
+    A whole workgroup computes it, in a parallel loop over its elements, or, inside a parallel loop, one invocation.
+    """
     elements.row = list(indices)
     nest.run_stages(elements, build, indices)
     for value, buffer in nest.row_stores:
@@ -269,6 +278,7 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def row(builder: Builder, row_index: Index) -> None:
+        """Emit one row."""
         _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
 
     build.parallel(low, high, row, limit=outer)
@@ -285,7 +295,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def work(builder: Builder, flat: Index) -> None:
-        """Emit one row of a recurrence, or the updates of one element position of all slices."""
+        """Emit the row at position `flat` of a recurrence, or the updates of one element position by all slices."""
         row_indices = builder.split(flat, dims)
         if isinstance(nest.space, OrderedOp):
             write_rows(elements, builder, nest.space, dict(nest.stores), [row_indices])
@@ -307,10 +317,11 @@ def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Bui
     dims = update.dims(elements)
 
     def write(builder: Builder, indices: list[Index]) -> None:
+        """Write one element of the update."""
         update.write(elements, builder, value, buffer, indices)
 
     split = max(0, len(dims) - 1)
     emit_nest(
-        build, group, partition, dims, split,
-        lambda b, indices, low, high: emit_inner(b, indices, dims[split:], low, high, write),
+        build, group, partition, dims, split=split,
+        row=lambda b, indices, low, high: emit_inner(b, indices, dims[split:], low, high, write),
     )  # fmt: skip

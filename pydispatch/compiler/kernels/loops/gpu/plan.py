@@ -44,10 +44,11 @@ REDUCED_ELEMENT_BYTES = 256
 """Bytes that an element with reductions counts as: it is expensive, so that a workgroup has few."""
 
 MOST_INVOCATIONS = 8192
+"""Invocations that occupy a device; an ordered update has no more parts than these need."""
 MOST_PARTS = 256
+"""Parts of the destination of an ordered update, at most."""
 FEW_PARTS = 16
-"""For ordered updates: invocations that occupy a device; parts of the destination, at most, and for slices of dynamic
-sizes."""
+"""Parts of the destination of an ordered update whose slices have dynamic sizes."""
 
 
 @dataclass
@@ -55,7 +56,9 @@ class GpuLoopPlan:
     """Distribution of one nest over a GPU.
 
     Attributes:
-        distribution: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order.
+        nest: The nest.
+        distribution: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order, which the top of the
+            file describes.
         inner: For elements: the number of inner dimensions that are collapsed into one.
         block: For blocks: the block of one invocation.
     """
@@ -67,7 +70,10 @@ class GpuLoopPlan:
 
 
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
-    """Choose the distribution of a nest over workgroups and invocations. pairs: see `Backend.loads_pairs`."""
+    """Choose the distribution of a nest over workgroups and invocations.
+
+    `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`.
+    """
     elements = frame.elements
     nest.columns, nest.contiguous_dim = [], -1
     if isinstance(nest.space, OrderedOp):
@@ -95,8 +101,9 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
 
 
 def row_size(nest: LoopNest, elements: Elements) -> int:
-    """Return the number of elements of the longest row among results and their producers; at least `LONG_ROW` for
-    dynamic sizes.
+    """Return the number of elements of the longest row among results and their producers.
+
+    It is at least `LONG_ROW` if a size is dynamic.
     """
     sizes = [1]
     for value, _ in nest.all_stores():
@@ -141,8 +148,10 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
 
 
 def _collapsed_dims(dims: Sequence[Index]) -> int:
-    """Return how many trailing dimensions to collapse into one loop that has work for all invocations: the fewest with
-    `INVOCATIONS` elements, where a dynamic size counts as enough."""
+    """Return how many trailing dimensions to collapse into one loop that has work for all invocations.
+
+    They are the fewest with `INVOCATIONS` elements, where a dynamic size counts as enough.
+    """
     size, count = 1, 0
     for n in reversed(dims):
         count += 1
@@ -155,8 +164,10 @@ def _collapsed_dims(dims: Sequence[Index]) -> int:
 
 
 def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
-    """Return whether the steps of all reductions may be regrouped, and so be distributed over invocations: each has a
-    combiner, such as addition where sums may be reassociated."""
+    """Return whether the steps of all reductions of a nest may be distributed over invocations.
+
+    They may if each result has a combining operation that allows regrouping, such as a sum that may be reassociated.
+    """
     pending, visited = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -172,7 +183,7 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
 
 
 def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Partition:
-    """Partition a nest into workgroups according to its distribution.
+    """Return the partition of a nest into workgroups according to its distribution.
 
     Args:
         frame: The kernel being built.
@@ -210,8 +221,10 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
 
 
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
-    """Return the sizes of the parallel dimensions of a nest with sequential ones: the rows of a recurrence, or the
-    parts and slice elements of an ordered update.
+    """Return the sizes of the parallel dimensions of a nest that also has sequential ones.
+
+    They are the dimensions that number the rows of a recurrence, or the parts of the destination and the dimensions of
+    a slice of an ordered update.
     """
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)

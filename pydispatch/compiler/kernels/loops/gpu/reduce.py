@@ -30,9 +30,10 @@ FEW = 32
 
 
 def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
-    """Return, for each result, the operation of the body that combines it with the value of a step.
+    """Return, for each result of a reduction, the operation of the body that combines it with the value of a step.
 
-    None if a result is combined in another way, or if regrouping its steps would change it and `reassociate` is false.
+    Return None if a result is combined in another way, or if regrouping the steps would change it and `reassociate` is
+    false.
     """
     last = generic.block.last_op
     assert last is not None
@@ -56,7 +57,8 @@ def distributed_reduction(
 ) -> list[SSAValue] | None:
     """Emit the reduction at `point` as a loop over invocations, and return its results.
 
-    None, with no code, inside a parallel loop, for few steps, and for reductions that `combiners` does not split.
+    Return None, and emit nothing, inside a parallel loop, for few steps, and for reductions that `combiners` does not
+    split. `point` has None for the reduced dimensions.
     """
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
@@ -80,7 +82,7 @@ def distributed_reduction(
         return _parallel(elements, build, generic, indices, sizes, (0, steps[0]), initial)
 
     def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Reduce a block of outer steps into accumulators of its own, and combine them with `carried`."""
+        """Emit the reduction of a block of outermost steps with its own accumulators; combine them with `carried`."""
         high = inner.least(inner.plus(low, outer_steps), steps[0])
         return with_fresh_accumulators(
             inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
@@ -93,10 +95,16 @@ def _parallel(
     elements: Elements, build: Builder, generic: Structured, indices: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit one `scf.parallel` with `scf.reduce` over the steps in a range of the outermost index, and return its
-    results.
+    """Emit one `scf.parallel` with an `scf.reduce` over the steps of a reduction, and return its results.
 
-    outermost: the half-open range; indices: of the dimensions that are not reduced.
+    Args:
+        elements: Tensors of the kernel.
+        build: The builder.
+        generic: The reduction.
+        indices: Indices of the dimensions that are not reduced.
+        sizes: Sizes of all dimensions.
+        outermost: Half-open range of the outermost reduced dimension; all indices of the others are reduced.
+        initial: Initial values of the results.
     """
     block = Block(arg_types=[IndexType() for _ in generic.loops])
     inner = build.nested(block)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from xdsl.dialects import arith, math, memref
@@ -52,10 +53,10 @@ class PairedInput:
 
 
 def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[PairedInput, ...]:
-    """Return the inputs that are loaded in pairs: those that depend on the innermost loop or the columns.
+    """Return the inputs that are loaded in pairs of elements; () for a reduction that cannot use pairs.
 
-    () unless each of them is contiguous along the rows or columns of a block, or the innermost loop. dims: the loop
-    dimensions of rows and of columns.
+    They are the inputs that depend on the innermost loop or the columns. Each of them must be contiguous along the rows
+    or columns of a block, or the innermost loop. `dims` are the loop dimensions of rows and of columns.
     """
     if not generic.loops:
         return ()
@@ -97,7 +98,7 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
 
 
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
-    """Return the buffer of a value as a one-dimensional memref of 64-bit integers."""
+    """Return the buffer of a value as a one-dimensional memref of i64, each of them two elements of 32 bits."""
     key = ("pairs", value)
     earlier = elements.entry.recall(key)
     if earlier is not None:
@@ -116,7 +117,7 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
 
 
 def _is_multiply_add(elements: Elements, generic: Structured, wide: Sequence[PairedInput]) -> bool:
-    """Return whether the body is `acc + a * b` on floats, both factors loaded in pairs, so that it may be fused."""
+    """Return whether the body is `acc + a * b` on floats with both factors loaded in pairs, so that it may be fused."""
     ops = list(generic.block.ops)
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
@@ -157,55 +158,116 @@ def reduce_paired(
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
     ]
-    sizes, step = loop_sizes(elements, generic), generic.loops[-1]
-    current: dict[int, Index] = {}  # index of each reduction loop that is open
-    size, fused = sizes[step], _is_multiply_add(elements, generic, wide)
-    assert isinstance(size, int)
-    unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
+    reduction = _PairedReduction(
+        elements=elements,
+        generic=generic,
+        wide=wide,
+        corner=corner,
+        dims=dims,
+        offsets=offsets,
+        half=half,
+        iterations=iterations,
+        sizes=loop_sizes(elements, generic),
+        is_fused=_is_multiply_add(elements, generic, wide),
+    )
+    return reduction.emit(build, 0, {}, initial)
 
-    def unrolled(builder: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-        """Emit the unrolled steps that share their loads. The indices of pairs follow the values."""
-        offsets_of_pairs, values = values[len(offsets) :], values[: len(offsets)]
-        loaders = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, offsets_of_pairs, strict=True)]
-        for unrolled_step in range(unroll):
-            current[step] = builder.plus(index, unrolled_step)
-            for output, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
-                steps = {dims[0]: row, dims[1]: column, step: unrolled_step}
-                loaded = [
-                    pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
-                    for w, pairs in zip(wide, loaders, strict=True)
-                ]
-                if fused:
-                    lhs, rhs = loaded
-                    values[output] = builder.add(math.FmaOp(lhs, rhs, values[output]))
-                    continue
-                point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
-                for w, element in zip(wide, loaded, strict=True):
-                    builder.remember(
-                        (generic.inputs[w.index], tuple(evaluate(builder, generic.maps[w.index], point_indices))),
-                        element,
-                    )
-                values[output] = body_at(elements, builder, generic, point_indices, [values[output]])[0]
-        next_pairs = [
-            builder.plus(at, w.factors[step] * unroll // 2) for w, at in zip(wide, offsets_of_pairs, strict=True)
+
+@dataclass(frozen=True)
+class _PairedReduction:
+    """Emitter of the loops of `reduce_paired`.
+
+    Attributes:
+        elements, generic, wide, corner, dims, offsets, half: The parameters of that function.
+        iterations: Indices of the loop dimensions at each element of the block; those of reductions are replaced.
+        sizes: Size of each loop dimension.
+        is_fused: Whether a step is one multiply-add of two inputs.
+    """
+
+    elements: Elements
+    generic: Structured
+    wide: Sequence[PairedInput]
+    corner: Sequence[Index]
+    dims: tuple[int, int]
+    offsets: Sequence[tuple[int, int]]
+    half: Index
+    iterations: Sequence[Sequence[Index]]
+    sizes: Sequence[Index]
+    is_fused: bool
+
+    def emit(self, build: Builder, depth: int, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
+        """Emit the loops over the reductions from number `depth` on, and return the sums after them.
+
+        Args:
+            build: Receives the code.
+            depth: How many reductions have loops around these.
+            current: Reduction -> its index, of those.
+            sums: The sum of each element of the block before the loops.
+        """
+        dim = self.generic.loops[depth]
+        size = self.sizes[dim]
+        if depth + 1 < len(self.generic.loops):
+
+            def body(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+                """Emit the inner loops at an index of this one."""
+                return self.emit(inner, depth + 1, current | {dim: index}, values)
+
+            return build.loop(0, size, sums, body)
+        assert isinstance(size, int)
+        unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= PRODUCTS))
+        corner = [current.get(d, index) for d, index in enumerate(self.corner)]
+        pairs = [_first_pair_index(build, w, corner, self.dims, dim, self.half) for w in self.wide]
+        steps = partial(self._unrolled_steps, current, unroll)
+        return build.loop(0, size, [*sums, *pairs], steps, step=unroll)[: len(sums)]
+
+    def _unrolled_steps(
+        self, current: dict[int, Index], unroll: int, build: Builder, index: Index, carried: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit `unroll` steps of the innermost loop, which share their loads, and return the new carried values.
+
+        Args:
+            current: Reduction -> its index, of the loops around the innermost one.
+            unroll: Number of steps.
+            build: Receives the code.
+            index: The first step.
+            carried: The sum of each element, then, for each input, the index of the pair that the corner reads.
+        """
+        dim, count = self.generic.loops[-1], len(self.offsets)
+        sums, pairs = carried[:count], carried[count:]
+        loaders = [
+            _Pairs(self.elements, build, self.generic, w, pair) for w, pair in zip(self.wide, pairs, strict=True)
         ]
-        return [*values, *(builder.value(at) for at in next_pairs)]
+        for step in range(unroll):
+            indices = current | {dim: build.plus(index, step)}
+            for output, ((row, column), point) in enumerate(zip(self.offsets, self.iterations, strict=True)):
+                steps_from_corner = {self.dims[0]: row, self.dims[1]: column, dim: step}
+                loaded = [
+                    loader.at(sum(w.factors[d] * steps for d, steps in steps_from_corner.items()))
+                    for w, loader in zip(self.wide, loaders, strict=True)
+                ]
+                iteration = [indices.get(d, i) for d, i in enumerate(point)]
+                sums[output] = self._step(build, iteration, loaded, sums[output])
+        next_pairs = [build.plus(pair, w.factors[dim] * unroll // 2) for w, pair in zip(self.wide, pairs, strict=True)]
+        return [*sums, *(build.value(pair) for pair in next_pairs)]
 
-    def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
-        dim = generic.loops[depth]
-        if dim == step:
-            corner_indices = [current.get(d, index) for d, index in enumerate(corner)]
-            pair_indices = [_first_pair_index(builder, w, corner_indices, dims, step, half) for w in wide]
-            return builder.loop(0, size, [*carried, *pair_indices], unrolled, step=unroll)[: len(offsets)]
+    def _step(
+        self, build: Builder, iteration: Sequence[Index], loaded: Sequence[SSAValue], total: SSAValue
+    ) -> SSAValue:
+        """Emit one step of the reduction of one element, and return its new sum.
 
-        def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-            current[dim] = index
-            return level(deeper, depth + 1, values)
-
-        return builder.loop(0, sizes[dim], carried, body)
-
-    return level(build, 0, initial)
+        Args:
+            build: Receives the code.
+            iteration: Index of each loop dimension.
+            loaded: The elements of the inputs that are loaded in pairs.
+            total: The sum before the step.
+        """
+        if self.is_fused:
+            lhs, rhs = loaded
+            return build.add(math.FmaOp(lhs, rhs, total))
+        for w, element in zip(self.wide, loaded, strict=True):
+            indices = tuple(evaluate(build, self.generic.maps[w.index], iteration))
+            build.remember((self.generic.inputs[w.index], indices), element)
+        return body_at(self.elements, build, self.generic, iteration, [total])[0]
 
 
 def _first_pair_index(
@@ -224,7 +286,7 @@ def _first_pair_index(
 def _loop_indices_of(
     build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[list[Index]]:
-    """Return the indices of the loop dimensions at each offset from the corner."""
+    """Return the indices of the loop dimensions at each (row, column) offset from the corner of a block."""
     points = []
     for steps in offsets:
         point = list(corner)
@@ -235,7 +297,14 @@ def _loop_indices_of(
 
 
 class _Pairs:
-    """Emitter of the loads of one input in one iteration of the innermost loop; each pair is loaded once."""
+    """Emitter of the loads of one input in one iteration of the innermost loop; each pair is loaded once.
+
+    Attributes:
+        index: Index of the pair that the corner of the block reads.
+        buffer: The input as pairs.
+        element: Type of an element.
+        loaded: Position of a pair after that of the corner -> its two elements.
+    """
 
     def __init__(
         self, elements: Elements, build: Builder, generic: Structured, wide: PairedInput, index: SSAValue
@@ -249,12 +318,12 @@ class _Pairs:
         """Return the element `offset` elements after that of the corner; load its pair on first use."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
-            b = self.build
-            pair_bits = b.add(memref.LoadOp.get(self.buffer, [b.value(b.plus(self.index, pair))]))
-            shift = b.pure(arith.ConstantOp(IntegerAttr(32, i64)))
-            halves = [pair_bits, b.add(arith.ShRUIOp(pair_bits, shift))]
-            words = [b.add(arith.TruncIOp(half, i32)) for half in halves]
+            build = self.build
+            pair_bits = build.add(memref.LoadOp.get(self.buffer, [build.value(build.plus(self.index, pair))]))
+            shift = build.pure(arith.ConstantOp(IntegerAttr(32, i64)))
+            halves = [pair_bits, build.add(arith.ShRUIOp(pair_bits, shift))]
+            words = [build.add(arith.TruncIOp(half, i32)) for half in halves]
             if self.element != i32:
-                words = [b.add(arith.BitcastOp(word, self.element)) for word in words]
+                words = [build.add(arith.BitcastOp(word, self.element)) for word in words]
             self.loaded[pair] = words[0], words[1]
         return self.loaded[pair][second]

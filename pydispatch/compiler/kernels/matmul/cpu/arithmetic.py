@@ -39,12 +39,12 @@ class Arithmetic:
     """Element types and instructions of a contraction.
 
     Attributes:
-        compute: Type of packed elements.
-        sums: Type of accumulators.
-        group: Steps of K that one instruction multiplies and adds up.
-        unsigned_a, unsigned_b: Whether bytes of A, of B, are unsigned.
-        a_offset, b_offset: Constants that packing subtracts from the factors.
-        matrix_steps: Groups that matrix registers multiply at once; 0 where they are not used.
+        compute: Type of the elements of packed factors.
+        sums: Type of the accumulators.
+        group: Steps of K that one instruction multiplies and adds to one accumulator; 1 for a plain multiply-add.
+        unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned.
+        a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B.
+        matrix_steps: Groups of K that one instruction on matrix registers (AMX) multiplies; 0 if it uses none.
     """
 
     compute: Attribute
@@ -57,7 +57,7 @@ class Arithmetic:
     matrix_steps: int = 0
 
     def reads_in_place(self, acc: Attribute) -> bool:
-        """Return whether operands of the type `acc` may be read in place."""
+        """Return whether operands of the type `acc` need no conversion, so that they may be read where they are."""
         return self.compute == acc == self.sums and self.group == 1
 
 
@@ -76,7 +76,11 @@ UNSIGNED = {
 
 
 def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
-    """Return how a contraction is computed; None for types that have no register block."""
+    """Return the element types and instructions of a contraction on a CPU; None for types without a register block.
+
+    In order of preference: pairs of bf16, f16 and bf16 widened to f32, f32 and f64 as they are, groups of bytes or i16
+    into i32, and integers as they are.
+    """
     acc = contraction.acc
     steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
@@ -92,8 +96,9 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
 
 
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
-    """Return the tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None
-    where B is something else, and where blocks multiply it unchanged.
+    """Return the tensor of f16 or bf16 whose elements are factor B, if blocks can widen them to f32 in registers.
+
+    None if B is something else, or if blocks multiply it unchanged.
     """
     b, acc = contraction.b, contraction.acc
     value, element = contraction.tensor_of(b), contraction.element_of(b)
@@ -107,14 +112,15 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
 
 
 def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
-    """Return whether a value is another one in f32, which is what `to` has to be."""
+    """Return whether a value is the extension of `source` to f32, which is what `to` has to be."""
     is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
     return is_extension and value.type == to == Float32Type()
 
 
 def _extended_tensor(value: SSAValue) -> SSAValue | None:
     """Return the tensor that another tensor is an elementwise extension of to a wider float type; None for other
-    tensors."""
+    tensors.
+    """
     if not isinstance(value, OpResult):
         return None
     if isinstance(value.op, arith.ExtFOp):
@@ -159,8 +165,10 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
-    """Return whether groups of steps can be packed: both factors are indexed by K itself, and B by N itself, without a
-    stride or an offset, as in `A[m, k] * B[k, n]` but not in `A[m, 2 * k]`.
+    """Return whether groups of steps can be packed.
+
+    Both factors must be indexed by K itself, and B by N itself, without a stride or an offset, as in `A[m, k] * B[k,
+    n]` but not in `A[m, 2 * k]`.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
     are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
@@ -168,14 +176,14 @@ def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
 
 
 def _multiplies_bf16(contraction: Contraction) -> bool:
-    """Return whether both factors are bf16, or widened from it into sums of f32."""
+    """Return whether both factors are bf16, or widened from it, and their products are added up in bf16 or f32."""
     factors = contraction.a, contraction.b
     is_summed = contraction.acc in (BFloat16Type(), Float32Type())
     return is_summed and all(unextended(f.value, BFloat16Type()) is not None for f in factors)
 
 
 def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
-    """Return the value of a float type that a value is, or is extended from; None where it is neither."""
+    """Return the value of type `type_` that a float is, or is directly extended from; None where it is neither."""
     if value.type == type_:
         return value
     if isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input.type == type_:
@@ -184,7 +192,14 @@ def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
 
 
 def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
-    """Return whether a factor is an element in the packed type, extended or not. is_unsigned: where it is a byte."""
+    """Return whether a factor is the element in the type that is packed, extended or not.
+
+    Args:
+        value: What is multiplied.
+        element: The element of the factor's tensor.
+        arithmetic: How the contraction is computed, whose type is packed.
+        is_unsigned: Whether the packed integer is unsigned.
+    """
     if element.type != arithmetic.compute or not isinstance(element.type, IntegerType):
         return element.type == arithmetic.compute and unextended(value, element.type) is element
     extension = arith.ExtUIOp if is_unsigned else arith.ExtSIOp
@@ -192,8 +207,10 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
 
 
 def _matrix_steps(contraction: Contraction, group: int) -> int:
-    """Return how many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0
-    where K has too few, or is unknown: then it would end in steps of another length.
+    """Return how many groups of `group` steps of K matrix registers multiply at once: the most of which K is a
+    multiple.
+
+    0 where K has too few, or is unknown: then it would end in steps of another length.
     """
     a, k = contraction.a, contraction.k
     position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
@@ -206,6 +223,10 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
 
 
 def _byte_offset(values: tuple[int, int], least: int) -> int:
-    """Return the constant that is subtracted from values for them to be bytes from `least` on."""
+    """Return the constant that is subtracted from values, given as (least, greatest), for them to be bytes from `least`
+    on.
+
+    0 if they are such bytes already.
+    """
     low, high = values
-    return 0 if least <= low and high < least + 256 else low - least
+    return 0 if least <= low and high < least + BYTE_VALUES else low - least

@@ -73,7 +73,7 @@ class BlockSizes:
 
     @staticmethod
     def of(match: BlockQuantized, level: Level) -> BlockSizes | None:
-        """Return the schedule of a product on a CPU; None where another kernel is better."""
+        """Return the block sizes of a product on a CPU; None where another kernel is better, or sizes are unknown."""
         extents = [match.contraction.generic.extents[d] for d in match.rows]
         static_extents = [n for n in extents if n is not None]
         total_rows = prod(static_extents)
@@ -94,14 +94,28 @@ class BlockSizes:
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
         panels = min(MOST_PANELS, ceil(match.panels, WORKGROUPS))
-        return BlockSizes(rows, total_rows // rows, row_block, min(match.width, vectors * lanes), panels, digits)
+        return BlockSizes(
+            rows=rows,
+            row_groups=total_rows // rows,
+            row_block=row_block,
+            columns=min(match.width, vectors * lanes),
+            panels=panels,
+            digits=digits,
+        )
 
 
 def lower_block_quantized(
     source: func.FuncOp, backend: Backend, level: Level, match: BlockQuantized, result_dims: Sequence[list[int]]
 ) -> Kernel | None:
     """Return the kernel of a function that is one product by block-quantized weights; None where another kernel is
-    better. result_dims: see `Output.dims`.
+    better.
+
+    Args:
+        source: The dispatch function.
+        backend: The backend that the kernel is for.
+        level: The CPU.
+        match: The product.
+        result_dims: For each result of the dispatch, see `Output.dims`.
     """
     schedule = BlockSizes.of(match, level)
     frame = Frame(source, backend)
@@ -113,8 +127,12 @@ def lower_block_quantized(
     workgroup = frame.build.bounded(frame.workgroup(), count)
     panel_group, row_group = frame.build.split(workgroup, [panel_groups, schedule.row_groups])
     first_row = frame.build.times(row_group, schedule.rows)
-    conversion = RowConversion(frame.elements, match, schedule.rows, schedule.digits, first_row)
-    _Workgroup(frame, match, schedule, outputs_of(frame, result_dims), conversion).emit(frame.build, panel_group)
+    conversion = RowConversion(
+        elements=frame.elements, match=match, rows=schedule.rows, digits=schedule.digits, first_row=first_row
+    )
+    outputs = outputs_of(frame, result_dims)
+    workgroup_emitter = _Workgroup(frame=frame, match=match, schedule=schedule, outputs=outputs, conversion=conversion)
+    workgroup_emitter.emit(frame.build, panel_group)
     return frame.finish(lambda elements, build: count)
 
 
@@ -122,7 +140,12 @@ def lower_block_quantized(
 class _Workgroup:
     """Emitter of the code of a workgroup. Workgroups of the same panels follow each other, and share them in a cache.
 
-    conversion: emits the copy of its rows of A.
+    Attributes:
+        frame: The kernel function, and its inputs and results.
+        match: The product.
+        schedule: Its block sizes.
+        outputs: What is stored of its results.
+        conversion: Emits the copy of the rows of A of this workgroup.
     """
 
     frame: Frame
@@ -132,7 +155,7 @@ class _Workgroup:
     conversion: RowConversion
 
     def emit(self, build: Builder, panel_group: Index) -> None:
-        """Emit the conversion of A, and the loop over the workgroup's panels."""
+        """Emit the conversion of A, and the loop over the panels of group number `panel_group`."""
         match, schedule, fresh = self.match, self.schedule, self.frame.elements.fresh
         rows = self.conversion.emit(build)
         sums = fresh(i32 if schedule.digits else f32, schedule.row_block * max(1, schedule.digits) * schedule.columns)
@@ -143,7 +166,7 @@ class _Workgroup:
             end = build.plus(first, schedule.panels)
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the products of one panel of columns."""
+            """Emit the products of all rows with panel `p`, and their stores."""
             fence = Builder(inner.block, inner.source, inner, guarded=True)
             zero = f32_constant(fence, 0.0)
             fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
@@ -232,7 +255,7 @@ class _Workgroup:
             corrections = [build.add(arith.MuliOp(load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
 
         def element(inner: Builder, j: Index) -> None:
-            """Add the product of a block to the total of one column."""
+            """Add the product of a block to the total of column `j` of the register block."""
             panel_column = inner.plus(j, column)
 
             def term(per_block: PerBlock) -> SSAValue:
@@ -258,13 +281,19 @@ class _Workgroup:
         build.parallel(0, width, element)
 
     def _finish(self, build: Builder, totals: SSAValue, panel: Index) -> None:
-        """Emit the results of the dispatch for a panel."""
+        """Emit the results of the dispatch for a panel.
+
+        Args:
+            build: Receives the code.
+            totals: The sums of the panel over all of K, [row][column].
+            panel: Which panel.
+        """
         match, contraction, elements = self.match, self.match.contraction, self.frame.elements
         generic = contraction.generic
         panel_loop, column_loop = match.dims[0], match.dims[3]
 
         def element(build: Builder, i: Index, j: Index) -> None:
-            """Store one total as an element of the result."""
+            """Store the results at row `i` of the workgroup and column `j` of the panel."""
             loops: list[Index] = [0] * len(generic.iterators)
             loops[panel_loop], loops[column_loop] = panel, j
             row_of_a = build.plus(i, self.conversion.first_row)
@@ -286,16 +315,19 @@ class _Workgroup:
 
 
 def _as_f32(build: Builder, value: SSAValue) -> SSAValue:
-    """Emit an unsigned byte, or a float, as f32."""
+    """Emit the conversion of an unsigned byte, or of a float, to f32, and return it."""
     if isinstance(value.type, IntegerType):
         return build.add(arith.SIToFPOp(build.add(arith.ExtUIOp(value, i32)), f32))
     return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
 
 def _number(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
-    """Emit the number with these digits in f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
+    """Emit the integer with these digits as f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
 
-    corrections: subtracted from digits[0], and from the integer of the higher digits; none if empty.
+    Args:
+        build: Receives the code.
+        digits: One to three i32 values, each a sum of products of a digit.
+        corrections: Subtracted from digits[0], and from the integer of the higher digits; empty for none.
     """
     low, *high_digits = digits
     if corrections:

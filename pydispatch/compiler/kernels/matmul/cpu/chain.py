@@ -5,9 +5,8 @@ The rows stay in workgroup memory: each row-wise operation overwrites the row th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import lcm, prod
 
 from xdsl.dialects import arith, func, memref
@@ -22,11 +21,16 @@ from pydispatch.compiler.kernels.matmul.column_end import Limits, column_limits
 from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
+from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
+    COLUMN_UNIT,
+    false_constant,
+    is_any_column,
+    last_shown,
+)
 from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
@@ -34,10 +38,6 @@ from pydispatch.ir.values import shape_of
 
 MAX_ROWS_BYTES = 128 << 10
 """Bytes of the rows of a workgroup: half of a small second-level cache, beside packed operands."""
-
-COLUMN_UNIT = 64
-"""Columns that are visited or skipped as a whole. Loops over visited columns have no remainder then, so that hidden
-columns do not change which columns share a partial sum."""
 
 MIN_WORKGROUPS = 8
 """Workgroups that there are, where rows can be cut into so many."""
@@ -67,7 +67,16 @@ class RowTiles:
 
     @staticmethod
     def of(chain: Chain, first: Plan, second: Plan, level: Level) -> RowTiles:
-        """Return the tiles of most rows within `MAX_ROWS_BYTES` that leave `MIN_WORKGROUPS` workgroups if possible."""
+        """Return the division with most rows within `MAX_ROWS_BYTES` that leaves `MIN_WORKGROUPS` workgroups if
+        possible.
+
+        Args:
+            chain: The chain.
+            first: Plan of its first product.
+            second: Plan of its second product.
+            level: The CPU; rows whose stride is a multiple of 256 bytes get a vector more, since they share sets of its
+                cache.
+        """
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
         count, columns = 1 if axis is None else shape[axis], shape[-1]
@@ -90,6 +99,7 @@ class RowTiles:
 
     @property
     def workgroups(self) -> int:
+        """Number of workgroups."""
         return prod(self.outer) * ceil(self.count, self.rows)
 
 
@@ -115,13 +125,23 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
 
 
 def _element_type(chain: Chain) -> Attribute:
+    """Return the type of elements of the rows."""
     return tensor_type(chain.rows).element_type
 
 
 def _emit(
     frame: Frame, chain: Chain, first: Plan, second: Plan, tiles: RowTiles, result_dims: Sequence[list[int]]
 ) -> None:
-    """Emit the code of a workgroup. result_dims: of each result, see `Output.dims`."""
+    """Emit the code of a workgroup.
+
+    Args:
+        frame: The kernel function, and its inputs and results.
+        chain: The chain.
+        first: Plan of its first product.
+        second: Plan of its second product.
+        tiles: The division of its rows among workgroups.
+        result_dims: For each result of the dispatch, see `Output.dims`.
+    """
     build = frame.build
     workgroup = build.bounded(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil(tiles.count, tiles.rows)])
@@ -132,7 +152,7 @@ def _emit(
     span = Span(first_row, extent)
     limits = column_limits(chain)
     end = _column_end(frame, chain, limits, (first, second), tiles, outer, span)
-    rows = _Rows(frame, chain, tiles, tuple(outer), span, buffer, end)
+    rows = _Rows(frame=frame, chain=chain, tiles=tiles, outer=tuple(outer), span=span, buffer=buffer, end=end)
     if end is None or limits.floor is None:
         rows.emit_first_product(build, first)
     else:
@@ -150,15 +170,28 @@ def _column_end(
     outer: Sequence[Index],
     span: Span,
 ) -> End | None:
-    """Emit the end of the columns that are visible to one of the rows of a workgroup, rounded up to whole units; None
-    where all columns are visited."""
+    """Emit the end of the columns that are visible to at least one row of a workgroup, rounded up to whole units.
+
+    None where all columns are visited.
+
+    Args:
+        frame: The kernel function.
+        chain: The chain.
+        limits: What hides columns of it.
+        plans: Plans of both products.
+        tiles: The division of its rows among workgroups.
+        outer: Indices of the outer dimensions.
+        span: The rows of the workgroup along `tiles.axis`.
+    """
     build, columns = frame.build, tiles.columns
     unit = lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
     if not limits or unit >= columns or plans[0].schedule.nr > unit:
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the columns that a row or a later one needs."""
+        """Return the end of the columns that row `i` from the last, or a later one, needs; `carried` is that of later
+        ones.
+        """
         point: list[Index] = [0] * len(shape_of(chain.scores))
         for dim, index in zip(chain.outer, outer, strict=True):
             point[dim] = index
@@ -166,7 +199,7 @@ def _column_end(
             point[tiles.axis] = inner.plus(span.first, inner.minus(inner.minus(span.extent, 1), i))
         least = limits.end(frame.elements, inner, point, columns)
         if limits.stored:
-            least = _last_shown(frame, inner, limits, point, carried[0], least, columns)
+            least = last_shown(frame, inner, limits, point, carried[0], least, columns)
         return [inner.value(inner.most(carried[0], least))]
 
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
@@ -176,63 +209,17 @@ def _column_end(
     return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
 
 
-def _last_shown(
-    frame: Frame, build: Builder, limits: Limits, point: Sequence[Index], begin: Index, end: Index, columns: int
-) -> Index:
-    """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
-    none.
-    """
-    units = ceil(columns, COLUMN_UNIT)
-
-    def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the shown columns if it is in unit `units - 1 - i`; else what later units found."""
-        first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
-        stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
-
-        def is_shown(innermost: Builder, column: Index) -> SSAValue:
-            shown = [mask.emit(frame.elements, innermost, [*point[:-1], column]) for mask in limits.stored]
-            return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
-
-        # Units are visited from the last one on until one is shown.
-        none = inner.value(begin)
-        is_range = both(inner, inner.less(first, end), inner.less(begin, stop))
-        is_needed = both(inner, is_range, inner.add(arith.CmpiOp(carried[0], none, "eq")))
-        shown_end = inner.choose(
-            is_needed,
-            lambda b: b.add(arith.SelectOp(_is_any(b, first, stop, is_shown), b.value(stop), none)),
-            lambda b: carried[0],
-        )
-        return [shown_end]
-
-    (last,) = build.loop(0, units, [build.value(begin)], unit)
-    return build.least(last, build.most(end, begin))
-
-
-def _is_any(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:
-    """Emit whether a condition holds for one of the columns from `first` to before `stop`."""
-
-    def column(inner: Builder, j: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        return [inner.add(arith.OrIOp(carried[0], is_true(inner, j)))]
-
-    (result,) = build.loop(first, stop, [_false(build)], column)
-    return result
-
-
-def _false(build: Builder) -> SSAValue:
-    return build.pure(arith.ConstantOp(IntegerAttr(0, IntegerType(1))))
-
-
 @dataclass(frozen=True)
 class _Rows:
     """Emitter of the rows of a workgroup.
 
     Attributes:
-        frame: The kernel.
+        frame: The kernel function, and its inputs and results.
         chain: The chain.
-        tiles: Its division among workgroups.
+        tiles: The division of its rows among workgroups.
         outer: Indices of the outer dimensions.
         span: The rows, along `tiles.axis`.
-        buffer: Workgroup memory of the rows.
+        buffer: Workgroup memory of the rows, [row][column], with `tiles.stride` elements between rows.
         end: The end of the columns that are visited; None for all columns.
     """
 
@@ -245,20 +232,23 @@ class _Rows:
     end: End | None
 
     def _ends(self, dim: int | None) -> dict[int, End]:
-        """Return the end of the columns, which are a dimension of a product."""
+        """Return the end of the columns as a dict by dimension, for the dimension `dim` of a product that the columns
+        are.
+        """
         return {} if self.end is None or dim is None else {dim: self.end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset of an element of the rows in the buffer."""
+        """Return the offset in the buffer of the element of the rows at these indices."""
         axis = self.tiles.axis
         row = 0 if axis is None else build.minus(indices[axis], self.span.first)
         return build.plus(build.times(row, self.tiles.stride), indices[-1])
 
     def _store(self, build: Builder, element: SSAValue, indices: Sequence[Index]) -> None:
+        """Store an element of the rows in the buffer."""
         self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
     def _materialize(self, value: SSAValue) -> None:
-        """Register the buffer as the memory of a value."""
+        """Let later code read elements of a tensor of rows from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _indices_of(self, loops: Sequence[int]) -> dict[int, Index]:
@@ -266,65 +256,86 @@ class _Rows:
         return dict(zip((loops[d] for d in self.chain.outer), self.outer, strict=True))
 
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
-        """Emit the first product, with elementwise operations on its result."""
+        """Emit the first product, with elementwise operations on its result, into the buffer."""
         chain = self.chain
         output = Output(chain.scores, list(range(len(shape_of(chain.scores)))), self._store)
         outer = self._indices_of(chain.first_loops)
         emit_rows(self.frame, build, plan, [output], outer, self.span, ends=self._ends(chain.first.n))
 
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _Rows:
-        """Emit the first product with a check that the largest score of each row is above `floor`; where one is not,
-        compute all columns. Return the rows with the end of the columns that were computed."""
+        """Emit the first product, and again for all columns unless the largest score of each row is above `floor`.
+
+        Return the rows with the end of the columns that were computed. Above the floor, hidden columns have no effect,
+        see `Limits.floor`.
+        """
         assert self.end is not None
-        unit, none = self.end.unit, build.index(0)
+        none = build.index(0)
 
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Compute columns up to the second carried value; the first is the end of the columns computed before."""
+            """Compute columns up to the second carried value; the first is the end of the columns computed before.
+
+            Return the end of the computed columns, and that of the next attempt: 0 where none is needed.
+            """
             before, end = carried
-
-            def computed(innermost: Builder) -> SSAValue:
-                """Compute the scores of columns up to `end`, and return that no more are needed if they are above the
-                floor."""
-                rows = replace(self, end=End(innermost.bounded(end, self.tiles.columns + 1), unit))
-                rows.emit_first_product(innermost, plan)
-                every = innermost.value(self.tiles.columns)
-                return innermost.add(arith.SelectOp(rows._are_above(innermost, floor), none, every))
-
-            again = inner.choose(inner.less(0, end), computed, lambda _: none)
+            again = inner.choose(
+                inner.less(0, end), lambda b: self._attempted_product(b, plan, floor, end, none), lambda _: none
+            )
             return [inner.value(inner.most(before, end)), again]
 
         end, _ = build.loop(0, 2, [none, build.value(self.end.index)], attempt)
-        return replace(self, end=End(build.bounded(end, self.tiles.columns + 1), unit))
+        return self._up_to(build, end)
+
+    def _attempted_product(self, build: Builder, plan: Plan, floor: float, end: SSAValue, none: SSAValue) -> SSAValue:
+        """Emit the first product for columns before `end`, and return the end of those that are needed then.
+
+        That is `none`, the index 0, if each row has a score above `floor`, else the end of all columns.
+        """
+        rows = self._up_to(build, end)
+        rows.emit_first_product(build, plan)
+        every = build.value(self.tiles.columns)
+        return build.add(arith.SelectOp(rows._are_above(build, floor), none, every))
+
+    def _up_to(self, build: Builder, end: SSAValue) -> _Rows:
+        """Return the rows with another end of the columns that are visited."""
+        assert self.end is not None
+        return replace(self, end=End(build.bounded(end, self.tiles.columns + 1), self.end.unit))
 
     def _are_above(self, build: Builder, floor: float) -> SSAValue:
         """Emit whether each row has a score above `floor` among the visited columns."""
-        end, element = self.end, _element_type(self.chain)
-        assert end is not None and isinstance(element, AnyFloat)
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             """Return whether all rows so far have a score above the floor."""
-
-            def is_above(innermost: Builder, column: Index) -> SSAValue:
-                """Return whether the score at a column is above the floor."""
-                offset = innermost.plus(innermost.times(i, self.tiles.stride), column)
-                score = innermost.add(memref.LoadOp.get(self.buffer, [innermost.value(offset)]))
-                limit = innermost.pure(arith.ConstantOp(FloatAttr(floor, element)))
-                return innermost.add(arith.CmpfOp(score, limit, "ogt"))
-
-            def unit(innermost: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
-                """Search a unit unless an earlier one has such a score."""
-                stop = innermost.least(innermost.plus(first, COLUMN_UNIT), end.index)
-                return [innermost.choose(earlier[0], lambda _: earlier[0], lambda b: _is_any(b, first, stop, is_above))]
-
-            (is_any,) = inner.loop(0, end.index, [_false(inner)], unit, step=COLUMN_UNIT)
-            return [inner.add(arith.AndIOp(carried[0], is_any))]
+            return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
 
         true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
         (result,) = build.loop(0, self.span.extent, [true], row, limit=self.tiles.rows)
         return result
 
+    def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
+        """Emit whether a row has a score above `floor` among the visited columns.
+
+        row: counted from the first one of the workgroup.
+        """
+        end, element = self.end, _element_type(self.chain)
+        assert end is not None and isinstance(element, AnyFloat)
+
+        def is_above(inner: Builder, column: Index) -> SSAValue:
+            """Return whether the score at a column is above the floor."""
+            offset = inner.plus(inner.times(row, self.tiles.stride), column)
+            score = inner.add(memref.LoadOp.get(self.buffer, [inner.value(offset)]))
+            limit = inner.pure(arith.ConstantOp(FloatAttr(floor, element)))
+            return inner.add(arith.CmpfOp(score, limit, "ogt"))
+
+        def unit(inner: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
+            """Search the unit of columns from `first` on, unless an earlier one has such a score."""
+            stop = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
+            return [inner.choose(earlier[0], lambda _: earlier[0], lambda b: is_any_column(b, first, stop, is_above))]
+
+        (is_any,) = build.loop(0, end.index, [false_constant(build)], unit, step=COLUMN_UNIT)
+        return is_any
+
     def emit_operations(self, build: Builder) -> None:
-        """Emit the row-wise operations."""
+        """Emit the row-wise operations, each of which overwrites in the buffer what it reads."""
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
         (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
@@ -332,6 +343,7 @@ class _Rows:
         columns = self._visit_columns()
 
         def element(inner: Builder, indices: list[Index]) -> None:
+            """Store an element of the last operation's result."""
             self._store(inner, elements.at(inner, chain.rows, indices), indices)
 
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -372,4 +384,5 @@ class _Rows:
         view = OperandView(chain.second.a, self.buffer, tuple(strides), is_argument=True, locate=self._offset)
         outputs = outputs_of(self.frame, result_dims)
         outer, ends = self._indices_of(chain.second_loops), self._ends(chain.second.k)
-        emit_rows(self.frame, build, plan, outputs, outer, self.span, view if reads_buffer else None, ends)
+        rows_of_a = view if reads_buffer else None
+        emit_rows(self.frame, build, plan, outputs, outer, self.span, a=rows_of_a, ends=ends)

@@ -30,7 +30,15 @@ Sizes = Sequence[int | None]
 
 
 def operand_of(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
-    """Return a factor whose rows are along the dimension `rows`, with elements of `size` bytes."""
+    """Return the properties of a factor that decide whether it is read in place.
+
+    Args:
+        factor: The factor.
+        contraction: Its contraction.
+        is_argument: See `Operand.is_argument`.
+        rows: Dimension of the contraction that counts the rows of the factor; None for no rows.
+        size: Bytes of an element.
+    """
     return Operand(
         is_argument=is_argument,
         row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
@@ -40,9 +48,9 @@ def operand_of(factor: Factor, contraction: Contraction, is_argument: bool, rows
 
 
 def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
-    """Return the elements between neighbouring rows of a factor; None if the factor has no rows or a dynamic size.
+    """Return the distance of neighbouring rows of a factor in elements; None without rows or for a dynamic distance.
 
-    row_dim: the loop dimension that counts rows. The first axis that it indexes decides.
+    `row_dim` is the dimension of the contraction that counts rows. The first axis that it indexes decides.
     """
     positions = [] if row_dim is None else factor.positions_of(row_dim)
     if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
@@ -70,26 +78,26 @@ def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, l
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is, through ops that only state sizes."""
+    """Return the argument that a value is, looking through operations that only state sizes; None for another value."""
     value = source_of(value)
     return value if isinstance(value, BlockArgument) else None
 
 
 def is_argument_element(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
-    """Return whether a factor is an element of an argument and nothing else."""
+    """Return whether a factor is an unchanged element of an argument that has the element type `compute`."""
     value = contraction.tensor_of(factor)
     has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
     return factor.direct and has_type and argument_of(value) is not None
 
 
 def reads_pages(contraction: Contraction, rows: int | None, compute: Attribute) -> bool:
-    """Return whether B is gathered pages of an argument that register blocks read in place."""
+    """Return whether B is gathered pages of an argument that register blocks of `rows` rows read in place."""
     pages = pages_in_place(contraction, rows, compute)
     return pages is not None and argument_of(pages.source) is not None
 
 
 def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
-    """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied unchanged."""
+    """Return whether matrix registers can load A from an argument: unchanged, with whole groups of K contiguous."""
     a = contraction.a
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
@@ -102,7 +110,10 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
 def panels_of_b(
     contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None
 ) -> Panels | None:
-    """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
+    """Return the panels of columns that B is stored in, if register blocks can read these; else None.
+
+    `half_b` is the tensor of f16 or bf16 that B is widened from; None where it is not.
+    """
     b, n = contraction.b, contraction.n
     panels = panels_of(contraction.tensor_of(b) if half_b is None else half_b)
     if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:

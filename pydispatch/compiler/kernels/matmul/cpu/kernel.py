@@ -78,14 +78,16 @@ def _lower(
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """Return the plans of a contraction; none for a function that updates an argument."""
+    """Return the plans of a contraction; an empty list for a function that updates an argument in place."""
     is_update = any(argument >= 0 for argument in frame.updated)
     return [] if is_update else variants(contraction, frame.elements, level, schedule)
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
-    """Return the plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
-    schedule; None for others."""
+    """Return the plan that `lower_contraction` has for a function that is one contraction of static sizes; else None.
+
+    A schedule that the function states is not considered.
+    """
     match = None if lower_channels_last(source, backend) is not None else contraction_in(source)
     plans = [] if match is None else _plans(Frame(source, backend), match[0], level_of(machine))
     return plans[0] if len(plans) == 1 else None
@@ -102,7 +104,7 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
     sizes = loop_sizes(frame.elements, main.contraction.generic)
 
     def emit(build: Builder, remaining: Sequence[Plan]) -> None:
-        """Emit the first remaining plan that applies at run time, else the main one."""
+        """Emit the first remaining plan that applies at run time, or else the main one."""
         if not remaining:
             emit_workgroup(frame, build, main, outputs, workgroup)
             return
@@ -114,8 +116,12 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
 
 
 def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:
-    """Return the contraction of a dispatch function, and for each result the dimensions of the contraction's result
-    that its own are. None when there is not exactly one, or something else in the function reduces.
+    """Return the only contraction of a dispatch function, and where its results come from.
+
+    Return None if there is not exactly one, or another operation reduces.
+
+    Returns:
+        The contraction, and for each result of the function the dimensions of the contraction's result that index it.
     """
     operations = list(source.body.block.ops)
     candidates = contractions(operations)

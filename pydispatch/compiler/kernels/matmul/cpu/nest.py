@@ -24,7 +24,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 class TileStep(Enum):
-    """A statement of a tile, outside of its register blocks."""
+    """A statement that is executed once for the current region of a tile, outside the loops over register blocks."""
 
     PACK_A = "pack A"
     PACK_B = "pack B"
@@ -33,7 +33,7 @@ class TileStep(Enum):
 
 
 class BlockStep(Enum):
-    """A statement of a register block."""
+    """A statement that is executed for one register block: `mr` rows by `nr` columns of sums in vector registers."""
 
     INITIALIZE = "initialize the sums"
     MULTIPLY = "add products to the sums"
@@ -42,15 +42,18 @@ class BlockStep(Enum):
 
 @dataclass(frozen=True)
 class Blocks:
-    """Loops over the register blocks of a tile: columns outside, so that a panel of B stays in the first-level cache
-    while the rows pass."""
+    """Two loops over all register blocks of a tile, which execute `steps` for each block in order.
+
+    The outer loop visits columns of blocks and the inner one rows, so that a panel of B stays in the first-level cache
+    while all rows of the tile use it. The extents of the tile are those of the `Region` that the loops are emitted for.
+    """
 
     steps: tuple[BlockStep, ...]
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A sequential loop over a reduced dimension, `step` indices at a time."""
+    """A sequential loop over the reduced dimension `dim`, `step` indices at a time, that executes `body` in order."""
 
     dim: int
     step: int
@@ -59,7 +62,13 @@ class Loop:
 
 @dataclass(frozen=True)
 class Batch:
-    """A loop over the workgroup's batch of indices of the outer dimensions `dims`, which share packed columns of B."""
+    """A loop over a workgroup's batch of outer indices, which use the same packed columns of B.
+
+    Attributes:
+        dims: The outer dimensions, collapsed into one index.
+        count: Outer indices of a batch; the last batch may have fewer.
+        body: The statements for each outer index.
+    """
 
     dims: tuple[int, ...]
     count: int
@@ -67,11 +76,12 @@ class Batch:
 
 
 Node = TileStep | Blocks | Loop | Batch
+"""A statement of a tile's loop nest."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A range of indices of a dimension. extent: its length."""
+    """The indices `first`, `first` + 1, ..., `first` + `extent` - 1 of one dimension."""
 
     first: Index
     extent: Index
@@ -79,9 +89,11 @@ class Span:
 
 @dataclass(frozen=True)
 class End:
-    """The end of the indices of a dimension that a workgroup visits, where it does not visit all.
+    """The end of the indices of a dimension that a workgroup visits, where it visits only the first part of them.
 
-    index: the end, at least one block; a multiple of `unit`, or the size of the dimension.
+    Attributes:
+        index: The end, exclusive; at least one block.
+        unit: A factor of `index`, unless `index` is the size of the dimension.
     """
 
     index: Index
@@ -90,26 +102,30 @@ class End:
 
 @dataclass(frozen=True)
 class Region:
-    """The part of the iteration space that one level of the nest covers: a span for each dimension.
+    """The part of the iteration space that one level of the nest covers.
 
-    batch: number of the workgroup's batch of outer indices.
+    Attributes:
+        spans: The visited indices of each dimension.
+        batch: Position of the workgroup's batch among all batches of outer indices.
     """
 
     spans: tuple[Span, ...]
     batch: Index = 0
 
     def first(self, dim: int) -> Index:
+        """Return the first index of a dimension."""
         return self.spans[dim].first
 
     def extent(self, dim: int) -> Index:
+        """Return the number of indices of a dimension."""
         return self.spans[dim].extent
 
     def within(self, dim: int, span: Span) -> Region:
-        """Return the region with another span of one dimension."""
+        """Return the region that has `span` in the dimension `dim`, and the spans of this region in all others."""
         return replace(self, spans=(*self.spans[:dim], span, *self.spans[dim + 1 :]))
 
     def at(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
-        """Return the region at one index of each of `dims`."""
+        """Return the region with a single index, of extent 1, in each of `dims`."""
         fixed = dict(zip(dims, indices, strict=True))
         return replace(self, spans=tuple(Span(fixed[d], 1) if d in fixed else s for d, s in enumerate(self.spans)))
 
@@ -119,9 +135,9 @@ class Block:
     """A register block of a tile.
 
     Attributes:
-        row_index, column_index: Its coordinates among the blocks of the tile.
-        row, column: Its first row and column, counted from the tile's.
-        is_tail: Whether it has the last columns of zero-filled panels, fewer than a block.
+        row_index, column_index: Its coordinates, counted in blocks of the tile.
+        row, column: Its first row and column of elements, counted from those of the tile.
+        is_tail: Whether it has the last columns of B's zero-filled panels, which are fewer than a block.
     """
 
     row_index: Index
@@ -133,8 +149,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Nest:
-    """The loop nest of one plan. sizes: of all dimensions; body: the statements of a tile; ends: of the dimensions that
-    workgroups visit a part of.
+    """The loop nest of one plan.
+
+    Attributes:
+        plan: The plan.
+        sizes: Sizes of the contraction's dimensions.
+        body: The statements of a tile, in order.
+        ends: Dimension -> end of the indices that a workgroup visits, where it does not visit all.
     """
 
     plan: Plan
@@ -159,12 +180,17 @@ class Nest:
             is_batched: Whether workgroups have batches of outer indices; False for a single index of each.
             ends: Ends of the dimensions that a workgroup visits a part of.
         """
-        return Nest(plan, variant_sizes(plan, sizes), _statements(plan, packs_a, is_batched), ends or {})
+        statements = _statements(plan, packs_a=packs_a, is_batched=is_batched)
+        return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
 
     # Regions
 
     def grid(self, build: Builder) -> list[Index]:
-        """Return the grid: outer dimensions, batches of those that are batched, then tiles of rows and columns."""
+        """Return the number of workgroups along each axis of the grid.
+
+        The axes are the outer dimensions that are not batched, the batches of those that are, the tiles along the rows,
+        and the tiles along the columns.
+        """
         contraction, schedule = self.plan.contraction, self.plan.schedule
         outer = [self.sizes[d] for d in self._distributed]
         batches = build.ceil_quotient(build.product([self.sizes[d] for d in self.plan.batched_dims]), schedule.batch)
@@ -174,11 +200,11 @@ class Nest:
 
     @property
     def _distributed(self) -> list[int]:
-        """The outer dimensions that have a dimension of the grid each."""
+        """The outer dimensions that are not batched: each is an axis of the grid."""
         return [d for d in self.plan.contraction.outer if d not in self.plan.batched_dims]
 
     def workgroup(self, build: Builder, workgroup_id: SSAValue) -> Region:
-        """Return the tile of a workgroup."""
+        """Return the region that a workgroup computes; `workgroup_id` is its row-major position in the grid."""
         contraction, schedule = self.plan.contraction, self.plan.schedule
         grid = self.grid(build)
         *outer, batch, row, column = build.split(build.bounded(workgroup_id, build.product(grid)), grid)
@@ -187,25 +213,37 @@ class Nest:
         return self.tile(build, region, contraction.n, column, schedule.nt, schedule.nr)
 
     def whole(self, outer: Mapping[int, Index]) -> Region:
-        """Return the region at the given indices of outer dimensions, with all indices of the reductions that a tile
-        has no loops over."""
+        """Return the region before any loop has chosen indices.
+
+        It spans all indices of the reductions that the nest has no loops over, and otherwise one index of each
+        dimension: that of `outer`, which maps dimensions to indices, or 0.
+        """
         plan = self.plan
         unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
         dims = range(len(self.sizes))
         return Region(tuple(Span(outer.get(d, 0), self.end(d) if d in unlooped else 1) for d in dims))
 
     def end(self, dim: int) -> Index:
-        """Return the end of the indices of a dimension that a workgroup visits."""
+        """Return the exclusive end of the indices of a dimension that a workgroup visits."""
         return self.ends[dim].index if dim in self.ends else self.sizes[dim]
 
     def _is_exact(self, dim: int, step: int) -> bool:
-        """Return whether steps of a dimension end where the visited indices end."""
+        """Return whether `step` is known to divide the end of the visited indices, so that every step is whole."""
         size = self.sizes[dim]
         return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
 
     def tile(self, build: Builder, region: Region, dim: int | None, index: Index, tile: int, block: int) -> Region:
-        """Return the region of tile `index` along the rows or the columns; the last tile overlaps its neighbour where
-        the dimension has a whole block."""
+        """Return the part of a region that is one tile along the rows or the columns.
+
+        Args:
+            build: Emits the arithmetic of dynamic bounds.
+            region: The region.
+            dim: M or N; None if the contraction has no such dimension, which leaves the region as it is.
+            index: Position of the tile.
+            tile: Rows or columns of a tile. The last tile may have fewer.
+            block: Those of a register block. If the dimension has a whole block, a last tile of less than a block
+                begins earlier, and overlaps the tile before.
+        """
         if dim is None:
             return region
         end, is_exact = self.end(dim), self._is_exact(dim, tile)
@@ -215,8 +253,10 @@ class Nest:
         return region.within(dim, Span(first, tile if is_exact else build.least(tile, build.minus(end, first))))
 
     def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
-        """Return the region of the iteration of a loop that begins at `index`: a chunk of K, or one index of another
-        reduction."""
+        """Return the part of a region that the iteration of a loop beginning at `index` covers.
+
+        A loop over K covers a chunk of up to `loop.step` indices, one over another reduction a single index.
+        """
         if loop.dim != self.plan.contraction.k:
             return region.at([loop.dim], [index])
         end, step = self.end(loop.dim), loop.step
@@ -228,13 +268,22 @@ class Nest:
     def block(
         self, build: Builder, region: Region, row_index: Index, column_index: Index, is_tail: bool = False
     ) -> Block:
-        """Return a register block of a tile."""
+        """Return the register block at the coordinates `row_index` and `column_index` of a tile."""
         row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
         column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
         return Block(row_index, column_index, row, column, is_tail)
 
     def block_start(self, build: Builder, region: Region, dim: int | None, index: Index, block: int) -> Index:
-        """Return the first index of a block in the tile; the last block overlaps its neighbour where there is one."""
+        """Return the first row or column of a register block, counted from the tile's.
+
+        Args:
+            build: Emits the arithmetic of dynamic bounds.
+            region: The tile.
+            dim: M or N; None if the contraction has no such dimension.
+            index: Coordinate of the block.
+            block: Rows or columns of a block. If the dimension has a whole block, a last block of less begins earlier,
+                and overlaps the block before.
+        """
         if dim is None:
             return 0
         start, extent = build.times(index, block), region.extent(dim)
@@ -245,17 +294,17 @@ class Nest:
         return start
 
     def rows(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many rows of a block exist."""
+        """Return how many rows of a block are rows of the matrix; the others are beyond its edge."""
         return self.block_extent(build, region, self.plan.contraction.m, block.row, self.plan.schedule.mr)
 
     def columns(self, build: Builder, region: Region, block: Block) -> Index:
-        """Return how many columns of a block exist."""
+        """Return how many columns of a block are columns of the matrix; the others are beyond its edge."""
         if block.is_tail:
             return self.plan.tail_columns
         return self.block_extent(build, region, self.plan.contraction.n, block.column, self.plan.schedule.nr)
 
     def block_extent(self, build: Builder, region: Region, dim: int | None, start: Index, block: int) -> Index:
-        """Return how many rows or columns exist of a block that begins at `start`."""
+        """Return how many of the `block` rows or columns from `start` of a tile are within the dimension `dim`."""
         if dim is None:
             return 1
         size = self.sizes[dim]
@@ -267,8 +316,12 @@ class Nest:
 
 
 def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]:
-    """Return the statements of a tile. Where one pass has all products of a block, its sums stay in registers from the
-    first product to the results; else the sums of the tile are in memory between chunks of the reductions."""
+    """Return the statements of a tile.
+
+    If one pass over K has all products of a block, the sums of the block stay in registers from the first product to
+    the results. Otherwise the reductions are loops around the blocks, and the sums of the tile are stored in memory
+    between two iterations. `packs_a` and `is_batched` are those of `Nest.of`.
+    """
     pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
     pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
     has_offsets = bool(plan.arithmetic.a_offset or plan.arithmetic.b_offset)
@@ -287,7 +340,7 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
 
 
 def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
-    """Return the sizes of all dimensions where a plan applies: a plan for one row count knows that."""
+    """Return the sizes of all dimensions under a plan: a plan for a single row count makes the size of M static."""
     rows = plan.row_range
     if rows is None or rows.least != rows.most:
         return tuple(sizes)
@@ -295,18 +348,22 @@ def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
 
 
 def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether A has at most as many rows as the plan is for, which has an upper bound."""
+    """Return whether A has at most as many rows as a plan with an upper bound is for: a bool, or an i1 at run time."""
     assert plan.contraction.m is not None and plan.row_range is not None and plan.row_range.most is not None
     return build.less(sizes[plan.contraction.m], plan.row_range.most + 1)
 
 
 def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups of a kernel with these variants, see `plan.variants`."""
+    """Return the number of workgroups of a kernel that chooses one of `plans` by the number of rows at run time.
+
+    The first plan has no upper bound of the rows. Of the others, which have ascending bounds, the first whose bound
+    holds is chosen (see `plan.variants`).
+    """
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
     for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
         condition = has_few_enough_rows(plan, build, sizes)
         assert isinstance(condition, SSAValue)
         total = build.pure(arith.SelectOp(condition, build.value(count), build.value(total)))
-    if len(plans) > 1 and plans[0].contraction.m is not None:  # without rows there is nothing to do
+    if len(plans) > 1 and plans[0].contraction.m is not None:  # 0 workgroups for 0 rows
         total = build.times(total, build.least(sizes[plans[0].contraction.m], 1))
     return total

@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 CACHE_LINE_BYTES = 64
+"""Bytes of a cache line, by which rows are padded."""
 
 CONFLICTING_BYTES = 256
 """Rows whose length is a multiple of this are padded: few cache sets would hold all of a column."""
@@ -25,16 +26,17 @@ CONFLICTING_BYTES = 256
 
 @dataclass(frozen=True)
 class OperandView:
-    """A factor as register blocks read it.
+    """A factor as register blocks read it: in the memory of an argument, or in a packed copy.
 
     Attributes:
         factor: The factor.
         buffer: Memory with its elements.
         strides: Elements between neighbours along each coordinate of the factor.
-        is_argument: Whether coordinates count from the tensor's beginning, as in an argument, not from the tile's.
+        is_argument: Whether indices along coordinates count from the beginning of the tensor, as in an argument; in a
+            packed copy they count from the first index of the tile.
         panel_stride: Elements between panels of columns; None where columns are not stored in panels.
-        is_ones: Whether the elements are ones in place of the factor, for the sums of the other one.
-        locate: Emits the offset of the element at some coordinates; None where it is the sum of their strides.
+        is_ones: Whether all elements are 1, in place of the factor, to sum up the other factor.
+        locate: Emits the offset of the element at given indices; None where it is the sum of index * stride.
     """
 
     factor: Factor
@@ -46,7 +48,7 @@ class OperandView:
     locate: Callable[[Builder, Sequence[Index]], Index] | None = None
 
     def offset(self, build: Builder, coordinates: Sequence[Index]) -> Index:
-        """Return the offset of the element at some coordinates, in elements."""
+        """Return the offset of the element at these indices, one per coordinate, in elements."""
         if self.locate is not None:
             return self.locate(build, coordinates)
         offset: Index = 0
@@ -55,7 +57,7 @@ class OperandView:
         return offset
 
     def stride(self, build: Builder, dim: int | None) -> Index:
-        """Return the distance of neighbours along a dimension, in elements."""
+        """Return the distance of neighbours along a dimension of the contraction, in elements; 0 if it is no index."""
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
             if dim is not None and coordinate.coefficient(dim):
@@ -64,13 +66,13 @@ class OperandView:
 
 
 def view_a(frame: Frame, plan: Plan, build: Builder) -> OperandView:
-    """Return A where it is read in place, else a buffer for its packed copy."""
+    """Return A: in the memory of an argument if it is read in place, else a new buffer for its packed copy."""
     factor = plan.contraction.a
     return _packed_rows(frame, plan, factor) if plan.schedule.pack_a else view_in_place(frame, plan, build, factor)
 
 
 def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
-    """Return B where it is read in place, in panels or not, else a buffer for its packed copy."""
+    """Return B: in the memory of an argument if it is read in place, else a new buffer for its packed copy."""
     factor, panels = plan.contraction.b, plan.panels
     if panels is not None:
         buffer = _buffer_of(frame, panels.argument)
@@ -85,8 +87,9 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
 def view_in_place(
     frame: Frame, plan: Plan, build: Builder, factor: Factor, value: SSAValue | None = None
 ) -> OperandView:
-    """Return a factor that is read in the memory of an argument. value: the tensor that it is an element of, or is
-    widened from; None for its own.
+    """Return a factor that is read in the memory of a row-major argument.
+
+    `value` is the tensor whose elements are the factor, or are widened to it; None for the factor's own tensor.
     """
     value = plan.contraction.tensor_of(factor) if value is None else value
     argument = argument_of(value)
@@ -107,20 +110,22 @@ def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> Operan
 
 
 def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:
+    """Return the buffer of an argument of the dispatch function."""
     return frame.buffers[frame.tensors.index(argument)]
 
 
 def _packed_box(plan: Plan, factor: Factor) -> list[int]:
-    """Return the extents of a factor's coordinates in a tile."""
+    """Return the extent of each coordinate of a factor in one packed tile."""
     schedule = plan.schedule
     extents = packed_extents(plan.contraction, schedule, schedule.kc, plan.sizes, plan.inner_reductions)
     return [coordinate.extent(extents) for coordinate in factor.coordinates]
 
 
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
-    """Allocate a row-major copy, in the order of the operand's coordinates, or with K last where steps are grouped.
+    """Allocate a row-major packed copy, and return it.
 
-    Rows of a multiple of 256 bytes are padded by a cache line: they would all fall into the same cache sets.
+    Coordinates have the order of the operand, or K is the last one where vectors are along K or steps are grouped.
+    Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache sets.
     """
     box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
     order = list(range(len(box)))
@@ -142,7 +147,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
 
 
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
-    """Allocate panels of nr columns where a coordinate is the column, else rows like the operand's."""
+    """Allocate a packed copy of B in panels of nr columns, and return it; in rows if no coordinate is N alone."""
     box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)

@@ -30,34 +30,52 @@ from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
 @dataclass(frozen=True)
 class Position:
-    """Index along one coordinate of a factor, relative to the first index of the tile."""
+    """Index along one coordinate of a factor, counted from the first index of the tile.
+
+    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out.
+    """
 
     index: Index
 
     def exists(self, step: int) -> bool:
-        """Return whether the factor has an element at this step of a group of K; zero is packed where it has none."""
+        """Return whether the factor has an element at this step of a group of K; if not, zero is packed."""
         return True
 
     def source(self, build: Builder, step: int) -> Index:
-        """Return the index in the factor at this step of a group of K, relative to the first index of the tile."""
+        """Return the index of this step of a group of K in the factor, counted from the first index of the tile."""
         return self.index
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return what this coordinate adds to the offset in the packed copy, in elements. stride: of the coordinate."""
+        """Return what this coordinate adds to the offset in the packed copy, in elements.
+
+        Args:
+            build: Emits the arithmetic.
+            view: The packed copy.
+            stride: Elements between neighbours along the coordinate.
+            step: The step of a group of K; 0 without groups.
+        """
         return build.times(self.index, stride)
 
 
 @dataclass(frozen=True)
 class PaddedPosition(Position):
-    """Index beyond the edge of the factor, which register blocks read all the same."""
+    """Index beyond the edge of the factor. Register blocks read the packed zero, and no result depends on it."""
 
     def exists(self, step: int) -> bool:
+        """Return False: no step has an element here."""
         return False
 
 
 @dataclass(frozen=True)
 class PanelColumn(Position):
-    """A column of B: its panel, and its index in the panel. is_padding: whether the column is beyond the edge of B."""
+    """A column of B in a packed copy that is stored in panels.
+
+    Attributes:
+        panel: Which panel it is in.
+        column: Its number in the panel.
+        group: Steps of K that are adjacent in the copy.
+        is_padding: Whether the column is beyond the edge of B.
+    """
 
     panel: Index
     column: Index
@@ -65,27 +83,35 @@ class PanelColumn(Position):
     is_padding: bool = False
 
     def exists(self, step: int) -> bool:
+        """Return whether the column is in B."""
         return not self.is_padding
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the offset of the column: that of its panel, and of the column's steps of a group in it."""
         assert view.panel_stride is not None
         return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
 
 
 @dataclass(frozen=True)
 class StepGroup(Position):
-    """Group of steps of K that one instruction multiplies, from `index` on. count: steps before the end of K; zeros
-    are packed for the others."""
+    """Group of steps of K that one instruction multiplies: `index` is the first step.
+
+    Attributes:
+        count: Steps of the group before the end of K, at most a group; zeros are packed for the others.
+    """
 
     count: int
 
     def exists(self, step: int) -> bool:
+        """Return whether a step of the group is before the end of K."""
         return step < self.count
 
     def source(self, build: Builder, step: int) -> Index:
+        """Return the index along K of a step of the group."""
         return build.plus(self.index, step)
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the offset of a step: neighbouring steps of a group are adjacent."""
         return build.plus(build.times(self.index, stride), step)
 
 
@@ -115,29 +141,35 @@ class Packing:
 
     @property
     def plan(self) -> Plan:
+        """Plan of the product."""
         return self.nest.plan
 
     @property
     def contraction(self) -> Contraction:
+        """The product."""
         return self.plan.contraction
 
     @property
     def factor(self) -> Factor:
+        """The factor that is packed."""
         return self.view.factor
 
     def emit(self, build: Builder) -> None:
+        """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
         self._coordinates(Builder(build.block, build.source, build, guarded=True), [])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
-        """Return the number of different values of a coordinate within the region."""
+        """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""
         total: Index = 1
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))
         return total
 
     def _coordinates(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit loops over the coordinates of the factor that have no position yet, in memory order, and the copy inside
-        them. outer: positions along the leading coordinates."""
+        """Emit loops over the coordinates of the factor from `len(outer)` on, in memory order, around the copy.
+
+        `outer` are the positions along the leading coordinates, from the loops that are open.
+        """
         if len(outer) == len(self.factor.coordinates):
             self._copy(build, outer)
             return
@@ -155,7 +187,7 @@ class Packing:
             build.parallel(extent, end, lambda b, i: self._coordinates(b, [*outer, PaddedPosition(i)]))
 
     def _padding(self, build: Builder, coordinate: Linear) -> Index:
-        """Return how many values beyond the end of a coordinate partial register blocks read."""
+        """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none."""
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
         if dim is None or not coordinate.coefficient(dim) or self.plan.vectorizes_k:
@@ -172,21 +204,25 @@ class Packing:
         assert n is not None
 
         def panel(inner: Builder, index: Index) -> None:
-            """Pack one panel of columns, with zeros where columns do not exist."""
+            """Emit the packing of panel `index`, with zeros for columns beyond the edge of B."""
             start = self.nest.block_start(inner, self.region, n, index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
             def column(build: Builder, i: Index, is_padding: bool = False) -> None:
-                """Pack one column of the panel."""
-                position = PanelColumn(build.plus(start, i), index, i, group, is_padding)
+                """Emit the packing of column `i` of the panel, or of zeros if it is padding."""
+                position = PanelColumn(
+                    index=build.plus(start, i), panel=index, column=i, group=group, is_padding=is_padding
+                )
                 self._coordinates(build, [*outer, position])
 
             def padding(build: Builder, i: Index) -> None:
+                """Emit the packing of zeros as column `i` of the panel."""
                 column(build, i, is_padding=True)
 
             if isinstance(columns, int):
                 if columns == nr and self._can_transpose_in_registers(len(outer)):
-                    self._transposed_panel(inner, outer, PanelColumn(start, index, 0, group))
+                    first_column = PanelColumn(index=start, panel=index, column=0, group=group)
+                    self._transposed_panel(inner, outer, first_column)
                 else:
                     inner.parallel(0, columns, column)
                     inner.parallel(columns, nr, padding)
@@ -199,8 +235,13 @@ class Packing:
         build.parallel(0, build.ceil_quotient(self.region.extent(n), nr), panel)
 
     def _can_transpose_in_registers(self, position: int) -> bool:
-        """Return whether a panel can be loaded along K and transposed in registers: a dispatch argument stores B as
-        [..., N, K], in the type of packed elements. `position` is the coordinate that N indexes."""
+        """Return whether a panel can be loaded along K and transposed in registers.
+
+        It can if B is a dispatch argument of shape [..., N, K], whose elements have the type of packed ones.
+
+        Args:
+            position: Position of the coordinate that N indexes.
+        """
         coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
         return (
             position == len(coordinates) - 2
@@ -216,7 +257,12 @@ class Packing:
     def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
         """Emit the packing of a full panel whose columns are contiguous along K.
 
-        It transposes blocks of SIDE steps of K, and copies the remaining steps element by element.
+        Blocks of SIDE steps of K are transposed in registers; the remaining steps are copied element by element.
+
+        Args:
+            build: Emits the operations.
+            outer: Positions along the coordinates before that of the columns.
+            column: The first column of the panel.
         """
         view, nr = self.view, self.plan.schedule.nr
         source = view_in_place(self.frame, self.plan, build, self.factor)
@@ -241,10 +287,11 @@ class Packing:
             return []
 
         transposed_steps = build.times(build.quotient(steps, SIDE), SIDE)
-        build.loop(0, transposed_steps, [], block, SIDE)
+        build.loop(0, transposed_steps, [], block, step=SIDE)
 
         def copy_rest(inner: Builder, i: Index) -> None:
-            position = PanelColumn(inner.plus(column.index, i), column.panel, i, column.group)
+            """Emit the copy of the remaining steps of column `i` of the panel."""
+            position = PanelColumn(index=inner.plus(column.index, i), panel=column.panel, column=i, group=column.group)
             inner.parallel(transposed_steps, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
 
         if transposed_steps != steps:
@@ -253,12 +300,13 @@ class Packing:
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the packing of steps of K in groups; the last group is padded with zeros.
 
-        Where the steps of a row are contiguous in the packed copy, whole groups are copied as vectors of steps.
+        Where steps are contiguous in the packed copy, whole groups are a loop over single steps, which is vectorized.
         """
         position = len(outer)
         steps, group = self._extent(build, self.factor.coordinates[position]), self.plan.group
 
         def pack_group(inner: Builder, first: Index, count: int) -> None:
+            """Emit the packing of the group from step `first` on, which has `count` steps before the end of K."""
             self._coordinates(inner, [*outer, StepGroup(first, count)])
 
         if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
@@ -269,13 +317,14 @@ class Packing:
         remainder = build.remainder(steps, group)
 
         def pack_last(count: int) -> None:
+            """Emit the packing of the last group if it has `count` steps."""
             build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
 
         for count in range(1, group):
             pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
-        """Emit the packing of one element, or of one group of steps of K."""
+        """Emit the packing of one element, or of all elements of one group of steps of K."""
         for step in range(self.plan.group if any(isinstance(p, StepGroup) for p in positions) else 1):
             if all(position.exists(step) for position in positions):
                 value = self._element(build, positions, step)
@@ -287,8 +336,10 @@ class Packing:
             self.frame.elements.store(build, value, self.view.buffer, [offset])
 
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
-        """Return an element of the factor, minus the constant offset, in the type of packed elements. step: its index
-        in the group of steps of K."""
+        """Return an element of the factor, minus the constant offset of packed bytes, in the type of packed elements.
+
+        `step` is its position in the group of steps of K; 0 without groups.
+        """
         arithmetic, elements = self.plan.arithmetic, self.frame.elements
         indices = [
             self._index(build, coordinate, position, step)
@@ -303,7 +354,7 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
-        """Return the value of a coordinate of the factor in the tensor at a position in the tile."""
+        """Return the index along one coordinate in the factor's tensor, from the position in the tile."""
         total = build.plus(position.source(build, step), coordinate.constant)
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(self.region.first(dim), times))
@@ -313,7 +364,7 @@ class Packing:
 def factor_at(
     elements: Elements, build: Builder, contraction: Contraction, factor: Factor, indices: Sequence[Index]
 ) -> SSAValue:
-    """Emit the scalar code that computes a factor at coordinates `indices` of its main input, and return the value."""
+    """Emit the scalar code of a factor at the given indices along its coordinates, and return its value."""
     mapping: dict[SSAValue, SSAValue] = {}
     for ordinal, positions in factor.inputs.items():
         operand = contraction.generic.inputs[ordinal]
@@ -329,7 +380,7 @@ def factor_at(
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return an element cast to the type of packed elements, which represents all its possible values exactly."""
+    """Return an element in the type of packed elements, which represents all values that the element may have."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):

@@ -19,9 +19,9 @@ STEPS_OF_PAGES = 64
 
 
 def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribute) -> GatheredPages | None:
-    """Return B as gathered pages if register blocks can read it in place, with the rows of pages along N or K.
+    """Return B as gathered pages if register blocks can read them in place, with their rows along N or K; else None.
 
-    rows: rows of A, None if dynamic; compute: the type of products.
+    `rows` are those of A, None if dynamic. `compute` is the type of products.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
@@ -35,7 +35,7 @@ def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribut
 
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
-    """Return a schedule whose register blocks and chunks of K do not cross pages of B."""
+    """Return a schedule whose register blocks, and chunks of K, do not cross pages of B."""
     (dim,) = contraction.b.coordinates[pages.axis].dims
     if dim == contraction.k:
         return replace(schedule, kc=_divisor(pages.rows, max(schedule.kc, STEPS_OF_PAGES)))
@@ -44,5 +44,5 @@ def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPa
 
 
 def _divisor(size: int, limit: int) -> int:
-    """Return the largest divisor of a size up to a limit."""
+    """Return the largest divisor of `size` that is at most `limit`."""
     return next(n for n in range(min(size, limit), 0, -1) if size % n == 0)

@@ -55,14 +55,17 @@ class IllegalSchedule(Exception):
 
 @dataclass(frozen=True)
 class RowRange:
-    """Range of the numbers of rows of A, M, that a plan is for where M is dynamic. most: None for no upper bound."""
+    """The values of a dynamic M, the number of rows of A, that a plan is for: `least` to `most`, both included.
+
+    `most` is None for no upper bound.
+    """
 
     least: int
     most: int | None
 
     @property
     def assumed(self) -> int:
-        """The row count that tiles are chosen for."""
+        """The number of rows that sizes of tiles are chosen for."""
         if self.most == self.least:
             return self.least
         return ASSUMED_ROWS if self.most is None else ASSUMED_SKINNY_ROWS
@@ -108,26 +111,32 @@ class Plan:
 
     @property
     def compute(self) -> Attribute:
+        """The element type of the factors in registers."""
         return self.arithmetic.compute
 
     @property
     def sums(self) -> Attribute:
+        """The element type of the sums."""
         return self.arithmetic.sums
 
     @property
     def group(self) -> int:
+        """Steps of K that one instruction multiplies."""
         return self.arithmetic.group
 
     @property
     def tail_columns(self) -> int:
-        """Columns of the last block where B's last panel is not full, 0 where blocks are whole or overlap."""
+        """The number of columns of the last block if B's last panel is not full; 0 if blocks are whole or overlap."""
         n = None if self.contraction.n is None else self.sizes[self.contraction.n]
         if self.panels is None or n is None or n % self.panels.layout.width == 0:
             return 0
         return n % self.schedule.nr
 
     def overlaps(self, dim: int, size: Index, block: int) -> bool:
-        """Return whether a dimension is known to have a whole block, so that the last one may overlap its neighbour."""
+        """Return whether a dimension is known to have at least `block` indices, so that its last block may begin early.
+
+        Otherwise the last block is partial. `size` is the size of the dimension `dim`.
+        """
         contraction = self.contraction
         if dim == contraction.n and self.tail_columns:
             return False
@@ -139,7 +148,10 @@ class Plan:
 def variants(
     contraction: Contraction, elements: Elements, level: Level, schedule: Schedule | None = None
 ) -> list[Plan]:
-    """Return the plans of a contraction; empty for element types that have no register block.
+    """Return the plans of a contraction; an empty list if its element types have no register block.
+
+    Only if M is dynamic and all else is static, there are several: for at least `mr` rows, where `mr` is the height of
+    a register block, for 1 row, and for 2 to `mr` - 1 rows.
 
     Args:
         contraction: The contraction.
@@ -155,14 +167,14 @@ def variants(
         if main is not None:
             height = main.schedule.mr
             ranges = [RowRange(1, 1), RowRange(2, height - 1)] if height > 2 else [RowRange(1, height - 1)]
-            skinny = [plan_of(contraction, elements, level, r) for r in ranges if height > 1]
-            return [replace(main, row_range=RowRange(height, None)), *(p for p in skinny if p is not None)]
+            skinny_plans = [plan_of(contraction, elements, level, r) for r in ranges if height > 1]
+            return [replace(main, row_range=RowRange(height, None)), *(p for p in skinny_plans if p is not None)]
     plan = plan_of(contraction, elements, level, schedule=schedule)
     return [] if plan is None else [plan]
 
 
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
-    """Return whether M is dynamic, a coordinate of A, and the only size that is dynamic or 0."""
+    """Return whether M is the only dynamic size, no other size is 0, and rows are a dimension of A with no offset."""
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
         return False
@@ -177,8 +189,17 @@ def plan_of(
     row_range: RowRange | None = None,
     schedule: Schedule | None = None,
 ) -> Plan | None:
-    """Return the plan of a contraction, with its types and the given schedule or the default. None for element types
-    that have no register block; raises IllegalSchedule.
+    """Return the plan of a contraction; None if its element types have no register block.
+
+    Args:
+        contraction: The contraction.
+        elements: Tensors of its dispatch function.
+        level: The CPU.
+        row_range: Values of a dynamic M that the plan is for; None if there is one plan for all.
+        schedule: Register block, tiles and packed operands; None for the default.
+
+    Raises:
+        IllegalSchedule: The contraction cannot have the schedule.
     """
     arithmetic = arithmetic_of(contraction, level)
     if arithmetic is None:
@@ -228,8 +249,11 @@ def plan_of(
 def _reductions(
     contraction: Contraction, sizes: Sizes, level: Level, problem: Problem, schedule: Schedule
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the inner reductions, which are within packed operands, and the outer ones, which are loops around the
-    packing: those of unknown size, and as many others as it takes for the packed operands to fit a cache."""
+    """Return the inner reductions, which packed operands span, and the outer ones, which are loops around the packing.
+
+    Outer are the reductions of dynamic size, and as many others, outermost first, as make the packed operands fit the
+    cache.
+    """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
     if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
@@ -237,12 +261,10 @@ def _reductions(
         available_bytes = level.converted_bytes if is_converted else level.packed_bytes // 2
 
         def is_too_large() -> bool:
-            """Return whether a packed factor of one chunk exceeds the available memory."""
+            """Return whether the larger packed factor, with the present `inner` reductions, exceeds its cache."""
             extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
-            return (
-                problem.size * max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
-                > available_bytes
-            )
+            most_elements = max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
+            return problem.size * most_elements > available_bytes
 
         while inner and is_too_large():
             outer.append(inner.pop(0))
@@ -250,15 +272,17 @@ def _reductions(
 
 
 def _dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
-    """Return the outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
+    """Return the outer dimensions of static size that B does not depend on; none if a reduction has a dynamic size."""
     if any(sizes[d] is None for d in contraction.reductions):
         return []
     return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]
 
 
 def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic) -> bool:
-    """Return whether elements are better widened than packed in groups: bringing groups of one column next to those of
-    others takes longer than the products of a skinny A. 1x2048x2048 of bytes along K took 2,711 us in groups.
+    """Return whether widening the elements is faster than packing them in groups of steps of K.
+
+    It is for few rows of A: interleaving the groups of B's columns takes longer than their products. 1x2048x2048 of
+    bytes along K took 2,711 us in groups.
     """
     problem = _problem(contraction, sizes, row_range, Arithmetic(grouped.sums, grouped.sums))
     rows = problem.max_rows or problem.m or 0
@@ -312,7 +336,7 @@ def _problem(
 def packed_extents(
     contraction: Contraction, tiles: Tiles, kc: int, sizes: Sizes, inner_reductions: Sequence[int]
 ) -> dict[int, int]:
-    """Return the extent of each dimension inside a packed operand."""
+    """Return the extent of each dimension inside a packed operand: of a tile, a chunk of K, and inner reductions."""
     extents = dict.fromkeys(range(len(sizes)), 1)
     extents.update({d: max(1, sizes[d] or 1) for d in inner_reductions})
     extents[contraction.k] = kc
@@ -323,5 +347,5 @@ def packed_extents(
 
 
 def _volume(factor: Factor, extents: dict[int, int]) -> int:
-    """Return the number of elements of a packed operand."""
+    """Return the number of elements of a packed operand, from the extent of each dimension in it."""
     return prod(coordinate.extent(extents) for coordinate in factor.coordinates)

@@ -251,8 +251,8 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     used for one or two rows of A."""
     assert problem.m is not None and problem.n is not None and problem.k is not None
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
-        row_bytes = WIDE_BLOCK_BYTES // problem.size
-        return Tiles(1, row_bytes, 1, row_bytes, problem.k)
+        columns = WIDE_BLOCK_BYTES // problem.size
+        return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
     mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.size)
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
     workgroups, work = WORKGROUPS[0]
@@ -267,7 +267,7 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
             break
     doubled = tuple(2 * steps for steps in STREAMING_STEPS) if rows > NARROW_TILE_ROWS else ()
     steps = next((steps for steps in (*doubled, *STREAMING_STEPS) if problem.k % steps == 0), STREAMING_STEPS[0])
-    return Tiles(mr, nr, mt, nt, steps)
+    return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
 
 
 def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:

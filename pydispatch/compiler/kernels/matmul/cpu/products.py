@@ -23,12 +23,12 @@ from pydispatch.ir.dialects.pyd.prefetch import PrefetchOp
 
 @dataclass(frozen=True)
 class Steps:
-    """The reduced dimensions of one product of blocks.
+    """The reduced dimensions of the product of one register block: how `pyd.contract` runs over them.
 
     Attributes:
-        count: Steps of K, with those of reductions that continue K in both operands.
-        loops: Reductions that are loops around the product.
-        dims: Reductions that are further dimensions of K, whose sums stay in registers.
+        count: Steps of K in one `pyd.contract`. Reductions that continue K in the memory of both operands count too.
+        loops: Reductions that are emitted as loops around `pyd.contract`.
+        dims: Reductions that are further dimensions of K in `pyd.contract`, so that sums stay in registers.
     """
 
     count: Index
@@ -38,7 +38,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Target:
-    """Sums in memory that products are added to. offset: of the first sum in the buffer."""
+    """The sums of a register block in memory, row-major from the element `offset` of `buffer` on."""
 
     buffer: SSAValue
     offset: Index
@@ -46,14 +46,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Products:
-    """Emitter of the products of register blocks of the operands `a` and `b`."""
+    """Emitter of the products of register blocks: `a` and `b` are the factors as the blocks read them."""
 
     nest: Nest
     a: OperandView
     b: OperandView
 
     def steps(self, build: Builder, region: Region) -> Steps:
-        """Return the reduced dimensions of the product of a block."""
+        """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K."""
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
@@ -67,7 +67,10 @@ class Products:
         return Steps(count, dims, ()) if plan.vectorizes_k else Steps(count, (), dims)
 
     def _continuing(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
-        """Return a reduction whose steps follow `count` steps of K in the memory of both operands."""
+        """Return a reduction whose next index is `count` steps of K further in memory, in both operands; None for none.
+
+        Such a reduction and K are one longer dimension.
+        """
         k = self.nest.plan.contraction.k
         for dim in reversed(reductions):
             operands = (self.a, self.b)
@@ -76,13 +79,21 @@ class Products:
         return None
 
     def emit(self, build: Builder, region: Region, block: Block, target: Target, accumulate: bool) -> None:
-        """Emit the product of rows of A and columns of B. accumulate: whether it is added to the sums."""
+        """Emit the product of the rows of A and the columns of B of one register block.
+
+        Args:
+            build: Emits the operations.
+            region: The tile, and the current range of each reduction.
+            block: The block.
+            target: The sums of the block in memory.
+            accumulate: Whether the product is added to the sums; otherwise it overwrites them.
+        """
         schedule = self.nest.plan.schedule
         self._prefetch_page(build, region, block)
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
-        """Emit prefetches of what the block of the next page of gathered pages reads, if the table has a next one.
+        """Emit prefetches of the part of the next gathered page that this block will read, if there is a next page.
 
         Pages are anywhere in memory, and each is too short for the CPU's prefetchers.
         """
@@ -99,6 +110,7 @@ class Products:
         next_page = region.within(dim, Span(first, region.extent(dim)))
 
         def emit(inner: Builder) -> None:
+            """Emit the prefetch of the steps of K and columns of the block that are in the next page."""
             offset = self._offset(inner, next_page, self.b, columns, None)
             strides = [self.b.stride(inner, dim), self.b.stride(inner, contiguous)]
             inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
@@ -115,7 +127,17 @@ class Products:
         target: Target,
         accumulate: bool = True,
     ) -> None:
-        """Emit the product of rows of one operand and columns of another, of `shape`."""
+        """Emit the product of rows of one operand and columns of another.
+
+        Args:
+            build: Emits the operations.
+            region: The tile, and the current range of each reduction.
+            factors: The operand with the rows, and the one with the columns: A, B, or ones in their place.
+            block: The block, whose first row and column are read.
+            shape: Rows and columns of the product.
+            target: The sums in memory.
+            accumulate: Whether the product is added to the sums.
+        """
         contraction, (height, width) = self.nest.plan.contraction, shape
         steps = self.steps(build, region)
         properties = self._properties(factors, accumulate)
@@ -136,7 +158,7 @@ class Products:
         level(build, steps.loops, {})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
-        """Return the properties of `pyd.contract` for two operands."""
+        """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:  # ones have both signs; vectors multiply mixed ones
@@ -151,9 +173,9 @@ class Products:
     def _memref_a(
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], rows: int, steps: Steps
     ) -> SSAValue:
-        """Return rows of an operand as a memref: [rows, reductions that are dimensions of K ..., steps of K].
+        """Return the `rows` rows of an operand from `indices` on as a memref of [rows, `steps.dims` ..., steps of K].
 
-        indices: of dimensions in the tile; 0 for others.
+        `indices` are those of dimensions in the tile; they are 0 for all others.
         """
         offset = self._offset(build, region, view, indices, None)
         return self._memref(build, region, view, offset, rows, steps, is_b=False)
@@ -168,7 +190,10 @@ class Products:
         steps: Steps,
         block: Block,
     ) -> SSAValue:
-        """Return columns of an operand as a memref: [reductions that are dimensions of K ..., steps of K, columns]."""
+        """Return the columns of an operand as a memref of [`steps.dims` ..., steps of K, columns].
+
+        Parameters are those of `_memref_a`; `block` locates the columns where they are stored in panels.
+        """
         in_panels = view.panel_stride is not None
         offset = self._offset(build, region, view, indices, self.nest.plan.contraction.n if in_panels else None)
         if in_panels:
@@ -178,8 +203,14 @@ class Products:
     def _offset(
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], panel_dim: int | None
     ) -> Index:
-        """Return the offset of a block's first element. indices: of dimensions in the tile; 0 for others. panel_dim:
-        the dimension that panels account for.
+        """Return the offset of a block's first element in the memory of an operand, in elements.
+
+        Args:
+            build: Emits the arithmetic.
+            region: The tile, whose first indices count in an operand that is an argument.
+            view: The operand.
+            indices: Indices of dimensions in the tile; 0 for all others.
+            panel_dim: Dimension that is left out, because `_offset_in_panels` accounts for it; None for no dimension.
         """
         positions: list[Index] = []
         for coordinate in view.factor.coordinates:
@@ -195,8 +226,9 @@ class Products:
         return view.offset(build, positions)
 
     def _offset_in_panels(self, build: Builder, region: Region, view: OperandView, block: Block) -> Index:
-        """Return the offset of a block's columns in the panels: packed panels are those of the tile, panels of an
-        argument all of B's.
+        """Return the offset of a block's columns in the panels of B, in elements.
+
+        Packed panels begin with the columns of the tile, panels of an argument with the first column of B.
         """
         plan = self.nest.plan
         assert view.panel_stride is not None and plan.contraction.n is not None
@@ -209,7 +241,10 @@ class Products:
     def _memref(
         self, build: Builder, region: Region, view: OperandView, offset: Index, extent: int, steps: Steps, is_b: bool
     ) -> SSAValue:
-        """Return a memref of an operand from `offset` on. extent: rows of A, or columns of B."""
+        """Return the memref of an operand from the element `offset` on, for `pyd.contract`.
+
+        `extent` is the number of rows of A or, if `is_b`, of columns of B. Grouped steps of K are a last dimension.
+        """
         plan, count = self.nest.plan, steps.count
         contraction, group = plan.contraction, plan.group
         stride, step = view.stride(build, contraction.n if is_b else contraction.m), view.stride(build, contraction.k)
@@ -235,12 +270,14 @@ LANES = 16
 class FactorSums:
     """Sums of a tile's packed factors over K, which correct products for the offsets of packed bytes.
 
-    The sums are products of the packed operands with 1, once for each panel of B and each block of rows of A.
+    With packed elements a' = a - a_offset and b' = b - b_offset, the sum of a * b is the sum of a' * b', plus a_offset
+    times the sum of b', plus b_offset times the sum of a', plus a_offset * b_offset for each step. The sums of a' and
+    b' are products with 1, once for each block of rows of A and each panel of B.
 
     Attributes:
         products: Emitter of the products.
-        columns: Sums of the columns of B where A has an offset, with the ones that they are products with.
-        rows: Sums of the rows of A where B has an offset, with the ones.
+        columns: If A has an offset: the buffer of the sums of B's columns, and the ones that B is multiplied by.
+        rows: If B has an offset: the buffer of the sums of A's rows, `LANES` equal ones per row, and the ones.
     """
 
     products: Products
@@ -249,11 +286,7 @@ class FactorSums:
 
     @staticmethod
     def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that offsets need, and emit code that sets them to zero.
-
-        Sums of the columns of B correct an offset of A, and sums of the rows of A one of B. Both are products with a
-        factor of ones.
-        """
+        """Allocate the sums that the offsets need, and emit code that sets them to zero."""
         plan, elements = products.nest.plan, frame.elements
         arithmetic, schedule = plan.arithmetic, plan.schedule
 
@@ -276,7 +309,7 @@ class FactorSums:
         )
 
     def add(self, build: Builder, region: Region) -> None:
-        """Emit the addition of the factors that are packed now."""
+        """Emit the addition of the factors that are packed in the operands now, for all blocks of `region`."""
         nest, products = self.products.nest, self.products
         contraction, schedule = nest.plan.contraction, nest.plan.schedule
         mr, nr = schedule.mr, schedule.nr
@@ -285,6 +318,7 @@ class FactorSums:
             panels = 1 if contraction.n is None else build.ceil_quotient(region.extent(contraction.n), nr)
 
             def panel(inner: Builder, j: Index) -> None:
+                """Add the columns of panel `j` of B to their sums, as the product of a row of ones and B."""
                 target = Target(columns, inner.times(j, nr))
                 block = nest.block(inner, region, 0, j)
                 products.emit_factors(inner, region, (ones_a, products.b), block, (1, nr), target)
@@ -295,6 +329,7 @@ class FactorSums:
             blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
 
             def block_of_rows(inner: Builder, i: Index) -> None:
+                """Add the rows of block `i` of A to their sums, as the product of A and columns of ones."""
                 target = Target(rows, inner.times(i, mr * LANES))
                 block = nest.block(inner, region, i, 0)
                 products.emit_factors(inner, region, (products.a, ones_b), block, (mr, LANES), target)
@@ -302,7 +337,7 @@ class FactorSums:
             emit_loop(build, blocks, 1, block_of_rows)
 
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """Return the sum of products of the factors, from that of the packed factors, at element (i, j) of a block."""
+        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors."""
         nest = self.products.nest
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
         if self.columns is not None:
@@ -320,9 +355,10 @@ class FactorSums:
 
 
 def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, Index], None]) -> None:
-    """Emit a sequential loop from 0 to `end` that carries no values."""
+    """Emit a sequential loop over 0, `step`, 2 * `step`, ... below `end` that carries no values."""
 
     def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit one iteration, which carries no values."""
         body(inner, index)
         return []
 
@@ -330,6 +366,7 @@ def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, In
 
 
 def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
     return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
 
 

@@ -80,15 +80,16 @@ class RowConversion:
         sums = elements.fresh(f32, count)
         if not self.digits:
             build.parallel(0, count, lambda inner, i: self._sum_block(inner, copy, sums, i))
-            return Rows(copy, None, None, None, sums)
+            return Rows(elements=copy, units=None, low=None, high=None, sums=sums)
         digits = elements.fresh(i8, self.rows * self.digits * match.steps)
         low, high, units = elements.fresh(i32, count), elements.fresh(i32, count), elements.fresh(f32, count)
-        rows, row_and_block = Rows(digits, units, low, high, sums), [self.rows, match.blocks]
+        rows = Rows(elements=digits, units=units, low=low, high=high, sums=sums)
+        row_and_block = [self.rows, match.blocks]
         build.parallel(0, count, lambda inner, i: self._quantize(inner, copy, rows, *inner.split(i, row_and_block)))
         return rows
 
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
-        """Emit the copy of a row of A to `copy`, [row][step of K]. row: counted from the workgroup's first."""
+        """Emit the copy of a row of A to `copy`, [row][step of K], as f32. row: counted from the workgroup's first."""
         match, generic = self.match, self.match.contraction.generic
         _, block_loop, _, _, step_loop, *_ = match.dims
         row_of_a = build.plus(row, self.first_row)
@@ -96,7 +97,9 @@ class RowConversion:
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
 
         def element(inner: Builder, block: Index, step: Index) -> None:
-            """Copy one element: evaluate the affine coordinates of A for this step of this block."""
+            """Copy the element at a step of a block; where blocks are contiguous, `step` counts through all of them
+            from block 0.
+            """
             coordinates: list[Index] = []
             for coordinate in match.other.coordinates:
                 index: Index = coordinate.constant
@@ -119,12 +122,15 @@ class RowConversion:
         build.parallel(0, match.blocks, lambda b, i: b.parallel(0, match.block, lambda inner, k: element(inner, i, k)))
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
-        """Emit the sum of one block of `copy`, and store it in `sums`. block: index in [row][block], flattened."""
+        """Emit the sum of one block of `copy`, and store it in `sums`.
+
+        block: index in [row][block], flattened, which is also that of the sum.
+        """
         first = build.times(block, self.match.block)
         flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
         def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Add the element at step k of the block."""
+            """Add the element at step `k` of the block."""
             value = load(inner, copy, inner.plus(first, k))
             return [inner.add(arith.AddfOp(carried[0], value, flags))]
 
@@ -136,6 +142,13 @@ class RowConversion:
 
         With the largest magnitude m of the block and g = `GREATEST[digits]`: unit = m / g, and element x becomes
         round(x g / m), which is split into signed bytes.
+
+        Args:
+            build: Receives the code.
+            copy: The rows as f32, [row][step of K].
+            rows: Buffers of the digits, units and sums, which are written.
+            row: The row, counted from the workgroup's first.
+            block: The block of K.
         """
         match, store = self.match, self.elements.store
         assert rows.units is not None and rows.low is not None and rows.high is not None
@@ -181,21 +194,21 @@ class RowConversion:
 
 
 def load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
-    """Emit the load of an element of a buffer with one dimension."""
+    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
     return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
 
 
 def i32_constant(build: Builder, value: int) -> SSAValue:
-    """Emit an i32 constant."""
+    """Emit an i32 constant, and return it."""
     return build.pure(arith.ConstantOp(IntegerAttr(value, i32)))
 
 
 def f32_constant(build: Builder, value: float) -> SSAValue:
-    """Emit an f32 constant."""
+    """Emit an f32 constant, and return it."""
     return build.pure(arith.ConstantOp(FloatAttr(value, f32)))
 
 
 def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
-    """Emit low + 2^8 high in f32, from two i32 values."""
+    """Emit low + 2^8 high in f32, from two i32 values, and return it."""
     shifted = build.add(arith.MulfOp(build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)))
     return build.add(arith.AddfOp(build.add(arith.SIToFPOp(low, f32)), shifted))

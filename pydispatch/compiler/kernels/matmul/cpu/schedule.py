@@ -53,13 +53,15 @@ MAX_OPERAND_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Schedule(Tiles):
-    """Tiles, and which operands are packed: copied into workgroup memory in the order of the register blocks.
+    """Tiles of a contraction, and which operands are packed: copied to workgroup memory in the order of reads.
 
     Operands that are not packed are read in place. The sums of f32 and f64 do not depend on the schedule, unless
     vectors are along K, in a transposed B.
 
-    batch: number of tiles that a workgroup computes with the same packed columns of B, each at another index of the
-    outer dimensions that B does not have.
+    Attributes:
+        pack_a, pack_b: Whether A, and B, are packed.
+        batch: Number of tiles that a workgroup computes with the same packed columns of B, each at another index of the
+            outer dimensions that B does not have.
     """
 
     pack_a: bool
@@ -67,7 +69,7 @@ class Schedule(Tiles):
     batch: int = 1
 
     def attribute(self) -> DictionaryAttr:
-        """Return the value of `pydispatch.schedule`."""
+        """Return the schedule as the value of the attribute `pydispatch.schedule`."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return DictionaryAttr(
             {n: BoolAttr.from_bool(v) if isinstance(v, bool) else IntegerAttr(v, i64) for n, v in values.items()}
@@ -78,7 +80,7 @@ class Schedule(Tiles):
 
 
 def default_schedule(level: Level, problem: Problem) -> Schedule:
-    """Return the schedule of a contraction that states none."""
+    """Return the schedule of a contraction whose dispatch function states none."""
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
     if streams_b(level, problem):
@@ -87,18 +89,20 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
         tiles = streaming_tiles(level, problem, unstreamed)
     else:
         pack_b = not _reads_b_in_place(level, problem, minimizes_passes)
-        tiles = _tiles(level, problem, pack_b, minimizes_passes and not pack_b)
+        tiles = _tiles(level, problem, pack_b, minimizes_passes=minimizes_passes and not pack_b)
         pack_a = not _reads_a_in_place(level, problem, tiles.mr)
         tiles = _without_splitting(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
     unit = problem.group * max(1, problem.matrix_steps)
-    schedule = Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
+    schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
     return schedule if problem.vectorizes_k(pack_b) or not pack_b else _batched(level, problem, schedule)
 
 
 def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
-    """Return tiles that have all rows of the skinny variant, and all steps of K if it is not worthwhile to split them:
-    both factors are read in place, and a panel stays in the cache or is used once.
+    """Return tiles that are not split where splitting does not pay.
+
+    A variant for few rows has all of them in one tile. All steps of K are one chunk if both factors are read in place,
+    and a panel of B stays in the cache or is used once.
     """
     tile_rows, steps = tiles.mt, tiles.kc
     if problem.is_skinny_variant and problem.max_rows is not None:
@@ -112,7 +116,10 @@ def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of the default schedule without streaming."""
+    """Return the tiles of the default schedule, if B is not streamed.
+
+    `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `choose_tiles`).
+    """
     n, size = problem.n, problem.size
     rows = MATRIX_ROWS // 2 if problem.is_skinny_variant and problem.matrix_steps else problem.m
     choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
@@ -140,11 +147,11 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
 
 def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
-    """Return a schedule whose workgroups pack columns of B, with all steps of K, once for several tiles of few rows, so
-    that the columns stay in the second-level cache. Return `schedule` where they do not fit, or no tiles share them.
+    """Return a schedule whose workgroups pack columns of B once for several tiles of few rows, with all steps of K.
 
-    Tiles share B along dimensions that index A alone. A workgroup has `batch` of the `users` of B, and `blocks` blocks
-    of nr columns; both are halved until there are enough workgroups, or each has little work.
+    The columns stay in the second-level cache. Tiles share B along dimensions that index A alone. A workgroup has
+    `batch` of the `users` of B, and `blocks` blocks of nr columns; both are halved until there are enough workgroups,
+    or each has little work. Return `schedule` unchanged if the columns do not fit, or no tiles share them.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
@@ -171,18 +178,18 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def _balanced(count: int, most: int) -> int:
-    """Return the size of equal parts of at most `most`: 10 in parts of at most 4 are three parts of 4, 9 are of 3."""
+    """Return the size of equal parts of at most `most`: 9 in parts of at most 4 are three of 3."""
     return ceil(count, ceil(count, most))
 
 
 def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
-    """Return whether blocks of mr rows read A in place."""
+    """Return whether register blocks of mr rows read A where it is stored instead of a packed copy."""
     has_block = problem.can_read_a_in_place and (problem.m or 0) >= mr
     return has_block and pays_in_place_a(level, mr, problem.a.row_stride_bytes)
 
 
 def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:
-    """Return whether B is read in place."""
+    """Return whether register blocks read B where it is stored instead of a packed copy."""
     if not problem.can_read_b_in_place or problem.panel_width:
         return problem.can_read_b_in_place
     assert problem.m is not None and problem.n is not None
@@ -212,14 +219,16 @@ def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
 
 
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
-    """Return whether each element of B is computed for a single block of rows."""
+    """Return whether A has a single block of rows, so that each element of a computed B is used by one block only."""
     rows = problem.max_rows or problem.m or 0
     return problem.group == 1 and not problem.b.is_argument and problem.n is not None and 0 < rows <= tiles.mr
 
 
 def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectorizes_k: bool) -> Tiles:
-    """Return tiles with chunks of B that stay in the first-level cache between converting and multiplying them: whole
-    columns of a block where vectors are along K, else short rows, as wide as leaves tiles for several workers.
+    """Return tiles with chunks of B that stay in the first-level cache between converting and multiplying them.
+
+    A chunk is whole columns of a block where vectors are along K. Otherwise it is short rows, as wide as leaves tiles
+    for several workers.
     """
     assert problem.n is not None
     elements, k = level.converted_bytes // problem.size, problem.k
@@ -233,7 +242,7 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
 
 
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
-    """Return blocks whose vectors are along K: mr rows of A times nr columns of B.
+    """Return tiles for register blocks whose vectors are along K: mr rows of A times nr columns of B.
 
     One or two rows stream B, which few columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long
     on Zen 5, 2x4096x4096 1.05x, 3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
@@ -249,14 +258,14 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     nr = max(1, min(n, most_columns))
     tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
     tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
-    return Tiles(mr, nr, mr * ceil(tile_rows, mr), max(nr, tile_columns // nr * nr), kc)
+    return Tiles(mr=mr, nr=nr, mt=mr * ceil(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)
 
 
 # Legality
 
 
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
-    """Return why a schedule is not valid for a contraction, None where it is."""
+    """Return the reason why a schedule is not valid for a contraction; None if it is valid."""
     mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)
     if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"
@@ -284,7 +293,7 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
 
 
 def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
-    """Return why a schedule cannot pack or read in place the operands that it says, None where it can."""
+    """Return the reason why operands cannot be packed or read in place as a schedule states; None if they can."""
     if not schedule.pack_a and not (problem.can_read_a_in_place and (problem.m or 0) >= schedule.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
     if not schedule.pack_b and not problem.can_read_b_in_place:
@@ -302,7 +311,11 @@ def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
 
 
 def stated_schedule(source: func.FuncOp) -> Schedule | None:
-    """Return the schedule that a dispatch function states. CompileError for a malformed one."""
+    """Return the schedule that the attribute of a dispatch function states; None without the attribute.
+
+    Raises:
+        CompileError: The attribute is malformed.
+    """
     attribute = source.attributes.get(SCHEDULE)
     if attribute is None:
         return None
@@ -326,8 +339,7 @@ def schedule_error(source: func.FuncOp, reason: str) -> CompileError:
 
 
 def _integer(attribute: Attribute, is_flag: bool) -> int | None:
-    """Return the value of an integer attribute; None for anything else, and for a flag that is not an i1 or a size that
-    is one."""
+    """Return the value of a flag (i1) or of a size (another integer type); None for an attribute of another kind."""
     if not isinstance(attribute, IntegerAttr) or (attribute.type == i1) != is_flag:
         return None
     return attribute.value.data

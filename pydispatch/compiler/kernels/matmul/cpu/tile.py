@@ -49,8 +49,8 @@ class Output:
 
     Attributes:
         value: The value.
-        dims: For each of its dimensions the dimension of the contraction's result that it is.
-        store: Stores an element; its parameters are the builder, the element and its indices.
+        dims: For each dimension of the value, the equal dimension of the contraction's result.
+        store: Emits the store of an element; its parameters are the builder, the element and its indices.
     """
 
     value: SSAValue
@@ -64,7 +64,10 @@ class Output:
 
 
 def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
-    """Return the results of a dispatch. dims: see `Output.dims`."""
+    """Return an output for each result of a dispatch, which stores into its binding.
+
+    `dims` has `Output.dims` of each result.
+    """
     return [
         Output.to(frame.elements, value, dims_of_value, buffer)
         for value, dims_of_value, buffer in zip(frame.returned, dims, frame.results, strict=True)
@@ -72,7 +75,7 @@ def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
 
 
 def emit_workgroup(frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], workgroup_id: SSAValue) -> None:
-    """Emit the code of a workgroup of the kernel of one contraction."""
+    """Emit the code of the workgroup `workgroup_id`: one tile of a contraction and the outputs computed from it."""
     nest = Nest.of(plan, loop_sizes(frame.elements, plan.contraction.generic))
     _emit_tile(frame, build, nest, nest.workgroup(build, workgroup_id), outputs)
 
@@ -87,7 +90,7 @@ def emit_rows(
     a: OperandView | None = None,
     ends: Mapping[int, End] | None = None,
 ) -> None:
-    """Emit the code of some rows with all columns.
+    """Emit the computation of the outputs for a span of rows and all columns: a loop over tiles along the columns.
 
     Args:
         frame: The kernel.
@@ -105,18 +108,28 @@ def emit_rows(
     region = nest.whole(outer)
     region = region if contraction.m is None else region.within(contraction.m, rows)
 
-    def columns(inner: Builder, j: Index) -> None:
+    def tile_of_columns(inner: Builder, j: Index) -> None:
+        """Emit the computation of tile `j` along the columns."""
         tile = nest.tile(inner, region, contraction.n, j, schedule.nt, schedule.nr)
         _emit_tile(frame, inner, nest, tile, outputs, a)
 
     tiles = 1 if contraction.n is None else build.ceil_quotient(nest.end(contraction.n), schedule.nt)
-    emit_loop(build, tiles, 1, columns)
+    emit_loop(build, tiles, 1, tile_of_columns)
 
 
 def _emit_tile(
     frame: Frame, build: Builder, nest: Nest, region: Region, outputs: Sequence[Output], a: OperandView | None = None
 ) -> None:
-    """Emit the computation of a tile."""
+    """Emit the computation of the outputs in the tile `region`.
+
+    Args:
+        frame: The kernel.
+        build: Its builder.
+        nest: The loop nest of the contraction.
+        region: The tile.
+        outputs: The values to compute.
+        a: The rows of A if they are in a buffer already; None to read the factor A of the contraction.
+    """
     plan, schedule = nest.plan, nest.plan.schedule
     if steps := plan.arithmetic.matrix_steps:
         build.add(configure_tiles(schedule.mr, schedule.nr, steps))
@@ -128,14 +141,17 @@ def _emit_tile(
     else:
         count = schedule.mt * schedule.nt + max(0, padded_rows - schedule.mr) * schedule.nr
     sums = frame.elements.fresh(plan.sums, count)
-    _Tile(frame, nest, products, outputs, sums, padded_rows).emit(build, nest.body, region, None)
+    tile = _Tile(frame=frame, nest=nest, products=products, outputs=outputs, sums=sums, transposed_height=padded_rows)
+    tile.emit(build, nest.body, region, None)
     if steps:
         build.add(ReleaseTilesOp())
 
 
 def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
-    """Return the number of rows of a block that is transposed in registers, because its rows are neighbours in all
-    results, rounded up to whole squares. 0 where it is not transposed.
+    """Return the height of a register block that is transposed before it is stored; 0 for a block that is not.
+
+    A block is transposed if rows are the last, contiguous dimension of all results. The height is `mr`, rounded up to
+    whole squares, in which registers are transposed.
     """
     contraction, schedule = plan.contraction, plan.schedule
     if contraction.m is None:
@@ -157,7 +173,7 @@ class _Tile:
         nest: Its loop nest.
         products: Emitter of the products of register blocks.
         outputs: Values to compute from the sums.
-        sums: Buffer of the sums of one block, or of all blocks of the tile.
+        sums: Buffer of the sums of one block if they stay in registers (`Plan.sums_in_registers`), else of the tile.
         transposed_height: See `_transposed_height`.
     """
 
@@ -170,14 +186,19 @@ class _Tile:
 
     @property
     def plan(self) -> Plan:
+        """Plan of the product."""
         return self.nest.plan
 
     @property
     def contraction(self) -> Contraction:
+        """The product."""
         return self.plan.contraction
 
     def emit(self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit statements in their order. factor_sums: those that an enclosing level has cleared."""
+        """Emit the statements `nodes` in their order, for one region.
+
+        `factor_sums` are the sums of packed factors that an enclosing level has cleared; None if there are none yet.
+        """
         for node in nodes:
             if isinstance(node, Blocks):
                 self._blocks(build, node, region, factor_sums)
@@ -196,9 +217,10 @@ class _Tile:
                 factor_sums.add(build, region)
 
     def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit a loop over a reduced dimension."""
+        """Emit a loop over a reduced dimension, with its body for the region of each iteration."""
 
         def body(inner: Builder, index: Index) -> None:
+            """Emit the body of the loop at one index."""
             self.emit(inner, loop.body, self.nest.iteration(inner, region, loop, index), factor_sums)
 
         emit_loop(build, self.nest.end(loop.dim), loop.step, body)
@@ -209,6 +231,7 @@ class _Tile:
         total, first = build.product(sizes), build.times(region.batch, batch.count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the statements of a batch at one of its outer indices."""
             self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
             return []
 
@@ -232,13 +255,15 @@ class _Tile:
             """Emit the blocks of one column of blocks."""
             for value in column_vectors:
                 start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
-                self._cache_columns(outer, region, value, Block(0, j, 0, start, is_tail))
+                first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
+                self._cache_columns(outer, region, value, first_block)
 
             def one_block(inner: Builder, i: Index) -> None:
-                """Emit one block."""
-                fence = Builder(inner.block, inner.source, inner, guarded=True)
-                block = nest.block(fence, region, i, j, is_tail)
-                self._block(fence, blocks.steps, region, block, factor_sums)
+                """Emit the block in row `i` of this column of blocks."""
+                # Elements that the epilogue loads are not hoisted out of a guarded builder.
+                guarded = Builder(inner.block, inner.source, inner, guarded=True)
+                block = nest.block(guarded, region, i, j, is_tail)
+                self._block(guarded, blocks.steps, region, block, factor_sums)
 
             emit_loop(outer, rows, 1, one_block)
             for value in column_vectors:
@@ -250,13 +275,17 @@ class _Tile:
             build.when(has_tail, lambda inner: column_of_blocks(inner, columns, is_tail=True))
 
     def _cache_columns(self, build: Builder, region: Region, value: SSAValue, block: Block) -> None:
-        """Emit the elements of `value` for the columns of a panel, which all rows of the tile read."""
+        """Emit the computation of `value`, which has one element per column, for the columns of a block.
+
+        The elements are stored in a buffer that all blocks of this column of blocks read.
+        """
         assert self.contraction.n is not None
         elements = self.frame.elements
         first = build.plus(region.first(self.contraction.n), block.column)
         buffer = elements.fresh(tensor_type(value).element_type, self.plan.schedule.nr)
 
         def element(inner: Builder, j: Index) -> None:
+            """Store the element of column `j` of the block."""
             elements.store(inner, elements.at(inner, value, [inner.plus(first, j)]), buffer, [j])
 
         build.parallel(0, self.nest.columns(build, region, block), element, limit=self.plan.schedule.nr)
@@ -265,8 +294,10 @@ class _Tile:
     def _block(
         self, build: Builder, steps: Sequence[BlockStep], region: Region, block: Block, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the statements of a register block. Sums that begin with zero are not initialized where one product
-        computes them: it overwrites."""
+        """Emit the statements `steps` of a register block.
+
+        Sums that start at zero need no initialization if a single `pyd.contract` computes them: it overwrites them.
+        """
         is_initialized = not (
             self.plan.sums_in_registers
             and starts_at_zero(self.contraction.generic.outputs[0])
@@ -282,7 +313,7 @@ class _Tile:
                 self._initialize(build, region, block, target)
 
     def _offset(self, build: Builder, block: Block) -> Index:
-        """Return the offset of the sums of a block."""
+        """Return the offset of the sums of a block in the buffer `sums`, in elements."""
         schedule = self.plan.schedule
         if self.plan.sums_in_registers:
             return 0
@@ -290,10 +321,11 @@ class _Tile:
         return build.times(index, schedule.mr * schedule.nr)
 
     def _element_offset(self, build: Builder, target: Target, i: Index, j: Index) -> Index:
+        """Return the offset of the sum in row `i` and column `j` of a block, in elements of its buffer."""
         return build.plus(target.offset, build.plus(build.times(i, self.plan.schedule.nr), j))
 
     def _result_indices(self, build: Builder, region: Region, block: Block, i: Index, j: Index) -> list[Index]:
-        """Return indices of the contraction's result at an element of a block."""
+        """Return the indices of the contraction's result at row `i` and column `j` of a block."""
         contraction = self.contraction
         indices = [span.first for span in region.spans]
         if contraction.m is not None:
@@ -305,8 +337,7 @@ class _Tile:
     # Prologue and epilogue
 
     def _initialize(self, build: Builder, region: Region, block: Block, target: Target) -> None:
-        """Emit stores of the initial values of the sums of a block: zero, also beyond the edges (see `Packing`), or
-        those of the program."""
+        """Emit stores of the initial sums of a block: those of the program, and zero beyond the edges of the matrix."""
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
         if is_zero or not self._is_full(build, region, block):
@@ -320,6 +351,7 @@ class _Tile:
             return
 
         def element(inner: Builder, i: Index, j: Index) -> None:
+            """Store the initial sum at row `i` and column `j` of the block."""
             value = elements.at(inner, initial, self._result_indices(inner, region, block, i, j))
             value = widened(inner, value, self.plan.sums)
             elements.store(inner, value, target.buffer, [self._element_offset(inner, target, i, j)])
@@ -335,7 +367,7 @@ class _Tile:
     def _finish(
         self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the epilogue: the results of the dispatch are computed from a block and stored."""
+        """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these."""
         schedule, elements, height = self.plan.schedule, self.frame.elements, self.transposed_height
         sums = target.buffer
         if height:
@@ -343,7 +375,7 @@ class _Tile:
             transpose_block(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
 
         def element(inner: Builder, i: Index, j: Index) -> None:
-            """Store one sum as an element of the result."""
+            """Emit the outputs at row `i` and column `j` of the block."""
             indices = self._result_indices(inner, region, block, i, j)
             offset = inner.plus(inner.times(j, height), i) if height else self._element_offset(inner, target, i, j)
             total = inner.add(memref.LoadOp.get(sums, [inner.value(offset)]))
@@ -365,9 +397,14 @@ class _Tile:
 def _elements_of_block(
     build: Builder, rows: Index, columns: Index, width: int, body: Callable[[Builder, Index, Index], None]
 ) -> None:
-    """Emit `body` for rows x columns elements. Columns of the full width have a loop of known length."""
+    """Emit parallel loops of `body` over rows x columns elements.
+
+    If the number of columns is dynamic, there are two versions, and the one for all `width` columns has a loop of
+    static length.
+    """
 
     def nest(outer: Builder, end: Index) -> None:
+        """Emit the loops over all rows and the columns before `end`."""
         outer.parallel(0, rows, lambda b, i: b.parallel(0, end, lambda inner, j: body(inner, i, j)))
 
     if isinstance(columns, int):
@@ -379,5 +416,5 @@ def _elements_of_block(
 
 
 def _rounded(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return a sum in the type that the program gives it, rounded once."""
+    """Return a sum as the element type `to` of the program: rounded once, if the accumulator was wider."""
     return value if value.type == to else build.add(arith.TruncFOp(value, to))

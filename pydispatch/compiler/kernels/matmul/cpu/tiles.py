@@ -64,8 +64,10 @@ class Level:
         return 2 * self.model.l1.share // 3
 
     def cycles(self, mr: int, width: int) -> float:
-        """Return the cycles of a step of K for a block of mr rows of `width` bytes, with operands in the first-level
-        cache."""
+        """Estimate the cycles that a block of `mr` rows of `width` bytes takes for a step of K, with operands in L1.
+
+        The slower of the multiply-adds and the loads counts.
+        """
         vectors, operations = ceil(width, self.vector), ceil(self.vector, self.model.datapath)
         return max(mr * vectors * operations / self.model.fmas, (mr + vectors * operations) / self.model.loads)
 
@@ -116,12 +118,22 @@ def level_of(machine: Machine) -> Level:
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
-    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, widens_half, matrix_types, pairs_bf16)
+    return Level(
+        machine.model,
+        *LEVELS[name],
+        byte_products=_byte_products(machine),
+        byte_steps=steps,
+        widens_half=widens_half,
+        matrix_types=matrix_types,
+        pairs_bf16=pairs_bf16,
+    )
 
 
 def _byte_products(machine: Machine) -> str:
-    """Return which bytes the machine multiplies and adds up by four: vpdpbusd in vectors of the level's width, sdot and
-    udot; by eight: smmla, ummla and usmmla.
+    """Return which signs of bytes the dot products of a machine take, a key of `arithmetic.UNSIGNED`; "" without any.
+
+    Dot products of four are vpdpbusd, in vectors of the level's width, sdot and udot; those of eight are smmla, ummla
+    and usmmla.
     """
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
@@ -132,8 +144,13 @@ def _byte_products(machine: Machine) -> str:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Block sizes: the register block mr x nr, the tile mt x nt of a workgroup, which is whole blocks, and the kc steps
-    of K of a packed chunk."""
+    """Block sizes of a contraction: the register block, the tile of a workgroup, and the chunks of K.
+
+    Attributes:
+        mr, nr: Rows and columns of the register block.
+        mt, nt: Rows and columns of the tile, multiples of mr and nr.
+        kc: Steps of K of a chunk, after which the next operands are packed.
+    """
 
     mr: int
     nr: int
@@ -143,13 +160,19 @@ class Tiles:
 
 
 def ceil(a: int, b: int) -> int:
-    """Return a / b, rounded up."""
+    """Return a / b, rounded up to an integer."""
     return -(-a // b)
 
 
 def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
-    """Return the number of rows of the register block: of the heights that fill the registers the one that computes the
-    fewest rows twice, or that is enough for the fewest passes over B.
+    """Return the number of rows of the register block.
+
+    Args:
+        level: The CPU.
+        vectors: Vectors of a row of the block.
+        m: Rows of the product; None if dynamic.
+        minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
+            Otherwise the height is best that computes the fewest rows twice.
     """
     most_rows = min(level.block_rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
@@ -162,8 +185,11 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
-    """Return the vectors of the rows of a block that has all m rows. Beside the sums, its column of A or its row of B
-    is in registers, whichever is shorter, and one of the other: 7x512x512 with a vector more took 1.8x the time."""
+    """Return the vectors of a row of a block that has all m rows of a skinny product.
+
+    Beside the sums, the block's column of A or its row of B is in registers, whichever is shorter, and one vector of
+    the other: 7x512x512 with a vector more took 1.8x the time.
+    """
     fit = (v for v in range(8, 0, -1) if m * v <= level.accumulators and m * v + min(m, v) < level.registers)
     return next(fit, 1)
 
@@ -256,7 +282,7 @@ def choose_tiles(
 
 
 def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
-    """Return the steps of K of a packed chunk: all that fit, in chunks of about the same length.
+    """Return the steps of K of a packed chunk: all if they fit into the cache, else chunks of about equal length.
 
     Args:
         level: The CPU.

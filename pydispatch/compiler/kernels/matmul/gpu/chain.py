@@ -7,29 +7,26 @@ the time depends on the length of a sequence and not on the size of its table of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, inf, lcm, prod
 
-from xdsl.dialects import func, math, scf
-from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, IntegerAttr, TensorType
+from xdsl.dialects import func
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, TensorType
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernel_ir.kernel import MOST
 from pydispatch.compiler.kernels.loops import analysis
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import MAX_GRID, finish, over_groups
 from pydispatch.compiler.kernels.loops.gpu.reduce import distributed_reduction
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
 from pydispatch.compiler.kernels.matmul.column_end import column_limits
-from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
-from pydispatch.compiler.kernels.matmul.gpu.load import converted
-from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.matmul.gpu.product_sums import ProductSums
+from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.ir.values import shape_of
@@ -53,9 +50,6 @@ MAX_BYTES = 15 << 10
 """Bytes of the rows of a workgroup and of stored values: the 16 KiB that every device has, without the partial results
 of reductions."""
 
-UNROLLED_STEPS = 8
-"""Steps of a sum in one iteration of its loop; more make the code longer."""
-
 
 def has_chain_kernel(chain: Chain) -> bool:
     """Return whether GPUs have a kernel for a chain: both products read pages, and workgroup memory holds enough rows.
@@ -72,7 +66,11 @@ def has_chain_kernel(chain: Chain) -> bool:
 
 
 def _pages(chain: Chain) -> list[GatheredPages]:
-    """Return the pages that the products read as factor B, with their rows along the columns of the chain."""
+    """Return the pages that each of the two products reads as factor B, if their rows are along the columns of the
+    chain.
+
+    The columns are N of the first product and K of the second. There are fewer than two where a product reads none.
+    """
     gathered = []
     for product, column in ((chain.first, chain.first.n), (chain.second, chain.second.k)):
         pages = gathered_pages(product.tensor_of(product.b))
@@ -103,6 +101,7 @@ class _RowTiles:
 
     @staticmethod
     def of(chain: Chain) -> _RowTiles:
+        """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow."""
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
         count = 1 if axis is None else shape[axis]
@@ -119,18 +118,19 @@ class _RowTiles:
 
     @staticmethod
     def rows_that_fit(chain: Chain) -> int:
-        """Return the number of rows for which `MAX_BYTES` suffice."""
+        """Return how many rows of a chain have space in `MAX_BYTES`, beside stored values; maybe less than 1."""
         element = tensor_type(chain.rows).element_type
         assert isinstance(element, AnyFloat)
         return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS
 
     @property
     def workgroups(self) -> int:
+        """Number of workgroups."""
         return prod(self.outer) * (self.count // self.rows)
 
 
 def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """Return the kernel of a dispatch function that is a chain for which `has_chain_kernel` holds, else None."""
+    """Return the kernel of a dispatch function that is a chain for which `has_chain_kernel` holds; None for others."""
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None or not has_chain_kernel(chain):
         return None
@@ -144,9 +144,17 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
     frame.elements.distribute = distributed_reduction
 
     def workgroup(build: Builder, group: Index) -> None:
+        """Emit the code of one workgroup, numbered by outer indices and then by rows."""
         *outer, tile = build.split(group, [*tiles.outer, tiles.count // tiles.rows])
         buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.columns)
-        rows = _Rows(frame, chain, tiles, tuple(outer), build.times(tile, tiles.rows), buffer)
+        rows = _Rows(
+            frame=frame,
+            chain=chain,
+            tiles=tiles,
+            outer=tuple(outer),
+            first_row=build.times(tile, tiles.rows),
+            buffer=buffer,
+        )
         rows.emit(build, result_dims)
 
     over_groups(frame, tiles.workgroups, workgroup)
@@ -158,12 +166,12 @@ class _Rows:
     """Emitter of the rows of a workgroup.
 
     Attributes:
-        frame: The kernel.
+        frame: The kernel function, and its inputs and results.
         chain: The chain.
-        tiles: Its division among workgroups.
+        tiles: The division of its rows among workgroups.
         outer: Indices of the outer dimensions.
         first_row: Index of the first row along `tiles.axis`.
-        buffer: Workgroup memory of the rows.
+        buffer: Workgroup memory of the rows, [row][column].
     """
 
     frame: Frame
@@ -184,7 +192,10 @@ class _Rows:
         self._emit_second_product(build, end, result_dims)
 
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
-        """Return the indices of an element of the rows. row: counted from the first one of the workgroup."""
+        """Return the indices of an element of the rows, in all dimensions of the first product's result.
+
+        row: counted from the first one of the workgroup.
+        """
         point: list[Index] = [0] * len(shape_of(self.chain.rows))
         for dim, index in zip(self.chain.outer, self.outer, strict=True):
             point[dim] = index
@@ -194,28 +205,30 @@ class _Rows:
         return point
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset of an element of the rows in the buffer."""
+        """Return the offset in the buffer of the element of the rows at these indices."""
         axis = self.tiles.axis
         row = 0 if axis is None else build.minus(indices[axis], self.first_row)
         return build.plus(build.times(row, self.tiles.columns), indices[-1])
 
     def _store(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> None:
-        """Store the element of a tensor of rows in the buffer."""
+        """Store the element of a tensor of rows at these indices in the buffer."""
         element = self.frame.elements.at(build, value, indices)
         self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
     def _materialize(self, value: SSAValue) -> None:
-        """Register the buffer as the memory of a value."""
+        """Let later code read elements of a tensor of rows from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _column_end(self, build: Builder) -> Index:
-        """Emit the end of the columns that comparisons show to one of the rows, rounded up to whole pages."""
+        """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages."""
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
         if not limits.bounds or limits.fill != -inf:  # finite fills need a check of the scores
             return columns
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-            """Return the end of the columns that a row or an earlier one needs."""
+            """Return the end of the columns that row `i` or an earlier one needs; `carried` is that of the earlier
+            ones.
+            """
             end = limits.end(self.frame.elements, inner, self._point(inner, i), columns)
             return [inner.value(inner.most(carried[0], end))]
 
@@ -225,7 +238,7 @@ class _Rows:
         return build.linear(build.bounded(build.value(pages), columns // page_rows + 1), page_rows, 0)
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
-        """Emit the first product up to a column, with elementwise operations on its result."""
+        """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer."""
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
         def columns(inner: Builder, block: Index) -> None:
@@ -242,7 +255,7 @@ class _Rows:
         build.parallel(0, build.quotient(end, width), columns, limit=self.tiles.columns // width)
 
     def _emit_operations(self, build: Builder, end: Index) -> None:
-        """Emit the row-wise operations, whose reductions are distributed over the invocations."""
+        """Emit the row-wise operations on columns before `end`; their reductions use all invocations."""
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
         (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
@@ -268,13 +281,19 @@ class _Rows:
         self._materialize(chain.rows)
 
     def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
-        """Emit the second product, the results of the dispatch that are computed from it, and their stores."""
+        """Emit the second product, the results of the dispatch that are computed from it, and their stores.
+
+        Args:
+            build: Receives the code.
+            end: The end of the columns that are summed, a multiple of the rows of a page.
+            result_dims: For each result of the dispatch, the dimensions of the product's result that index it.
+        """
         chain, frame, product = self.chain, self.frame, self.chain.second
         size = 1 if product.n is None else product.generic.extents[product.n]
         assert size is not None
 
         def column(inner: Builder, index: Index) -> None:
-            """Compute the results of all rows at one column."""
+            """Compute the results of all rows at column `index`, which share the loaded elements of B."""
             indices = []
             for i in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
@@ -290,83 +309,20 @@ class _Rows:
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
     ) -> list[list[Index]]:
-        """Emit elements of a product, and return their indices.
+        """Emit elements of a product, remember them for the operations that use it, and return their indices.
 
         Args:
             build: The builder of an invocation's code.
             product: The product.
-            points: The indices of its parallel dimensions at each element.
+            points: The indices of its parallel loops at each element.
             end: The end of the steps of K, a multiple of the rows of a page; None for all steps.
         """
-        elements, generic, page_rows = self.frame.elements, product.generic, self.tiles.page_rows
+        elements, generic = self.frame.elements, product.generic
         output = generic.output_maps[0]
         indices = [evaluate(build, output, [p.get(d, 0) for d in range(len(generic.iterators))]) for p in points]
-
-        def step(inner: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
-            """Add the products of one step to the sums."""
-            totals = []
-            for total, point in zip(sums, points, strict=True):
-                a, b = (self._factor(inner, product, factor, point | reduced) for factor in (product.a, product.b))
-                totals.append(inner.add(math.FmaOp(a, b, total)))
-            return totals
-
-        def steps(
-            inner: Builder, dims: Sequence[int], reduced: dict[int, Index], sums: list[SSAValue]
-        ) -> list[SSAValue]:
-            """Emit loops over reduced dimensions."""
-            if not dims:
-                return step(inner, reduced, sums)
-            dim, *others = dims
-            size = generic.extents[dim]
-            assert size is not None
-            if end is None or dim != product.k:
-                return unrolled(inner, size, sums, lambda b, i, own: steps(b, others, reduced | {dim: i}, own))
-
-            def page(outer: Builder, table_index: Index, total: list[SSAValue]) -> list[SSAValue]:
-                """Add the steps of one page."""
-
-                def in_page(b: Builder, i: Index, own: list[SSAValue]) -> list[SSAValue]:
-                    return steps(b, others, reduced | {dim: b.linear(table_index, page_rows, i)}, own)
-
-                return with_fresh_accumulators(
-                    outer, total, [True] * len(total), lambda own: unrolled(outer, page_rows, own, in_page)
-                )
-
-            most = size // page_rows
-            totals = inner.loop(0, inner.quotient(end, page_rows), sums, page, limit=most)
-            if isinstance(loop := totals[0].owner, scf.ForOp):
-                loop.attributes[MOST] = IntegerAttr(most, 64)
-            return totals
-
         initial = [elements.at(build, generic.outputs[0], point) for point in indices]
-        totals = steps(build, [*product.reductions, product.k], {}, initial)
+        sums = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
+        totals = sums.emit(build, [*product.reductions, product.k], {}, initial)
         for point, total in zip(indices, totals, strict=True):
             build.remember((product.op.results[0], tuple(point)), total)
         return indices
-
-    def _factor(self, build: Builder, product: Contraction, factor: Factor, loops: dict[int, Index]) -> SSAValue:
-        """Emit a factor at indices of the product's loops."""
-        coordinates: list[Index] = []
-        for coordinate in factor.coordinates:
-            total: Index = coordinate.constant
-            for dim, times in coordinate.terms:
-                total = build.plus(total, build.times(loops[dim], times))
-            coordinates.append(total)
-        return converted(build, factor_at(self.frame.elements, build, product, factor, coordinates), product.acc)
-
-
-def unrolled(
-    build: Builder,
-    size: int,
-    sums: list[SSAValue],
-    step: Callable[[Builder, Index, list[SSAValue]], list[SSAValue]],
-) -> list[SSAValue]:
-    """Emit a loop whose iterations have several steps, where that divides its size, and return the sums after it."""
-    count = gcd(size, UNROLLED_STEPS)
-
-    def steps(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        for i in range(count):
-            carried = step(inner, inner.linear(index, count, i), carried)
-        return carried
-
-    return build.loop(0, size // count, sums, steps)

@@ -45,9 +45,9 @@ from pydispatch.ir.dialects.pyd.mma import LANES, LaneLayout, MmaOp, Remateriali
 
 
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
-    """Return the kernel of a dispatch function that is one contraction with elementwise code around it, else None.
+    """Return the kernel of a dispatch function that is one contraction with elementwise operations, else None.
 
-    generation: see `Backend.mma_generation`.
+    `generation` is the compute capability of the target, see `Backend.mma_generation`.
     """
     match = contraction_in(source)
     if match is None:
@@ -81,7 +81,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
 def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[int]], workgroup_id: SSAValue) -> None:
     """Emit the code of a workgroup of one plan.
 
-    result_dims: for each result of the dispatch, the dimensions of the contraction's result that index it.
+    `result_dims` has, for each result of the dispatch, the dimensions of the contraction's result that index it.
     """
     elements = frame.elements
     sizes = loop_sizes(elements, plan.contraction.generic)
@@ -91,7 +91,18 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     sum_bits = bit_width(plan.sums) or 64  # a type without a width: the widest one, which has the shortest runs
     layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(sum_bits))
     build.bounded(workgroup_id, workgroups_of(plan, build, sizes))
-    _Workgroup(frame, plan, result_dims, tuple(sizes), a, b, sums, layout, workgroup_id).emit(build)
+    workgroup = _Workgroup(
+        frame=frame,
+        plan=plan,
+        result_dims=result_dims,
+        sizes=tuple(sizes),
+        a=a,
+        b=b,
+        sums=sums,
+        layout=layout,
+        workgroup_id=workgroup_id,
+    )
+    workgroup.emit(build)
 
 
 Slot = tuple[SSAValue | bool, list[Index]]
@@ -101,7 +112,7 @@ does not exist."""
 
 @dataclass(frozen=True)
 class _Workgroup:
-    """Emitter of the code of a workgroup.
+    """Emitter of the code of a workgroup: one tile of the contraction's result.
 
     Attributes:
         frame: The kernel.
@@ -110,7 +121,7 @@ class _Workgroup:
         sizes: Sizes of all loop dimensions.
         a, b: Staging of the factors.
         sums: Private memory of the sums of an invocation.
-        layout: Elements of a block that an invocation has.
+        layout: Position in a block of each sum of an invocation.
         workgroup_id: Index of the workgroup.
     """
 
@@ -126,6 +137,7 @@ class _Workgroup:
 
     @property
     def tile(self) -> Tile:
+        """The tile of a workgroup."""
         return self.plan.tile
 
     def emit(self, build: Builder) -> None:
@@ -138,19 +150,22 @@ class _Workgroup:
         self._invocations(build, self._finish)
 
     def _pipeline(self, build: Builder, location: Location, iterations: Index) -> None:
-        """Emit the loop over K: each iteration stores the tiles that the previous one loaded, loads the next ones and
-        multiplies."""
+        """Emit the pipelined loop over K.
+
+        Each iteration stores the tiles that the previous one has loaded, loads the next ones, and multiplies.
+        """
 
         def load(builder: Builder, iteration: Index) -> None:
+            """Emit the loads of the tiles of one iteration to private memory."""
             self._invocations(builder, lambda inner, i: self._load(inner, i, location, iteration))
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Store the loaded tiles, load those of the next iteration, and add the products."""
+            """Emit an iteration: store the loaded tiles, load those of the next iteration, and add the products."""
             self._invocations(inner, self._store_tiles)
             following = inner.plus(index, 1)
 
             def prefetch(builder: Builder) -> None:
-                """Load the tiles of the next iteration."""
+                """Emit the loads of the next iteration."""
                 if isinstance(following, SSAValue):
                     builder.bounded(following, iterations)
                 load(builder, following)
@@ -163,7 +178,7 @@ class _Workgroup:
         build.loop(0, iterations, [], body)
 
     def _location(self, build: Builder, workgroup_id: SSAValue) -> Location:
-        """Return the tile of a workgroup."""
+        """Return the position of the tile of a workgroup."""
         batch, row, column = tile_of(self.plan, build, workgroup_id, self.sizes)
         outer: dict[int, Index] = dict.fromkeys(range(len(self.sizes)), 0)
         outer.update(zip(self.plan.outer, batch, strict=True))
@@ -176,15 +191,17 @@ class _Workgroup:
     # One iteration over K
 
     def _load(self, build: Builder, invocation: Index, location: Location, iteration: Index) -> None:
+        """Emit the loads of both factors by an invocation."""
         self.a.load(build, invocation, location.row, iteration, location, self.sizes)
         self.b.load(build, invocation, location.column, iteration, location, self.sizes)
 
     def _store_tiles(self, build: Builder, invocation: Index) -> None:
+        """Emit the copies of the loaded elements of both factors into workgroup memory."""
         self.a.store(build, invocation)
         self.b.store(build, invocation)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
-        """Emit the products of one block of the tile by the matrix instruction."""
+        """Emit the products of one block of the tile, by a group of 32 invocations."""
         tile = self.tile
         lane, row, column = self._block(build, invocation)
         left = _view(build, self.a, self.a.offset(build, row, 0), [tile.rows, tile.depth], self.a.strides)
@@ -193,7 +210,7 @@ class _Workgroup:
         build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """Return (lane, first row and column in the tile) of an invocation's block."""
+        """Return (lane, first row, first column) of the block of an invocation, in the tile."""
         tile = self.tile
         lane, block = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         blocks_per_row = tile.width // tile.columns
@@ -216,8 +233,10 @@ class _Workgroup:
             fence.add(memref.StoreOp.get(value, self.sums, [fence.index(slot)]))
 
     def _finish(self, build: Builder, invocation: Index) -> None:
-        """Emit the epilogue: the results of the dispatch are computed from the sums and stored. Indices are computed
-        again rather than kept in registers over the loop."""
+        """Emit the epilogue: compute the results of the dispatch from the sums, and store them.
+
+        Indices are computed again, which takes fewer registers than to retain them over the loop.
+        """
         fence, contraction = Builder(build.block, build.source, build, guarded=True), self.plan.contraction
         opaque = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
         invocation = fence.bounded(opaque, self.tile.invocations)
@@ -233,6 +252,7 @@ class _Workgroup:
         ]
 
         def store(exists: SSAValue | bool, stored_slots: Sequence[int]) -> None:
+            """Emit the stores of some slots, which exist under the same condition."""
             fence.when(exists, lambda inner: self._store(inner, values, slots, stored_slots))
 
         for _, group in groupby(range(len(slots)), key=lambda slot: id(slots[slot][0])):
@@ -242,7 +262,7 @@ class _Workgroup:
     def _store(
         self, build: Builder, values: Sequence[Sequence[SSAValue]], slots: Sequence[Slot], stored: Sequence[int]
     ) -> None:
-        """Emit the stores of some slots. values: of each result, one for each slot."""
+        """Emit the stores of some slots; `values` has, for each result, the value of each slot."""
         for values_of_result, dims, buffer in zip(values, self.result_dims, self.frame.results, strict=True):
             run = self._run_of(dims)
             for slot in stored:
@@ -253,7 +273,7 @@ class _Workgroup:
                 build.add(store)
 
     def _run_of(self, dims: Sequence[int]) -> int:
-        """Return how many neighbours of a result an invocation has, from a multiple of their number on."""
+        """Return how many adjacent elements of a result an invocation has, the first at a multiple of their number."""
         n, run = self.plan.contraction.n, self.layout.right
         size = self.sizes[n] if n is not None else None
         last = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
@@ -261,7 +281,7 @@ class _Workgroup:
         return run if fits else 1
 
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
-        """Return the slots of an invocation."""
+        """Return whether each sum of an invocation exists, and its indices in the contraction's result."""
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
@@ -288,7 +308,7 @@ class _Workgroup:
 def _axis(
     build: Builder, offset_in_tile: Index, tile: Index, extent: int, size: Index, neighbours: int
 ) -> Callable[[int], tuple[SSAValue | bool, Index]]:
-    """Return the rows or columns of an invocation's slots: offset → (whether it exists, its index or the last one).
+    """Return the rows or columns of an invocation's slots: offset -> (whether it exists, its index or the last one).
 
     Args:
         build: The builder of the invocation's code.
@@ -296,7 +316,7 @@ def _axis(
         tile: Index of the tile.
         extent: Extent of a tile.
         size: Size of the dimension.
-        neighbours: Number of neighbours that exist together or not at all where the size is a multiple of it.
+        neighbours: Number of adjacent indices that exist together or not at all, if the size is a multiple of it.
     """
     neighbours = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
     is_exact = isinstance(size, int) and size % extent == 0
@@ -304,7 +324,7 @@ def _axis(
     known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
     def at(offset: int) -> tuple[SSAValue | bool, Index]:
-        """Return (whether the element exists, its index), where one test serves a run of neighbours."""
+        """Return whether an index exists, and the index; one test serves a run of neighbours."""
         start = offset // neighbours * neighbours
         if is_exact:
             return True, build.plus(first, offset)
@@ -319,7 +339,7 @@ def _axis(
 
 
 def _view(build: Builder, staging: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:
-    """Return a block of a tile as a matrix."""
+    """Emit a block of a staged tile as a matrix from the element `offset` on, and return it."""
     layout = StridedLayoutAttr(list(strides), offset if isinstance(offset, int) else None)
     type_ = MemRefType(staging.plan.element, list(shape), layout, IntegerAttr(WORKGROUP, 64))
     view = memref.ReinterpretCastOp.from_dynamic(staging.buffer, [offset], list(shape), list(strides), type_)

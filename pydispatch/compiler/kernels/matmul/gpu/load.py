@@ -42,7 +42,7 @@ ACCESS_BYTES = 16
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
-    """Allocate memory of the workgroup or of an invocation, aligned for the widest access."""
+    """Allocate `size` elements of the workgroup or of an invocation (`space`), aligned for the widest access."""
     allocation = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
     op = allocation.get(element, ACCESS_BYTES, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
@@ -50,18 +50,18 @@ def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAVal
 
 
 def state_alignment(op: Operation, alignment: int) -> None:
-    """State the alignment in bytes of the address of a load or store, at most that of the widest access."""
+    """State the alignment of a load or store in bytes, at most that of the widest access."""
     op.attributes["alignment"] = IntegerAttr(min(ACCESS_BYTES, alignment), 64)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive elements that an invocation loads at once.
+    """Consecutive elements of a factor's tile that an invocation loads at once.
 
     Attributes:
         row, step: Row (or column of B) and step of K of the first element, in the tile.
-        row_run, step_run: `row` and `step` in units of a run.
-        slot: Index of the run in the invocation's private memory.
+        row_run, step_run: The same position, counted in runs along its dimension.
+        slot: Position of the run in the invocation's private memory.
     """
 
     row: Index
@@ -73,7 +73,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Location:
-    """Position of a workgroup's tile: index of each outer dimension, and indices of the tile along rows and columns."""
+    """Position of a workgroup's tile.
+
+    Attributes:
+        outer: Index of each loop dimension; 0 for those that are not outer.
+        row, column: Position of the tile along rows and columns, in tiles.
+    """
 
     outer: Mapping[int, Index]
     row: Index
@@ -110,8 +115,7 @@ class Staging:
 
     @staticmethod
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, is_negative: bool) -> Staging:
-        """Allocate the tile of a factor in workgroup memory and the private memory of its loads, and return the
-        emitter."""
+        """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads."""
         tile, bits = plan.tile, bit_width(plan.element) or 64
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
         inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
@@ -134,6 +138,7 @@ class Staging:
 
     @property
     def tile(self) -> Tile:
+        """The tile of a workgroup."""
         return self.plan.tile
 
     def offset(self, build: Builder, row: Index, step: Index) -> Index:
@@ -143,7 +148,7 @@ class Staging:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """The strides of rows and of steps."""
+        """The strides of rows and of steps in the tile, in elements."""
         return (self.pitch, 1) if self.is_row_major else (1, self.pitch)
 
     def _for_each_run(self, build: Builder, invocation: Index, body: Callable[[Builder, Run], None]) -> None:
@@ -158,6 +163,7 @@ class Staging:
         has_spare_slots = contiguous_runs * lines < invocations * self.loads_per_invocation
 
         def emit(exists: SSAValue | bool, run: Run) -> None:
+            """Emit `body` for a run, under a condition unless the run is known to exist."""
             build.when(exists, lambda inner: body(inner, run))
 
         for slot in range(self.loads_per_invocation):
@@ -199,7 +205,7 @@ class Staging:
         extents = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
         def load_run(inner: Builder, run: Run) -> None:
-            """Load the elements of one run into private memory."""
+            """Emit the loads of one run into private memory."""
             row_length, step_length = (
                 (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
             )
@@ -244,13 +250,13 @@ class Staging:
     def _clamped_run(
         self, build: Builder, tile: Index, extent: int, index: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the index of a run along a dimension, clamped to the last run, and whether it was within bounds.
+        """Return the position of a run along a dimension, in runs, and whether it exists; the last run if it does not.
 
         Args:
             build: The builder.
-            tile: Index of the tile.
+            tile: Position of the tile.
             extent: Extent of a tile.
-            index: Index of the run in the tile.
+            index: Position of the run in the tile.
             length: Elements of a run along the dimension.
             size: Size of the dimension.
         """
@@ -265,7 +271,7 @@ class Staging:
         return build.least(run, build.minus(count, 1)), exists
 
     def _coordinates(self, build: Builder, indices: Mapping[int, Index]) -> list[Index]:
-        """Return the coordinates of the factor's element at given indices of the loop dimensions."""
+        """Return the indices of the factor's main input at these indices of the loop dimensions."""
         coordinates: list[Index] = []
         for coordinate in self.operand.factor.coordinates:
             total: Index = coordinate.constant
@@ -275,8 +281,10 @@ class Staging:
         return coordinates
 
     def _contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Load the elements of a run with one vector load, and return them. A run of a padded tensor is all padding or
-        none, so that one branch decides."""
+        """Emit the loads of the elements of a run, as one vector load, and return them.
+
+        A run of a padded tensor is all padding or none, so that one branch decides.
+        """
         value = source_of(value)
         if not isinstance(value, OpResult):
             values = [self.elements.at(build, value, point) for point in points]
@@ -310,8 +318,10 @@ class Staging:
         return clone_block(self.elements, build, block, mapping, [])[0]
 
     def _neutral(self, build: Builder) -> SSAValue:
-        """Return the element whose products leave sums unchanged: 0, or -0 where `is_negative`: -0 * 0 keeps a sum of
-        -0."""
+        """Return the element whose products leave sums unchanged: 0, or -0 if `is_negative`.
+
+        -0 * 0 = -0 leaves a sum of -0 as it is.
+        """
         element = self.plan.element
         if self.is_negative and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
@@ -324,7 +334,7 @@ class Staging:
         operand, bits = self.operand, bit_width(self.plan.element) or 64
 
         def store_run(inner: Builder, run: Run) -> None:
-            """Store the elements of one run in workgroup memory."""
+            """Emit the stores of one run into workgroup memory."""
             first, stride = self.offset(inner, run.row, run.step), self.strides[operand.is_k_contiguous]
             for i in range(operand.vector_width):
                 slot = inner.index(run.slot * operand.vector_width + i)
@@ -340,7 +350,7 @@ class Staging:
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return a value extended or truncated to the type `to`: of workgroup memory, or of the program's result."""
+    """Return a value extended or truncated to the type `to`, of workgroup memory or of the program's result."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):

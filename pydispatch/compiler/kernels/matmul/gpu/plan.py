@@ -64,6 +64,7 @@ class Tile:
 
     @property
     def invocations(self) -> int:
+        """The number of invocations of a workgroup."""
         return LANES * (self.height // self.rows) * (self.width // self.columns)
 
     @property
@@ -84,7 +85,7 @@ TILES_32 = (
     Tile(32, 32, 16, 16, 32, 0.4, 4),
     Tile(16, 64, 16, 16, 32, 0.35, 4),
 )
-"""Tiles of 32-bit elements."""
+"""Tiles of 32-bit elements. Values of a `Tile` are in the order of its attributes, here and below."""
 
 TILES_64 = (
     Tile(64, 64, 16, 32, 32, 1.0),
@@ -152,9 +153,9 @@ class Plan:
 
 
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
-    """Return the plans of a contraction: one, or with a dynamic number of rows a second one for at most `SKINNY_ROWS`.
+    """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    The list is empty for a contraction without tiles, or one that is too small for them.
+    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`.
     """
     plan = plan_of(contraction, elements, architecture)
     if plan is None:
@@ -166,18 +167,28 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     uses_tensor_cores = plan.form == "tensor"
     warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
     depth = 32 if uses_tensor_cores else 16
-    skinny_tile = Tile(SKINNY_ROWS, warps * warp_columns, depth, SKINNY_ROWS, warp_columns, 0)
+    skinny_tile = Tile(
+        height=SKINNY_ROWS,
+        width=warps * warp_columns,
+        depth=depth,
+        rows=SKINNY_ROWS,
+        columns=warp_columns,
+        pace=0,  # not compared with other tiles
+    )
     return [plan, plan_of(contraction, elements, architecture, skinny_tile) or plan]
 
 
 def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether there are at most as many rows as the second plan is for."""
+    """Return whether there are at most as many rows as the second plan is for: a bool, or an i1 at run time."""
     return build.less(collapsed_size(build, sizes, plan.a.dims), SKINNY_ROWS + 1)
 
 
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
-    """Return the plan of a contraction: its types, operands and tile. None for one that cannot be tiled, or is too
-    small to fill tiles. tile: the tile to use; None for the one that is estimated to be fastest."""
+    """Return the plan of a contraction: its types, operands and tile.
+
+    Return None if it cannot be tiled, or is too small to fill tiles. `tile` is the tile to use; None for the one that
+    is estimated to be fastest.
+    """
     if contraction.m is None or contraction.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
@@ -204,14 +215,27 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
             tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    return Plan(contraction, tile, form, element, sums, left, right, outer, steps)
+    return Plan(
+        contraction=contraction,
+        tile=tile,
+        form=form,
+        element=element,
+        sums=sums,
+        a=left,
+        b=right,
+        outer=outer,
+        steps=steps,
+    )
 
 
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """Return the tile with the shortest estimated time: number of waves of workgroups times the time of a wave, on a
-    device of `CORES` cores."""
+    """Return the tile with the shortest estimated time on a device of `CORES` cores.
+
+    The time is the number of waves of workgroups times that of a wave.
+    """
 
     def time(tile: Tile) -> float:
+        """Return the estimated time with a tile, relative to that with others; unknown sizes are assumed."""
         tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
         return -(-tiles // CORES) * tile.height * tile.width / tile.pace
 
@@ -225,8 +249,12 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
 
 
 def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
-    """Return (form, element type in workgroup memory, type of accumulators, value multiplied of A, of B); None for
-    element types without a kernel."""
+    """Return how the factors are multiplied; None for element types without a kernel.
+
+    Returns:
+        The form of `pyd.mma`, the element type in workgroup memory, the type of accumulators, and the values that are
+        multiplied of A and of B.
+    """
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
         left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
@@ -242,7 +270,7 @@ def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute,
 
 
 def _has_tensor_cores(architecture: int, left: Attribute, right: Attribute) -> bool:
-    """Return whether the tensor cores of an architecture multiply these two element types (f16 or bf16)."""
+    """Return whether the tensor cores of a compute capability multiply factors of these types."""
     return left == right and (architecture >= 80 or (architecture == 75 and isinstance(left, Float16Type)))
 
 
@@ -259,7 +287,7 @@ def _half_precision(factor: Factor) -> SSAValue | None:
 
 
 def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value views, possibly with padding along other dimensions than the last; else None.
+    """Return the argument that a value views, possibly padded along other dimensions than the last; else None.
 
     Along the last dimension, consecutive elements of such a value are consecutive in memory, or all of them padding.
     """
@@ -284,15 +312,29 @@ def _operands(
     tile: Tile,
     sizes: Sequence[int | None],
 ) -> tuple[Operand, Operand]:
-    """Return the operands A and B. values: what is multiplied of each factor; dims: dimensions collapsed into rows, and
-    into columns."""
+    """Return the operands A and B; `values` is what is multiplied of each, `dims` its collapsed dimensions."""
     assert contraction.m is not None and contraction.n is not None
     left = _operand(
-        elements, contraction, replace(contraction.a, value=values[0]), dims[0], tile.height, tile, sizes, contraction.m
+        elements,
+        contraction,
+        factor=replace(contraction.a, value=values[0]),
+        dims=dims[0],
+        extent=tile.height,
+        tile=tile,
+        sizes=sizes,
+        contiguous_dim=contraction.m,
     )
-    return left, _operand(
-        elements, contraction, replace(contraction.b, value=values[1]), dims[1], tile.width, tile, sizes, contraction.n
+    right = _operand(
+        elements,
+        contraction,
+        factor=replace(contraction.b, value=values[1]),
+        dims=dims[1],
+        extent=tile.width,
+        tile=tile,
+        sizes=sizes,
+        contiguous_dim=contraction.n,
     )
+    return left, right
 
 
 def _operand(
@@ -305,10 +347,10 @@ def _operand(
     sizes: Sequence[int | None],
     contiguous_dim: int,
 ) -> Operand:
-    """Return the operand of a factor, with the widest vector load that is legal, of at most 16 bytes.
+    """Return a factor as an operand, with the widest vector load that is legal, of at most 16 bytes.
 
     A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
-    contiguous_dim: the dimension of `dims` that may be contiguous.
+    `contiguous_dim` is the dimension of `dims` that may be contiguous.
     """
     value = contraction.tensor_of(factor)
     is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
@@ -335,14 +377,14 @@ def _operand(
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
-    """Return (sizes of batches, tiles of rows, tiles of columns)."""
+    """Return the sizes of the outer dimensions, the number of tiles of rows, and that of columns."""
     rows = build.ceil_quotient(collapsed_size(build, sizes, plan.a.dims), plan.tile.height)
     columns = build.ceil_quotient(collapsed_size(build, sizes, plan.b.dims), plan.tile.width)
     return [sizes[d] for d in plan.outer], rows, columns
 
 
 def collapsed_size(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
-    """Return the product of the sizes of `dims`, at run time."""
+    """Return the product of the sizes of `dims`."""
     return build.product([sizes[d] for d in dims])
 
 
@@ -353,7 +395,7 @@ def workgroups_of(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
 
 
 def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups of the plan that the number of rows selects."""
+    """Return the number of workgroups of the plan that the number of rows selects at run time."""
     total, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
     if not skinny:
         return total
@@ -365,7 +407,10 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
 def tile_of(
     plan: Plan, build: Builder, workgroup_id: Index, sizes: Sequence[Index]
 ) -> tuple[list[Index], Index, Index]:
-    """Return (indices of batches, row and column of the tile) of a workgroup."""
+    """Return the indices of the outer dimensions, and the row and column of the tile, of a workgroup.
+
+    Workgroups of a band of rows follow each other, so that they share columns in the cache.
+    """
     outer, rows, columns = _tile_counts(plan, build, sizes)
     band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
     *batch, band_index, column, row_in_band = build.split(

@@ -67,12 +67,17 @@ class Axis:
     dilation: int
 
     def phase_and_shift(self, step: int) -> tuple[int, int]:
-        """Return the phase that a step reads, and the positions in it after the window's own."""
+        """Return (phase, shift) of the input elements that a step of the window reads.
+
+        A phase has every `stride`-th input element; a window at position p reads element p + shift of it.
+        """
         return step * self.dilation % self.stride, step * self.dilation // self.stride
 
     @property
     def largest_shifts(self) -> dict[int, int]:
-        """The largest shift of each phase that is read."""
+        """The largest shift of each phase that is read: a packed row has so many elements more than there are
+        positions.
+        """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):
             phase, shift = self.phase_and_shift(step)
@@ -107,22 +112,23 @@ class ImagePlan:
 
     @property
     def image_size(self) -> int:
-        """Elements of a packed image."""
+        """Elements of the packed image of one pair of phases: all rows that the rows of a tile read."""
         return (self.rows + max(self.axes[0].largest_shifts.values())) * self.row_length
 
     @property
     def image_offsets(self) -> dict[tuple[int, int], int]:
-        """The offset of the packed image of each pair of phases."""
+        """The offset of the packed image of each (vertical phase, horizontal phase), in elements."""
         phases = product(self.axes[0].largest_shifts, self.axes[1].largest_shifts)
         return {pair: index * self.image_size for index, pair in enumerate(phases)}
 
     @property
     def tiles(self) -> int:
-        """Tiles of all images."""
+        """Tiles of all images: each has `rows` rows of one image of the result."""
         return prod(self.sizes[d] for d in self.outer) * ceil(self.axes[0].position_count, self.rows)
 
     @property
     def tiles_of_workgroup(self) -> int:
+        """Tiles that one workgroup computes: their results have about `WORKGROUP_BYTES`, 4 for each."""
         return max(1, WORKGROUP_BYTES // (self.rows * self.axes[1].position_count * 4))
 
 
@@ -155,12 +161,16 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     packed_type = tensor_type(generic.inputs[plan.input]).element_type
     images = elements.fresh(packed_type, plan.image_size * len(plan.image_offsets))
     sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
-    _Workgroup(frame, plan, images, sums).emit(frame.build)
+    _Workgroup(frame=frame, plan=plan, images=images, sums=sums).emit(frame.build)
     return frame.finish(lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
 
 
 def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
-    """Return the plan of a reduction; None when it has no windows of images of known size."""
+    """Return the plan of a reduction; None when it has no windows of images of known size.
+
+    A plan has one input that windows read, at most `MAX_STEPS` steps, and as many rows of a tile as `PACKED_BYTES`
+    hold.
+    """
     sizes = loop_sizes(frame.elements, generic)
     dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
@@ -186,7 +196,9 @@ def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     row_bytes = (axes[1].position_count + max(right.values())) * size * len(down) * len(right)
     most_rows = max(1, PACKED_BYTES // row_bytes - max(down.values()))
     rows = ceil(axes[0].position_count, ceil(axes[0].position_count, most_rows))
-    return ImagePlan(generic, tuple(static_sizes), window_inputs[0], axes, tuple(outer), rows)
+    return ImagePlan(
+        generic=generic, sizes=tuple(static_sizes), input=window_inputs[0], axes=axes, outer=tuple(outer), rows=rows
+    )
 
 
 def _initial_dims(generic: Structured) -> set[int]:
@@ -197,8 +209,16 @@ def _initial_dims(generic: Structured) -> set[int]:
 
 
 def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
-    """Return the vertical and the horizontal axis of the windows of an input, its last two dimensions; None where
-    other coordinates depend on the windows, or the loops are not the steps of the windows."""
+    """Return the vertical and the horizontal axis of the windows of an input, which are its last two dimensions.
+
+    None where other coordinates depend on the windows, or the reductions are not the steps of the windows.
+
+    Args:
+        generic: The reduction.
+        ordinal: Which input of it.
+        image: The vertical and the horizontal dimension of positions.
+        sizes: Size of each loop.
+    """
     coordinates = [c for r in generic.maps[ordinal].results if (c := linear(r)) is not None]
     if len(coordinates) < max(2, len(generic.maps[ordinal].results)):
         return None
@@ -210,7 +230,15 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
 
 
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
-    """Return the axis of a window that a coordinate is: positions times a stride, and steps times a dilation."""
+    """Return the axis of a window whose coordinate is positions times a stride plus steps times a dilation; None for
+    others.
+
+    Args:
+        generic: The reduction.
+        coordinate: A coordinate of the input, as a linear function of the loops.
+        positions: The loop of the window's positions.
+        sizes: Size of each loop.
+    """
     steps = [d for d in coordinate.dims if d in generic.loops]
     stride = coordinate.coefficient(positions)
     has_other_loops = len(coordinate.dims) != 1 + len(steps)
@@ -228,7 +256,14 @@ def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequen
 
 @dataclass(frozen=True)
 class _Workgroup:
-    """Emitter of the tiles of a workgroup. images, sums: buffers of the packed images and of the sums of a tile."""
+    """Emitter of the tiles of a workgroup.
+
+    Attributes:
+        frame: The kernel function, and its inputs and results.
+        plan: The plan of the reduction.
+        images: Buffer of the packed images of a tile, at `plan.image_offsets`.
+        sums: Buffer of the sums of a tile, [row][position], with `plan.row_length` elements in a row.
+    """
 
     frame: Frame
     plan: ImagePlan
@@ -260,7 +295,13 @@ class _Workgroup:
     # Packing
 
     def _pack(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
-        """Emit the packing of a tile's input, row by row."""
+        """Emit the packing of the input of a tile: one image for each pair of phases.
+
+        Args:
+            build: Receives the code.
+            origin: Index of each loop: of the tile in the outer dimensions, else 0.
+            first_row: The first row of the tile in the result.
+        """
         source = self._source(build)
         start = evaluate(build, self.plan.generic.maps[self.plan.input], origin)
         for phases in self.plan.image_offsets:
@@ -269,8 +310,15 @@ class _Workgroup:
     def _pack_image(
         self, build: Builder, source: PaddedSource, start: Sequence[Index], phases: tuple[int, int], first_row: Index
     ) -> None:
-        """Emit the packing of the image of a pair of phases. start: indices of the first element in the padded
-        tensor."""
+        """Emit the packing of the image of a pair of phases, row by row.
+
+        Args:
+            build: Receives the code.
+            source: Where elements come from.
+            start: Indices in the padded tensor of the first element of the images.
+            phases: The vertical and the horizontal phase.
+            first_row: The first row of the tile in the result.
+        """
         plan, (rows, columns) = self.plan, self.plan.axes
         extent = columns.position_count + columns.largest_shifts[phases[1]]
 
@@ -296,7 +344,16 @@ class _Workgroup:
     def _pack_row(
         self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
     ) -> None:
-        """Emit the packing of a row: padding before, elements, padding after. outer: indices of the row."""
+        """Emit the packing of one row of an image: padding before, elements, padding after.
+
+        Args:
+            build: Receives the code.
+            source: Where elements come from.
+            outer: Indices of the row in the tensor, without padding.
+            phase: The horizontal phase.
+            extent: Elements of the row.
+            offset: Where the row begins in `images`.
+        """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
         begin, end = max(0, min(extent, ceil(low - phase, stride))), extent
         if source.padding is not None:
@@ -305,6 +362,7 @@ class _Workgroup:
             end = max(begin, min(extent, ceil(width + low - phase, stride)))
 
         def element(inner: Builder, x: Index) -> None:
+            """Copy element `x` of the row."""
             column = inner.plus(inner.times(x, stride), phase - low)
             value = elements.at(inner, source.value, [*outer, column])
             elements.store(inner, value, self.images, [inner.plus(offset, x)])
@@ -314,7 +372,10 @@ class _Workgroup:
         self._fill(build, source.padding, offset, end, extent)
 
     def _fill(self, build: Builder, value: SSAValue | None, offset: Index, begin: int, end: int) -> None:
-        """Emit stores of a value to elements of the row at `offset`."""
+        """Emit stores of a value to the elements [begin, end) of the row that starts at `offset` in `images`.
+
+        value: may be None only if there are no such elements.
+        """
         if begin >= end:
             return
         assert value is not None
@@ -323,12 +384,18 @@ class _Workgroup:
 
     @property
     def _input(self) -> SSAValue:
+        """The tensor that windows read, with its padding."""
         return self.plan.generic.inputs[self.plan.input]
 
     def _source(self, build: Builder) -> PaddedSource:
-        """Return the tensor that images are packed from: the input, or the source of its pad."""
+        """Return the tensor that images are packed from: the source of the input's pad if that is simple enough, else
+        the input.
+
+        A pad is simple enough if all sizes are known, only the last two dimensions are padded, and one value is the
+        padding.
+        """
         elements, value, pad = self.frame.elements, self._input, self._input.owner
-        unpadded = PaddedSource(value, [0] * tensor_type(value).get_num_dims(), None)
+        unpadded = PaddedSource(value=value, low=[0] * tensor_type(value).get_num_dims(), padding=None)
         if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):
             return unpadded
         low, high = pad_amounts(elements, pad)
@@ -337,17 +404,23 @@ class _Workgroup:
         if not are_known or pads_others or any(a.uses.get_length() for a in pad.region.block.args):
             return unpadded
         padding = clone_block(elements, build, pad.region.block, {}, [])[0]
-        return PaddedSource(pad.source, [n for n in low if isinstance(n, int)], padding)
+        return PaddedSource(value=pad.source, low=[n for n in low if isinstance(n, int)], padding=padding)
 
     # Sums and results
 
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
-        """Emit the reduction for all window positions of a tile, as one parallel loop over one long row."""
+        """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
+
+        Sums between two rows of positions are computed from what is between them, and never read. origin: index of each
+        loop, of the tile in the outer dimensions, else 0.
+        """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         image_offsets, row_length = plan.image_offsets, plan.row_length
 
         def position(inner: Builder, index: Index) -> None:
-            """Sum the products of one position."""
+            """Compute and store the sum of the window whose first element is `index` elements after the start of each
+            image.
+            """
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
             for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
@@ -365,12 +438,18 @@ class _Workgroup:
         build.parallel(0, (plan.rows - 1) * plan.row_length + plan.axes[1].position_count, position)
 
     def _store(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
-        """Emit the results of the dispatch from the sums of a tile, and their stores."""
+        """Emit the results of the dispatch from the sums of a tile, and their stores.
+
+        Args:
+            build: Receives the code.
+            origin: Index of each loop: of the tile in the outer dimensions, else 0.
+            first_row: The first row of the tile in the result.
+        """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         vertical, horizontal = (axis.positions for axis in plan.axes)
 
         def element(inner: Builder, y: Index, x: Index) -> None:
-            """Store one element of the result."""
+            """Store the results at row `y` of the tile and position `x`."""
             point = list(origin)
             point[vertical], point[horizontal] = inner.plus(first_row, y), x
             indices = evaluate(inner, generic.output_maps[0], point)
@@ -381,6 +460,7 @@ class _Workgroup:
                 elements.store(inner, elements.at(inner, returned, indices), buffer, indices)
 
         def row(outer: Builder, y: Index) -> None:
+            """Store the results of one row of the tile."""
             outer.parallel(0, plan.axes[1].position_count, lambda inner, x: element(inner, y, x))
 
         build.parallel(0, plan.rows, row)

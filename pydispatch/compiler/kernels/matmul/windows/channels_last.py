@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from xdsl.dialects import func, memref
@@ -35,7 +36,9 @@ WORKGROUP_BYTES = 1 << 15
 
 
 def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """Return the kernel of a dispatch function that reduces sliding windows along channels, None for others."""
+    """Return the kernel of a dispatch function that reduces sliding windows with vectors along channels; None for
+    others.
+    """
     generic = reduction_in(source)
     if generic is None:
         return None
@@ -49,12 +52,16 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     sums = None
     if plan.loops:
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.width * plan.chunk)
-    _Workgroup(frame, plan, tuple(sizes), inputs, sums).emit(frame.build)
+    _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
 
 
 def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
-    """Return (tiles of a row, positions of a tile, tiles of all rows)."""
+    """Return (tiles of a row, positions of a tile, tiles of all rows) of a plan.
+
+    A row has all indices of `plan.positions`, and is cut into tiles of at most `TILE_POSITIONS`. If its length is
+    known, all tiles are about as long, in multiples of `plan.width`. sizes: of each loop of the reduction.
+    """
     count: Index = 1 if plan.positions is None else sizes[plan.positions]
     tile: Index = TILE_POSITIONS
     if isinstance(count, int):
@@ -66,23 +73,24 @@ def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[In
 
 
 def _tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of tiles of a workgroup."""
+    """Return the number of tiles of a workgroup, at least 1: their results have about `WORKGROUP_BYTES`, 4 for each."""
     _, tile, _ = _tiles(plan, build, sizes)
     tile_bytes = build.times(build.times(1 if plan.positions is None else tile, sizes[plan.channels]), 4)
     return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
 
 
 def _workgroups(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
+    """Return the number of workgroups: that of all tiles divided by those of a workgroup, rounded up."""
     return build.ceil_quotient(_tiles(plan, build, sizes)[2], _tiles_of_workgroup(plan, build, sizes))
 
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of neighbouring positions.
+    """A block of neighbouring positions, whose reductions are computed side by side for each channel.
 
     Attributes:
-        plan: The plan.
-        origin: Index of each dimension; 0 for those that the block has several indices of.
+        plan: The plan of the reduction.
+        origin: Index of each loop; 0 for those that the block has several indices of, and for reductions.
         first: The first position.
         width: The number of positions.
         channels: The first channel, and the end of the channels.
@@ -97,7 +105,10 @@ class _Block:
     def points(
         self, build: Builder, channel: Index, reduced_indices: Mapping[int, Index] | None = None
     ) -> list[list[Index]]:
-        """Return the indices of all dimensions at each position. reduced_indices: those of reductions."""
+        """Return, for each position of the block, the indices of all loops at `channel`.
+
+        reduced_indices: indices of the reductions that enclose the code; others remain 0.
+        """
         points = []
         for i in range(self.width):
             point = list(self.origin)
@@ -115,11 +126,11 @@ class _Workgroup:
     """Emitter of the tiles of a workgroup.
 
     Attributes:
-        frame: The kernel.
-        plan: The plan.
-        sizes: Sizes of all dimensions.
+        frame: The kernel function, and its inputs and results.
+        plan: The plan of the reduction.
+        sizes: Sizes of all loops of the reduction.
         inputs: Inputs that read padding.
-        sums: Buffer of the sums of a block; None where these stay in registers.
+        sums: Buffer of the sums of a block, [position][channel of a chunk]; None where these stay in registers.
     """
 
     frame: Frame
@@ -151,13 +162,17 @@ class _Workgroup:
         build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
 
     def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
-        """Emit the blocks of `count` positions from `first` on, with all channels, in chunks of channels."""
+        """Emit the blocks of `count` positions from `first` on, with all channels, in chunks of `plan.chunk` channels.
+
+        origin: index of each loop; 0 for positions, channels and reductions.
+        """
         chunk, channels = self.plan.chunk, self.sizes[self.plan.channels]
         if isinstance(channels, int) and channels <= chunk:
             self._blocks(build, origin, first, count, (0, channels))
             return
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the blocks of one chunk of channels; the last chunk may have fewer channels."""
             start = inner.times(index, chunk)
             self._blocks(inner, origin, first, count, (start, inner.least(inner.plus(start, chunk), channels)))
             return []
@@ -167,17 +182,27 @@ class _Workgroup:
     def _blocks(
         self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index, channels: tuple[Index, Index]
     ) -> None:
-        """Emit whole blocks, and what remains as a narrower block or as single positions."""
+        """Emit the blocks of `count` positions from `first` on, for the channels of a chunk, given as (first, end).
+
+        Positions that do not fill a block are one narrower block if their number is known, else blocks of one position.
+        """
         width = self.plan.width
 
         def block(inner: Builder, position: Index, width: int) -> None:
-            self._block(inner, _Block(self.plan, origin, inner.plus(first, position), width, channels))
+            """Emit the block of `width` positions that begins `position` positions after `first`."""
+            first_position = inner.plus(first, position)
+            self._block(
+                inner,
+                _Block(plan=self.plan, origin=origin, first=first_position, width=width, channels=channels),
+            )
 
         def full_block(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the whole block number `i`."""
             block(inner, inner.times(i, width), width)
             return []
 
         def single(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit a block of the position `i` alone."""
             block(inner, i, 1)
             return []
 
@@ -191,7 +216,9 @@ class _Workgroup:
             build.loop(covered, count, [], single)
 
     def _block(self, build: Builder, block: _Block) -> None:
-        """Emit a block, once for reading no padding and once for reading some."""
+        """Emit a block twice, of which one is executed: without checks where it reads no padding, and with them
+        elsewhere.
+        """
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
 
         def emit(inner: Builder, is_edge: bool) -> None:
@@ -201,13 +228,18 @@ class _Workgroup:
             else:
                 self._block_in_registers(inner, block, is_edge)
 
-        build.when(is_interior, lambda inner: emit(inner, False))
-        build.when(opposite(build, is_interior), lambda inner: emit(inner, True))
+        build.when(is_interior, lambda inner: emit(inner, is_edge=False))
+        build.when(opposite(build, is_interior), lambda inner: emit(inner, is_edge=True))
 
     def _block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block whose reductions are all unrolled."""
+        """Emit a block whose reductions are all unrolled: for each channel, the sums of all positions, and their
+        stores.
+
+        is_edge: whether the block may read padding.
+        """
 
         def body(inner: Builder, channel: Index) -> None:
+            """Emit the results of all positions of the block at one channel."""
             points = block.points(inner, channel)
             values = [self._initial(inner, point) for point in points]
             self._store(inner, points, self._steps(inner, points, values, is_edge))
@@ -215,67 +247,93 @@ class _Workgroup:
         build.parallel(*block.channels, body, limit=self.sizes[self.plan.channels])
 
     def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
-        """Emit a block whose sums are in memory, because loops over reduced dimensions enclose its steps."""
-        limit, (start, end) = self.sizes[self.plan.channels], block.channels
+        """Emit a block whose sums are in memory, because loops over reduced dimensions enclose the loop over channels.
 
-        def offsets(inner: Builder, points: Sequence[list[Index]]) -> list[SSAValue]:
-            """Return the offsets of the sums of points in the block's memory."""
-            channels = [point[self.plan.channels] for point in points]
-            return [
-                inner.value(inner.plus(inner.minus(channel, start), i * self.plan.chunk))
-                for i, channel in enumerate(channels)
-            ]
-
-        def initialize(inner: Builder, channel: Index) -> None:
-            points = block.points(inner, channel)
-            for offset, point in zip(offsets(inner, points), points, strict=True):
-                self._store_sum(inner, self._initial(inner, point), offset)
-
-        def finish(inner: Builder, channel: Index) -> None:
-            points = block.points(inner, channel)
-            self._store(inner, points, self._sums(inner, offsets(inner, points)))
-
-        def reduce(outer: Builder, loops: Sequence[int], reduced_indices: Mapping[int, Index]) -> None:
-            """Emit the loops over the window that remain, and the steps in the innermost one."""
-
-            def steps(inner: Builder, channel: Index) -> None:
-                """Add the products of one channel to the sums in memory."""
-                points = block.points(inner, channel, reduced_indices)
-                sum_offsets = offsets(inner, points)
-                values = self._steps(inner, points, self._sums(inner, sum_offsets), is_edge)
-                for offset, value in zip(sum_offsets, values, strict=True):
-                    self._store_sum(inner, value, offset)
-
-            def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-                reduce(inner, loops[1:], {**reduced_indices, loops[0]: index})
-                return []
-
-            if loops:
-                outer.loop(0, self.sizes[loops[0]], [], body)
-            else:
-                outer.parallel(start, end, steps, limit=limit)
-
+        is_edge: whether the block may read padding.
+        """
+        limit = self.sizes[self.plan.channels]
         fence = Builder(build.block, build.source, build, guarded=True)
-        fence.parallel(start, end, initialize, limit=limit)
-        reduce(fence, self.plan.loops, {})
-        fence.parallel(start, end, finish, limit=limit)
+        fence.parallel(*block.channels, partial(self._initialize, block), limit=limit)
+        self._reduce(fence, block, self.plan.loops, {}, is_edge)
+        fence.parallel(*block.channels, partial(self._finish, block), limit=limit)
+
+    def _initialize(self, block: _Block, build: Builder, channel: Index) -> None:
+        """Emit stores of the initial values to the sums of one channel of a block."""
+        points = block.points(build, channel)
+        for offset, point in zip(self._sum_offsets(build, block, points), points, strict=True):
+            self._store_sum(build, self._initial(build, point), offset)
+
+    def _reduce(
+        self, build: Builder, block: _Block, loops: Sequence[int], indices: Mapping[int, Index], is_edge: bool
+    ) -> None:
+        """Emit loops over reductions, and in the innermost one the unrolled steps for all channels of a block.
+
+        Args:
+            build: Receives the code.
+            block: The block, whose sums are in memory.
+            loops: The reductions that are loops here, the outermost first.
+            indices: Indices of the reductions whose loops enclose these.
+            is_edge: Whether the block may read padding.
+        """
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the inner loops at an index of the outermost one of `loops`."""
+            self._reduce(inner, block, loops[1:], {**indices, loops[0]: index}, is_edge)
+            return []
+
+        def steps(inner: Builder, channel: Index) -> None:
+            """Add the products of one channel to the sums in memory."""
+            points = block.points(inner, channel, indices)
+            offsets = self._sum_offsets(inner, block, points)
+            values = self._steps(inner, points, self._sums(inner, offsets), is_edge)
+            for offset, value in zip(offsets, values, strict=True):
+                self._store_sum(inner, value, offset)
+
+        if loops:
+            build.loop(0, self.sizes[loops[0]], [], body)
+        else:
+            build.parallel(*block.channels, steps, limit=self.sizes[self.plan.channels])
+
+    def _finish(self, block: _Block, build: Builder, channel: Index) -> None:
+        """Emit the results of one channel of a block, from its sums in memory, and their stores."""
+        points = block.points(build, channel)
+        self._store(build, points, self._sums(build, self._sum_offsets(build, block, points)))
+
+    def _sum_offsets(self, build: Builder, block: _Block, points: Sequence[list[Index]]) -> list[SSAValue]:
+        """Return the offset in `sums` of each point of a block, which has one for each position."""
+        first_channel, _ = block.channels
+        channels = [point[self.plan.channels] for point in points]
+        return [
+            build.value(build.plus(build.minus(channel, first_channel), position * self.plan.chunk))
+            for position, channel in enumerate(channels)
+        ]
 
     def _sums(self, build: Builder, offsets: Sequence[SSAValue]) -> list[SSAValue]:
+        """Emit loads of the sums at these offsets in `sums`, and return them."""
         assert self.sums is not None
         return [build.add(memref.LoadOp.get(self.sums, [offset])) for offset in offsets]
 
     def _store_sum(self, build: Builder, value: SSAValue, offset: SSAValue) -> None:
+        """Emit the store of a sum at an offset in `sums`."""
         assert self.sums is not None
         self.frame.elements.store(build, value, self.sums, [offset])
 
     def _initial(self, build: Builder, point: Sequence[Index]) -> SSAValue:
+        """Return the value that the sum of a point starts with: the element of the reduction's output."""
         generic = self.plan.generic
         return self.frame.elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point))
 
     def _steps(
         self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue], is_edge: bool
     ) -> list[SSAValue]:
-        """Emit the unrolled steps for all points of a block, and return the new sums."""
+        """Emit the unrolled steps for all points of a block, and return the new sums.
+
+        Args:
+            build: Receives the code.
+            points: Indices of all loops at each position of the block; those of unrolled reductions are replaced.
+            values: The sum of each point before the steps.
+            is_edge: Whether the steps may read padding.
+        """
         unrolled = self.plan.unrolled
         accumulators = [[value] for value in values]
         for step in product(*(range(self._static_size(d)) for d in unrolled)):
@@ -289,12 +347,19 @@ class _Workgroup:
         return reduced(build, accumulators)
 
     def _static_size(self, dim: int) -> int:
+        """Return the size of an unrolled reduction, which is known when the kernel is compiled."""
         size = self.sizes[dim]
         assert isinstance(size, int)
         return size
 
     def _store(self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue]) -> None:
-        """Emit the results of the dispatch from the sums of a block, and then their stores, after all loads."""
+        """Emit the results of the dispatch from the sums of a block, and then their stores, after all loads.
+
+        Args:
+            build: Receives the code.
+            points: Indices of all loops at each position of the block.
+            values: The sum of each point.
+        """
         generic, elements = self.plan.generic, self.frame.elements
         stores = []
         for point, value in zip(points, values, strict=True):

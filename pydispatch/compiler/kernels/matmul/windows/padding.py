@@ -30,9 +30,9 @@ class PaddedInputs:
     Attributes:
         elements: Tensors of the dispatch function.
         generic: The reduction.
-        positions: The dimension that blocks have several indices of; None where there is none.
-        sizes: Sizes of the dimensions of the reduction.
-        pads: (ordinal of the input, its pad).
+        positions: The loop that blocks have several indices of; None where there is none.
+        sizes: Sizes of the loops of the reduction.
+        pads: For each of these inputs (which input of the reduction, the pad that makes it).
     """
 
     elements: Elements
@@ -59,8 +59,11 @@ class PaddedInputs:
         )
 
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
-        """Return whether all steps of a block, of `width` positions from `first` on, read elements that are not
-        padding."""
+        """Return whether a block of `width` positions from `first` on reads no padding at any step.
+
+        The elements at the first and at the last step and position are checked, between which all others are. True and
+        False are known at compile time. origin: index of each loop of the block.
+        """
         start, end = list(origin), list(origin)
         for dim in self.generic.loops:
             start[dim], end[dim] = 0, build.minus(self.sizes[dim], 1)
@@ -79,7 +82,10 @@ class PaddedInputs:
         return is_interior
 
     def compute(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
-        """Emit the padded elements of a point, which the body of the reduction then reuses."""
+        """Emit the padded elements that the reduction reads at a point of its loops, and remember them for its body.
+
+        is_edge: whether these may be padding; otherwise elements are read from the source of the pad without a check.
+        """
         for ordinal, pad in self.pads:
             value = self.generic.inputs[ordinal]
             indices = evaluate(build, self.generic.maps[ordinal], point)
@@ -94,13 +100,15 @@ class PaddedInputs:
                 build.remember(key, self._selected(build, pad, indices))
 
     def _has_nearest_element(self, pad: tensor.PadOp) -> bool:
-        """Return whether each index has a nearest element; where nothing is padded, it is that of the index."""
+        """Return whether all dimensions with padding have elements, so that one can be read in place of any padding."""
         low, high = pad_amounts(self.elements, pad)
         shape = tensor_type(pad.source).get_shape()
         return all(size > 0 for a, b, size in zip(low, high, shape, strict=True) if a != 0 or b != 0)
 
     def _selected(self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]) -> SSAValue:
-        """Return the nearest element that exists, or the padding in its place."""
+        """Return the element at indices of a padded tensor: the nearest one that exists is loaded, and padding selected
+        over it.
+        """
         low, high = pad_amounts(self.elements, pad)
         nearest: list[Index] = []
         exists: SSAValue | bool = True
@@ -123,5 +131,5 @@ class PaddedInputs:
 
 
 def _dims(expression: AffineExpr) -> set[int]:
-    """Return the dimensions of an affine expression."""
+    """Return the loops that a coordinate of an input depends on."""
     return {x.position for x in expression.dfs() if isinstance(x, AffineDimExpr)}

@@ -31,17 +31,17 @@ WEIGHTS_BYTES = 24 << 10
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Plan of a reduction over sliding windows.
+    """Plan of a reduction over sliding windows. Dimensions are loops of `generic`.
 
     Attributes:
         generic: The reduction.
-        channels: The dimension that vectors are along.
-        positions: The unrolled dimension of positions; None where there is none.
+        channels: The dimension that vectors are along, the innermost one of the result.
+        positions: The next one of the result, of which a block has several indices; None where there is none.
         outer: The other dimensions of the result.
-        unrolled: Reductions that are unrolled.
+        unrolled: Reductions that are unrolled: the innermost ones.
         loops: Reductions that are loops around the unrolled ones.
         width: Positions of a block.
-        chunk: Channels at a time.
+        chunk: Channels that are computed for all positions of a tile before the next ones are.
     """
 
     generic: Structured
@@ -55,7 +55,11 @@ class WindowPlan:
 
 
 def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
-    """Return the plan of a reduction; None when it has no windows or no contiguous channels."""
+    """Return the plan of a reduction; None where it has no windows, or no contiguous channels, or fewer than
+    `MIN_CHANNELS`.
+
+    frame: the kernel, whose results are written.
+    """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
     if any(generic.iterators[d] == "parallel" for d in generic.loops):
         return None
@@ -80,11 +84,23 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         chunk = max(1, channel_count)
     outer = tuple(d for d in dims if d not in (channels, positions))
     loops = tuple(d for d in generic.loops if d not in unrolled)
-    return WindowPlan(generic, channels, positions, outer, unrolled, loops, width, chunk)
+    return WindowPlan(
+        generic=generic,
+        channels=channels,
+        positions=positions,
+        outer=outer,
+        unrolled=unrolled,
+        loops=loops,
+        width=width,
+        chunk=chunk,
+    )
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the innermost reductions that have at most `MAX_UNROLLED_STEPS` steps together."""
+    """Return the innermost of the reductions `loops` that have at most `MAX_UNROLLED_STEPS` steps together.
+
+    sizes: of each loop; None where unknown.
+    """
     unrolled: tuple[int, ...] = ()
     for dim in reversed(loops):
         size = sizes[dim]
@@ -95,8 +111,11 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 
 
 def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether some inputs are read by windows, and neighbours along `channels` are contiguous in at least one
-    input and strided in none."""
+    """Return whether inputs are read by windows, and neighbours along `channels` are contiguous in all inputs that have
+    them.
+
+    All inputs with windows must have channels. sizes: of each loop; None where unknown.
+    """
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
     maps = [
         generic.maps[i]
@@ -111,7 +130,11 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
 
 
 def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether neighbours along a dimension that an input has are neighbours in memory."""
+    """Return whether neighbours along a loop are neighbours in the memory of an input with this map from loops to
+    elements.
+
+    sizes: of each loop; None where unknown. Dimensions of size 1 after the loop's do not matter.
+    """
     results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
     uses = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
     return uses == 1 and results[-1] == AffineDimExpr(dim)

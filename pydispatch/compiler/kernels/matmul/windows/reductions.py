@@ -20,7 +20,10 @@ from pydispatch.ir.structured import Structured, is_reduction, structured
 
 
 def reduction_in(source: func.FuncOp) -> Structured | None:
-    """Return the only reduction of a function whose results all have its dimensions."""
+    """Return the only reduction of a dispatch function, if its result has the shape of all results of the function.
+
+    None where there are several reductions, or one that cannot be lowered, or results of less than a byte.
+    """
     reductions = [structured(op) for op in source.body.block.ops if is_reduction(op)]
     last = source.body.block.last_op
     if len(reductions) != 1 or last is None:
@@ -37,8 +40,17 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
 def step_at(
     elements: Elements, build: Builder, generic: Structured, point: Sequence[Index], value: SSAValue
 ) -> SSAValue:
-    """Emit one step of a reduction at a point of its loops, and return the new sum. Sums of products are those of
-    contractions: in order, and fused where the CPU does."""
+    """Emit one step of a reduction at a point of its loops, and return the new sum.
+
+    Sums of products are computed as those of contractions are: in order, and fused where the CPU does so.
+
+    Args:
+        elements: Tensors of the dispatch function.
+        build: Receives the code.
+        generic: The reduction.
+        point: Index of each of its loops.
+        value: The sum before the step.
+    """
     total = body_at(elements, build, generic, point, [value])[0]
     if isinstance(total, OpResult) and total.op.name == "arith.addf":
         for operand in total.op.operands:
@@ -49,9 +61,10 @@ def step_at(
 
 
 def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
-    """Return the results of unrolled reductions; maxima and minima of several values are computed at once.
+    """Return the result of each unrolled reduction, one for each list of `accumulators`.
 
-    accumulators: for each reduction its initial value, and its value after every step.
+    A list has the initial value, and the value after each step. Maxima and minima of several values are computed at
+    once, which leaves the values after single steps unused.
     """
     names = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
     operands = [
@@ -64,6 +77,8 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
 
 
 def _extremum(after: SSAValue, before: SSAValue) -> str:
-    """Return the name of a step that compares with the value before it; "" for another step."""
+    """Return the name of the operation that computes `after` as maximum or minimum of `before` and more; "" for
+    another.
+    """
     is_comparison = operand_of(after, before) is not None and isinstance(after.owner, Operation)
     return after.owner.name if is_comparison and isinstance(after.owner, Operation) else ""

@@ -1,0 +1,78 @@
+"""Searches in the columns of a row: for the last one that masks show, and for one for which a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.matmul.column_end import Limits
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
+
+COLUMN_UNIT = 64
+"""Columns that are visited or skipped as a whole. Loops over visited columns have no remainder then, so that hidden
+columns do not change which columns share a partial sum."""
+
+
+def last_shown(
+    frame: Frame, build: Builder, limits: Limits, point: Sequence[Index], begin: Index, end: Index, columns: int
+) -> Index:
+    """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
+    none.
+
+    Args:
+        frame: The kernel function.
+        build: Receives the code.
+        limits: What hides columns, of which the stored masks are read.
+        point: Indices of the row in the scores; the last one is replaced by columns.
+        begin: The first column that is checked.
+        end: The end of the columns that are checked.
+        columns: Number of all columns.
+    """
+    units = ceil(columns, COLUMN_UNIT)
+
+    def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return the end of the shown columns if it is in unit `units - 1 - i`; else what later units had."""
+        first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
+        stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
+
+        def is_shown(innermost: Builder, column: Index) -> SSAValue:
+            """Return whether all masks show a column to the row."""
+            shown = [mask.emit(frame.elements, innermost, [*point[:-1], column]) for mask in limits.stored]
+            return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
+
+        # Units are visited from the last one on until one is shown.
+        none = inner.value(begin)
+        is_range = both(inner, inner.less(first, end), inner.less(begin, stop))
+        is_needed = both(inner, is_range, inner.add(arith.CmpiOp(carried[0], none, "eq")))
+        shown_end = inner.choose(
+            is_needed,
+            lambda b: b.add(arith.SelectOp(is_any_column(b, first, stop, is_shown), b.value(stop), none)),
+            lambda b: carried[0],
+        )
+        return [shown_end]
+
+    (last,) = build.loop(0, units, [build.value(begin)], unit)
+    return build.least(last, build.most(end, begin))
+
+
+def is_any_column(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:
+    """Emit whether a condition holds for one of the columns from `first` to before `stop`."""
+
+    def column(inner: Builder, j: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
+        """Return whether the condition holds for a column up to `j`."""
+        return [inner.add(arith.OrIOp(carried[0], is_true(inner, j)))]
+
+    (result,) = build.loop(first, stop, [false_constant(build)], column)
+    return result
+
+
+def false_constant(build: Builder) -> SSAValue:
+    """Emit the i1 constant false."""
+    return build.pure(arith.ConstantOp(IntegerAttr(0, IntegerType(1))))

@@ -1,0 +1,134 @@
+"""Sums of products that an invocation of a GPU adds up: loops over the reductions, of which K may be that of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import gcd
+
+from xdsl.dialects import math, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
+from pydispatch.compiler.kernels.matmul.gpu.load import converted
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.sums import with_fresh_accumulators
+
+UNROLLED_STEPS = 8
+"""Steps of a sum in one iteration of its loop; more make the code longer."""
+
+
+@dataclass(frozen=True)
+class ProductSums:
+    """Emitter of the loops of an invocation that add up some elements of a product.
+
+    Attributes:
+        elements: Tensors of the kernel.
+        product: The product.
+        points: The indices of its parallel loops at each element.
+        page_rows: Steps of K of a page.
+        end: The end of the steps of K, a multiple of `page_rows`; None for all steps.
+    """
+
+    elements: Elements
+    product: Contraction
+    points: Sequence[dict[int, Index]]
+    page_rows: int
+    end: Index | None
+
+    def emit(
+        self, build: Builder, dims: Sequence[int], reduced: dict[int, Index], sums: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Emit loops over reductions, and return the sums after them.
+
+        Args:
+            build: Receives the code.
+            dims: The reductions that are loops here, the outermost first.
+            reduced: Indices of the reductions whose loops enclose these.
+            sums: The sum of each element before the loops.
+        """
+        if not dims:
+            return self._step(build, reduced, sums)
+        dim, *others = dims
+        size = self.product.generic.extents[dim]
+        assert size is not None
+        if self.end is None or dim != self.product.k:
+            return unrolled(build, size, sums, lambda b, i, own: self.emit(b, others, reduced | {dim: i}, own))
+        most_pages = size // self.page_rows
+        page = partial(self._page, others, reduced)
+        totals = build.loop(0, build.quotient(self.end, self.page_rows), sums, page, limit=most_pages)
+        if isinstance(loop := totals[0].owner, scf.ForOp):
+            loop.attributes[MOST] = IntegerAttr(most_pages, 64)
+        return totals
+
+    def _page(
+        self,
+        dims: Sequence[int],
+        reduced: dict[int, Index],
+        build: Builder,
+        table_index: Index,
+        sums: list[SSAValue],
+    ) -> list[SSAValue]:
+        """Emit the steps of K of the page at an index of the table, and return the sums after them.
+
+        Args:
+            dims: The reductions that are loops within K.
+            reduced: Indices of the reductions whose loops enclose that of pages.
+            build: Receives the code.
+            table_index: Which page.
+            sums: The sum of each element before the page.
+        """
+
+        def step_of_page(inner: Builder, i: Index, own: list[SSAValue]) -> list[SSAValue]:
+            """Add step `i` of the page."""
+            step = inner.linear(table_index, self.page_rows, i)
+            return self.emit(inner, dims, reduced | {self.product.k: step}, own)
+
+        return with_fresh_accumulators(
+            build, sums, [True] * len(sums), lambda own: unrolled(build, self.page_rows, own, step_of_page)
+        )
+
+    def _step(self, build: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
+        """Add the products at the indices `reduced` of all reductions to the sums, and return these."""
+        product, totals = self.product, []
+        for total, point in zip(sums, self.points, strict=True):
+            a, b = (self._factor(build, factor, point | reduced) for factor in (product.a, product.b))
+            totals.append(build.add(math.FmaOp(a, b, total)))
+        return totals
+
+    def _factor(self, build: Builder, factor: Factor, loops: dict[int, Index]) -> SSAValue:
+        """Emit the element of a factor at indices of the product's loops, and return it in the type of the sums."""
+        coordinates: list[Index] = []
+        for coordinate in factor.coordinates:
+            total: Index = coordinate.constant
+            for dim, times in coordinate.terms:
+                total = build.plus(total, build.times(loops[dim], times))
+            coordinates.append(total)
+        value = factor_at(self.elements, build, self.product, factor, coordinates)
+        return converted(build, value, self.product.acc)
+
+
+def unrolled(
+    build: Builder,
+    size: int,
+    sums: list[SSAValue],
+    step: Callable[[Builder, Index, list[SSAValue]], list[SSAValue]],
+) -> list[SSAValue]:
+    """Emit a loop of `size` steps, several in each iteration where that divides its size, and return the sums after it.
+
+    step: emits one step at an index and returns the new sums.
+    """
+    count = gcd(size, UNROLLED_STEPS)
+
+    def steps(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        """Emit the steps of one iteration."""
+        for i in range(count):
+            carried = step(inner, inner.linear(index, count, i), carried)
+        return carried
+
+    return build.loop(0, size // count, sums, steps)
