@@ -37,15 +37,15 @@ from pydispatch.ir.structured import GENERIC, Structured, as_structured, structu
 from pydispatch.ir.values import shape_of
 
 FEWEST = 16
-"""Minimum number of filters, and of channels unless a convolution of bytes has a window: with fewer, pixels fill the
-vectors better than channels."""
+"""Minimum number of filters, and of channels, of a convolution: with fewer, pixels fill the vectors better than
+channels. For the channels of a byte convolution with a window, the minimum is `GROUP`."""
 
 MANY = 32
-"""Minimum number of channels, and of filters, of a float convolution that pays for the transpositions at its ends."""
+"""Minimum number of channels, and of filters, of a float convolution that is worth transpositions at both ends."""
 
 FEW_PIXELS = 256
-"""Maximum number of pixels for which a 1x1 convolution pays: with so few, channels first leaves much of the vectors and
-blocks empty. With more pixels, both orders are equally fast."""
+"""Maximum number of pixels of a 1x1 float convolution that is worth the transpositions. With so few pixels, channels
+first leaves much of the vectors and register blocks empty. With more pixels, both layouts are equally fast."""
 
 FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
 """Operations of dispatches that the program itself forms."""
@@ -53,21 +53,23 @@ FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
 
 @dataclass(frozen=True)
 class WindowReduction:
-    """Reduction over windows of an image that has its channels before its spatial dimensions, or a product with each
-    pixel of such an image.
+    """Channels-first operation that can be rewritten: a convolution (also 1x1), a depthwise convolution or a pooling.
+
+    Example: a convolution of an image [batch, channels, height, width] with a result [batch, filters, height, width]
+    has `image_channel_dim` 1 and `result_channel_dim` 1.
 
     Attributes:
-        op: The reduction.
-        image: The operand that is read through windows, such as [batch, channels, height, width].
-        channel: Dimension of the image that is its channels.
-        row: Dimension of the result that is its channels: the rows of the filter.
+        op: The `linalg.generic` of the operation.
+        image: The operand that is read through windows; its channels precede its spatial dimensions.
+        image_channel_dim: Dimension of the image that indexes its channels.
+        result_channel_dim: Dimension of the result that indexes its channels (the filters of a convolution).
         pays: Whether the rewrite pays even with transpositions at both ends; otherwise only next to one that pays.
     """
 
     op: GenericOp
     image: SSAValue
-    channel: int
-    row: int
+    image_channel_dim: int
+    result_channel_dim: int
     pays: bool
 
 
@@ -112,16 +114,22 @@ def _in_groups(op: GenericOp) -> bool:
     Its loop over groups indexes both factors, and a reduction loop runs over the channels of a group. A depthwise
     convolution has no such reduction loop.
     """
-    c = contraction_of(op)
-    if c is None or not set(c.outer) & c.a.dims & c.b.dims:
+    contraction = contraction_of(op)
+    if contraction is None:
         return False
-    images = [m for m in c.generic.maps[: len(op.inputs)] if _has_sliding_index(m)]
-    reduction_loops = c.generic.loops
-    return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in images for r in m.results)
+    group_loops = set(contraction.outer) & contraction.a.dims & contraction.b.dims
+    if not group_loops:
+        return False
+    image_maps = [m for m in contraction.generic.maps[: len(op.inputs)] if _has_sliding_index(m)]
+    reduction_loops = contraction.generic.loops
+    return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in image_maps for r in m.results)
 
 
 def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
-    """Return a generic as a window reduction that can be rewritten; None for other operations."""
+    """Return a generic as a window reduction that can be rewritten; None for other operations.
+
+    floats: whether float convolutions, and operations on each channel alone, are rewritten too.
+    """
     generic = structured(op)
     if (
         not generic.reduces
@@ -130,17 +138,20 @@ def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> Win
         or not _has_static_sizes(generic)
     ):
         return None
-    c = contraction_of(op)
-    convolution = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
-    return convolution or (_channelwise_windows(op, generic) if floats else None)
+    contraction = contraction_of(op)
+    if contraction is not None and len(op.inputs) == 2:
+        convolution = _convolution(op, contraction, known, floats)
+        if convolution is not None:
+            return convolution
+    return _channelwise_windows(op, generic) if floats else None
 
 
 def _has_static_sizes(generic: Structured) -> bool:
     """Return whether all sizes are static, except for the batch size, which is the first dimension of the result."""
-    batch = generic.maps[-1].results[:1]
+    batch_index = generic.maps[-1].results[:1]
     return all(
-        n >= 0 or m.results[axis : axis + 1] == batch
-        for value, m in zip(generic.operands, generic.maps, strict=True) for axis, n in enumerate(shape_of(value))
+        size >= 0 or map_.results[axis : axis + 1] == batch_index
+        for value, map_ in zip(generic.operands, generic.maps, strict=True) for axis, size in enumerate(shape_of(value))
     )  # fmt: skip
 
 
@@ -149,24 +160,28 @@ def _convolution(
 ) -> WindowReduction | None:
     """Return a convolution as a window reduction; None for other contractions.
 
-    The convolution sums over windows and channels of an image, times a filter whose first dimension, its rows, is the
-    result's channels: [rows, channels, height, width]. `pays` is decided by the element types, and by the numbers of
+    The convolution sums over windows and channels of an image, times a filter [filters, channels, height, width]. The
+    filter loop indexes the channels of the result. `pays` is decided by the element types, and by the numbers of
     filters, channels and pixels.
     """
     generic = contraction.generic
-    out = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+    result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
-        row, exprs = _filter_row_dim(filter_, set(generic.loops)), generic.maps[image.main].results
-        if row is None or row not in out or row in image.dims:
+        filter_loop = _filter_loop(filter_, set(generic.loops))
+        if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
             continue
-        spatial = out[out.index(row) + 1 :]
+        exprs = generic.maps[image.main].results
+        pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
         channel_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.loops]
-        spatial_axes = [a for a, r in enumerate(exprs) if not set(spatial).isdisjoint(r.used_dims())]
+        spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
         if len(channel_axes) != 1 or not spatial_axes:
             continue
-        sizes = [n or 0 for n in generic.extents]
-        filters, pixels, has_window = sizes[row], math.prod(sizes[d] for d in spatial), len(generic.loops) > 1
-        if spatial_axes[0] < channel_axes[0] or (len(spatial) < 2 and not has_window):
+        sizes = [size or 0 for size in generic.extents]
+        filters, pixels = sizes[filter_loop], math.prod(sizes[loop] for loop in pixel_loops)
+        has_window = len(generic.loops) > 1
+        is_channels_last = spatial_axes[0] < channel_axes[0]
+        is_matmul = len(pixel_loops) < 2 and not has_window
+        if is_channels_last or is_matmul:
             continue
         channels = shape_of(contraction.tensor_of(image))[channel_axes[0]]
         fewest = GROUP if has_window else FEWEST
@@ -181,19 +196,25 @@ def _convolution(
         else:
             return None
         return WindowReduction(
-            op=op, image=contraction.tensor_of(image), channel=channel_axes[0], row=out.index(row), pays=pays
+            op=op,
+            image=contraction.tensor_of(image),
+            image_channel_dim=channel_axes[0],
+            result_channel_dim=result_dims.index(filter_loop),
+            pays=pays,
         )
     return None
 
 
-def _filter_row_dim(filter_: Factor, loops: set[int]) -> int | None:
-    """Return the loop dimension of a filter's rows. It must index the first dimension of the filter, and the reduced
-    loops all others; else return None.
+def _filter_loop(filter_: Factor, reduction_loops: set[int]) -> int | None:
+    """Return the loop over the filters: it indexes the first dimension of a factor [filters, channels, ...].
+
+    Return None unless the reduction loops index all other dimensions, one each: the factor is then no filter.
     """
     dims = filter_.axis_dims
-    if not dims or dims[0] in loops:
+    if not dims or dims[0] in reduction_loops:
         return None
-    return dims[0] if set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
+    others_are_reduced = set(dims[1:]) == reduction_loops and len(dims) == len(reduction_loops) + 1
+    return dims[0] if others_are_reduced else None
 
 
 def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
@@ -205,21 +226,32 @@ def _multiplies_bytes(contraction: Contraction, image: Factor) -> bool:
 def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction | None:
     """Return an operation on each channel alone (pooling, a depthwise convolution) as a window reduction, which pays
     only next to others; None for other operations.
+
+    The image's channels are a dimension that the result has too: the last one before the windows, or the last of all.
+    An operation whose result has its channels last already is None, too.
     """
-    out = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+    result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if _has_sliding_index(m)]
     if len(images) != 1:
         return None
     exprs = generic.maps[generic.inputs.index(images[0])].results
     sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
-    kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in out]
+    kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
     channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
     if any(isinstance(r, AffineDimExpr) and r.position in generic.loops for r in exprs):
         return None  # channels are summed in groups
     if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST:
         return None
-    row = out.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
-    return None if row == len(out) - 1 else WindowReduction(op, images[0], channel_axes[-1], row, pays=False)
+    result_channel_dim = result_dims.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
+    if result_channel_dim == len(result_dims) - 1:
+        return None
+    return WindowReduction(
+        op=op,
+        image=images[0],
+        image_channel_dim=channel_axes[-1],
+        result_channel_dim=result_channel_dim,
+        pays=False,
+    )
 
 
 def _has_sliding_index(map_: AffineMap) -> bool:
@@ -230,18 +262,19 @@ def _has_sliding_index(map_: AffineMap) -> bool:
 def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     """Store a constant filter that is multiplied with windows of a channels-last image with its channels last.
 
-    The filter's dimensions are ordered as the image's dimensions that it is reduced with, followed by the result's.
+    The new dimensions of the filter are those that are reduced, in the order of the image, then those of the result:
+    [filters, channels, height, width] becomes [height, width, channels, filters].
     """
     generic = structured(op)
-    out = generic.maps[-1].results
-    images = [m for m in generic.maps[: len(generic.inputs)] if _has_sliding_index(m)]
-    if not generic.reduces or not out or len(images) != 1:
+    result_index = generic.maps[-1].results
+    image_maps = [m for m in generic.maps[: len(generic.inputs)] if _has_sliding_index(m)]
+    if not generic.reduces or not result_index or len(image_maps) != 1:
         return
-    reduced_dims = [d for r in images[0].results for d in sorted(r.used_dims()) if d in generic.loops]
-    wanted_order = [*reduced_dims, *(r.position for r in out if isinstance(r, AffineDimExpr))]
+    reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.loops]
+    wanted_order = [*reduced_dims, *(r.position for r in result_index if isinstance(r, AffineDimExpr))]
     maps = list(generic.maps)
     for index, (value, map_) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
-        if map_ in images or not known.is_known(value) or not is_projected_permutation(map_):
+        if map_ in image_maps or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
         if not set(dims) <= set(wanted_order) or KEPT_ORDER not in op.attributes:
@@ -255,14 +288,15 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
 
 
 def _read_transposed_copies(function: Operation) -> None:
-    """Make elementwise operations that read a tensor out of order read a transposed copy of it that exists anyway, so
-    that the tensor itself need not be stored.
+    """Make elementwise operations that read a tensor in transposed order read a transposed copy that exists already.
+
+    If no other operation reads the tensor itself, it need not be stored.
     """
     copies = [c for op in walk(function) if op.name == GENERIC and (c := copied(op.results[0])) is not None]
     for copy in copies:
         source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
         if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):
-            continue
+            continue  # no transposition
         axes = [cast(AffineDimExpr, r).position for r in order.results]
         for use in list(source.uses):
             reader, index = use.operation, use.index
@@ -281,19 +315,20 @@ def _read_transposed_copies(function: Operation) -> None:
 
 
 def _rewrite_channels_last(windows: WindowReduction) -> None:
-    """Replace a window reduction by one in channels-last layout, followed by a transposition to the old layout. Leave
-    it unchanged if its initial values are no fill, which cannot be permuted.
+    """Replace a window reduction by one in channels-last layout, followed by a transposition to the old layout.
+
+    Leave it unchanged if its initial values are no fill: only a fill is the same in another order.
     """
     op, generic = windows.op, structured(windows.op)
-    out, image = generic.maps[-1], generic.inputs.index(windows.image)
-    result_order = _with_last(windows.row, len(out.results))
-    start = permuted_fill(op, generic.outputs[0], result_order)
-    if start is None:
+    result_map, image = generic.maps[-1], generic.inputs.index(windows.image)
+    result_order = _with_last(windows.result_channel_dim, len(result_map.results))
+    initial_values = permuted_fill(op, generic.outputs[0], result_order)
+    if initial_values is None:
         return
-    image_order = _with_last(windows.channel, len(generic.maps[image].results))
-    inputs, maps = list(generic.inputs), [*generic.maps[:-1], _reordered(out, result_order)]
+    image_order = _with_last(windows.image_channel_dim, len(generic.maps[image].results))
+    inputs, maps = list(generic.inputs), [*generic.maps[:-1], _reordered(result_map, result_order)]
     inputs[image], maps[image] = in_order(op, windows.image, image_order), _reordered(maps[image], image_order)
-    new = rewrite_loops(op, [*inputs, start], maps)
+    new = rewrite_loops(op, [*inputs, initial_values], maps)
     cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()
     replace(op, transposed(new, result_order, op))
 

@@ -75,8 +75,12 @@ def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of the cache. key: of the cache. path: of the source, if it is a file. start: time when the compilation
-    began, in nanoseconds.
+    """Entry of the cache for one compilation.
+
+    Attributes:
+        key: Digest of everything that decides the artifact, except the files that are read for it.
+        path: Path of the source; None if it is text.
+        start: Time at which the compilation began, in nanoseconds since the epoch.
     """
 
     key: str
@@ -84,7 +88,7 @@ class _Entry:
     start: int
 
     def load(self) -> Artifact | None:
-        """Return the cached artifact, or None."""
+        """Return the cached artifact; None if there is none, or if it is broken."""
         from pydispatch.formats.artifact.artifact import Artifact
 
         data = cache.load(self.key, cache.PROGRAMS)
@@ -94,7 +98,7 @@ class _Entry:
 
     def store(self, artifact: Artifact, reads: files.Reads) -> None:
         """Cache an artifact, unless it has warnings, is too large, or depends on tools or files that the key does not
-        cover.
+        cover. An artifact is not cached either if a file that was read for it changed during the compilation.
         """
         from pydispatch.compiler.backends.cpu.target import BACKEND
         from pydispatch.compiler.driver.sources import reader_of
@@ -121,15 +125,17 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             path = os.fsdecode(source)
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
-            kind = type(source).__name__  # of text: whose locations it has
-            everything = text, kind, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
+            source_type = type(source).__name__  # text of a str subclass states other locations than its own
+            everything = text, source_type, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
             return _Entry(cache.digest("program 2", *everything), path, start)
     return None
 
 
 def _options(options: Mapping[str, Any]) -> list[object] | None:
-    """Return the options that decide the artifact, in words; None when one is set with which artifacts
-    are not cached.
+    """Return the options that decide the artifact, as strings, lists and booleans for the key.
+
+    Return None if an option has a value with which artifacts are not cached: any but those in `_NAMED`, `cpu_features`,
+    `reassociate` and `progress` must have its default.
     """
     rest = dict(options)
     progress, reassociate, features = rest.pop("progress"), rest.pop("reassociate"), rest.pop("cpu_features")
@@ -146,7 +152,7 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
 
 
 def _words(value: object) -> list[str] | None:
-    """Return names or paths as a list; None for a value that is neither."""
+    """Return a name or path, or a list of them, as a list of strings; ["-"] for None; None for any other value."""
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
@@ -155,8 +161,8 @@ def _words(value: object) -> list[str] | None:
 
 
 def _tools() -> tuple[object, ...]:
-    """Return the versions of Python, of this package and of its dependencies, and the state of the programs, that
-    artifacts are made with.
+    """Return what identifies the tools that write artifacts: the versions of Python, of this package and of its
+    dependencies, path, size and modification time of clang and ld.lld, and whether PYDISPATCH_LLD is set.
     """
     return sys.version, _package(), _versions(), programs.state(), programs.lld_is_named()
 
@@ -194,8 +200,9 @@ def _package() -> str:
 
 @functools.cache
 def _processor() -> str | None:
-    """Return the system's description of this machine's CPU and caches, which "native" stands for; None where it has
-    none.
+    """Return the text of /proc/cpuinfo for one CPU, without values that vary from read to read or from CPU to CPU.
+
+    The target CPU "native" depends on it. Return None if the system has no such file.
     """
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")

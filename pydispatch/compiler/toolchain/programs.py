@@ -84,12 +84,14 @@ def llds() -> list[Tool]:
 
 
 def lld_is_named() -> bool:
+    """Return whether PYDISPATCH_LLD names a linker, which then links instead of the linker of pydispatch."""
     return bool(os.environ.get(_LLD[1]))
 
 
 def state() -> list[tuple[str, int, int]]:
-    """Return path, size and time of the last change of every program that may be chosen: the list changes when the
-    tools may have changed. No program is run.
+    """Return (path, size in bytes, time of the last change in nanoseconds) of each clang and ld.lld that may be chosen.
+
+    The list changes when a tool may have changed. No program is run.
     """
     zig = _zig()
     paths = [zig] if zig else []

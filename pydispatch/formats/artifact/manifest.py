@@ -15,6 +15,7 @@ _MAX_ALIGNMENT = 4096
 _MISSING = object()
 
 Extra = dict[str, Any]
+"""JSON object without the fields that this version knows: fields of other versions, which are written back as read."""
 _T = TypeVar("_T")
 
 
@@ -39,17 +40,19 @@ class _ManifestFault(Exception):
         return ArtifactError(f"{MEMBER}: {where}: expected {self.expected}, got {shown}")
 
 
-# Each removes one value from an object; the keys that remain at the end are unknown to this version.
+# Readers of an entry start from a copy of its JSON object, `rest`. _text(), _integer() and _items() remove the field
+# that they return, so at the end `rest` has only fields that this version does not know: `extra` of the entry.
 
 
 def _object(value: object) -> Extra:
+    """Return a copy of a JSON object, from which fields can be removed; raise a fault for another JSON value."""
     if type(value) is not dict:
         raise _ManifestFault("", "an object", value)
     return value.copy()
 
 
 def _text(rest: Extra, key: str) -> str:
-    """Remove and return a non-empty string of an entry; raise a fault for anything else."""
+    """Remove the field `key` from `rest` and return it, a non-empty string; raise a fault for anything else."""
     value = rest.pop(key, _MISSING)
     if type(value) is not str or not value:
         raise _ManifestFault(key, "a non-empty string", value)
@@ -57,7 +60,7 @@ def _text(rest: Extra, key: str) -> str:
 
 
 def _integer(rest: Extra, key: str, low: int, high: int) -> int:
-    """Remove and return an integer in a range from an entry; raise a fault for anything else."""
+    """Remove the field `key` from `rest` and return it, an integer from `low` to `high`; raise a fault otherwise."""
     value = rest.pop(key, _MISSING)
     if type(value) is not int or not low <= value <= high:
         raise _ManifestFault(key, f"an integer from {low} to {high}", value)
@@ -65,8 +68,10 @@ def _integer(rest: Extra, key: str, low: int, high: int) -> int:
 
 
 def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
-    """Remove the list `key` from a JSON object, and return its items converted by `make`; faults get the path to the
-    item."""
+    """Remove the field `key`, a list, from `rest`, and return its items converted by `make`.
+
+    A fault that `make` raises gets the path to the item, such as `shape[2]`.
+    """
     value = rest.pop(key, _MISSING)
     if type(value) is not list:
         raise _ManifestFault(key, "a list", value)
@@ -81,23 +86,26 @@ def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
 
 
 def _text_item(value: object) -> str:
+    """Return a non-empty string; raise a fault for any other item of a list."""
     if type(value) is not str or not value:
         raise _ManifestFault("", "a non-empty string", value)
     return value
 
 
 def _size_item(value: object) -> int:
+    """Return a size of a shape; raise a fault for any other item of a list."""
     if type(value) is not int or not 0 <= value < 2**63:
         raise _ManifestFault("", "a size", value)
     return value
 
 
 def _named_size(value: object) -> int | str:
+    """Return a size of a shape: an integer, or the name of a dynamic size. Raise a fault for any other item."""
     return _text_item(value) if type(value) is str else _size_item(value)
 
 
 def _parameter(value: object) -> None:
-    """Check an entry of the list of parameters."""
+    """Check an entry of the list of parameters: {"scope": str, "key": str, "type": str, "shape": [int, ...]}."""
     rest = _object(value)
     for key in ("scope", "key", "type"):
         if type(rest.get(key, _MISSING)) is not str:
@@ -106,12 +114,14 @@ def _parameter(value: object) -> None:
 
 
 def _unique(names: list[str], where: str) -> None:
+    """Raise ArtifactError if a name occurs twice; `where` names the list in the message."""
     if len(set(names)) != len(names):
         double = next(name for i, name in enumerate(names) if name in names[:i])
         raise ArtifactError(f"{MEMBER}: {where}: the name '{double}' is given twice")
 
 
 def _is_list_of(kind: type) -> Callable[[object], bool]:
+    """Return a predicate: whether a JSON value is a list whose items all have this type."""
     return lambda value: type(value) is list and all(type(item) is kind for item in value)
 
 
@@ -131,7 +141,7 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
     "wgsl": ("an object", lambda value: type(value) is dict),
     "warnings": ("a list of strings", _is_list_of(str)),
 }
-"""Optional keys of a variant -> their kinds. Their content is checked by its readers."""
+"""Optional field of a variant → (expected kind in words, whether a value has it). Its readers check the content."""
 
 
 @dataclass(slots=True)
@@ -142,6 +152,7 @@ class ValueEntry:
         name: Name; may be empty.
         type: Element type.
         shape: Sizes, with names for dynamic ones; None for a scalar.
+        extra: Fields that this version does not know.
     """
 
     name: str
@@ -174,9 +185,11 @@ class FunctionEntry:
     """Public function.
 
     Attributes:
+        name: Name of the function.
         signature: MLIR function type, for people.
-        arguments: Arguments; None if the artifact does not describe them.
-        results: Results; None if the artifact does not describe them.
+        inputs: Arguments; None if the artifact does not describe them.
+        outputs: Results; None if the artifact does not describe them.
+        extra: Fields that this version does not know.
     """
 
     name: str
@@ -205,11 +218,13 @@ class VariantEntry:
     """Binary of an executable for one target.
 
     Attributes:
-        member: name of the artifact member that contains the binary.
-        format: format of the binary, for example "embedded-elf-x86_64".
-        requires: features that the device must have.
-        alignment: alignment in bytes that the binary requires of its bindings, a power of two.
-        imports: symbols that are resolved at load; '?' marks an optional symbol.
+        name: Name of the target.
+        member: Name of the artifact member that contains the binary.
+        format: Format of the binary, for example "embedded-elf-x86_64".
+        requires: Features that the device must have.
+        alignment: Alignment in bytes that the binary requires of its bindings, a power of two.
+        imports: Symbols that are resolved at load; '?' marks an optional symbol.
+        extra: Fields that this version does not know, and the fields of `_OPTIONAL`.
     """
 
     name: str
@@ -224,19 +239,24 @@ class VariantEntry:
     def from_json(cls, value: object) -> VariantEntry:
         """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
         rest = _object(value)
-        alignment = _integer(rest, "alignment", 1, _MAX_ALIGNMENT)
+        alignment = _integer(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             raise _ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():
             if key in rest and not fits(rest[key]):
                 raise _ManifestFault(key, expected, rest[key])
         return cls(
-            _text(rest, "name"), _text(rest, "member"), _text(rest, "format"), _items(rest, "requires", _text_item),
-            alignment, _items(rest, "imports", _text_item), rest,
-        )  # fmt: skip
+            name=_text(rest, "name"),
+            member=_text(rest, "member"),
+            format=_text(rest, "format"),
+            requires=_items(rest, "requires", _text_item),
+            alignment=alignment,
+            imports=_items(rest, "imports", _text_item),
+            extra=rest,
+        )
 
     def to_json(self) -> Extra:
-        """Return the entry of the manifest, with the keys that only other versions know."""
+        """Return the entry as a JSON object, with the fields that only other versions know."""
         return {
             **self.extra, "name": self.name, "member": self.member, "format": self.format, "requires": self.requires,
             "alignment": self.alignment, "imports": self.imports,
@@ -245,11 +265,13 @@ class VariantEntry:
 
 @dataclass(slots=True)
 class ExecutableEntry:
-    """Executable.
+    """Executable: kernels that are compiled together, with a binary for each target.
 
     Attributes:
+        name: Name of the executable.
         exports: Names of the exports by ordinal.
         variants: Its binaries.
+        extra: Fields that this version does not know.
     """
 
     name: str
@@ -280,6 +302,8 @@ class ConstantEntry:
     Attributes:
         member: Name of the .npy member with the array.
         dtype: NumPy dtype string.
+        shape: Sizes of the array.
+        extra: Fields that this version does not know.
     """
 
     member: str
@@ -343,7 +367,7 @@ class Manifest:
         try:
             header = _object(rest.pop("pydispatch", _MISSING))
             version = _text(header, "version")
-            written = _integer(header, "format", 1, 2**31)
+            written = _integer(header, "format", low=1, high=2**31)
         except _ManifestFault as fault:
             fault.path.insert(0, "pydispatch")
             raise
@@ -356,15 +380,15 @@ class Manifest:
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise _ManifestFault("pydispatch.producers", "an object of strings", producers)
-        if "parameters" in rest:  # kept as they are, for people
+        if "parameters" in rest:  # checked in a copy: they stay in `rest` and thus in `extra`, for people
             _items(rest.copy(), "parameters", _parameter)
         return cls(
-            version,
-            producers,
-            _items(rest, "functions", FunctionEntry.from_json),
-            _items(rest, "executables", ExecutableEntry.from_json),
-            _items(rest, "constants", ConstantEntry.from_json),
-            {**rest, "pydispatch": header} if header else rest,
+            version=version,
+            producers=producers,
+            functions=_items(rest, "functions", FunctionEntry.from_json),
+            executables=_items(rest, "executables", ExecutableEntry.from_json),
+            constants=_items(rest, "constants", ConstantEntry.from_json),
+            extra={**rest, "pydispatch": header} if header else rest,
         )
 
     def check(self) -> None:

@@ -21,6 +21,7 @@ from pydispatch.formats.spirv.names import (
 
 _MAX_DEPTH = 32  # of types inside types
 _MAX_BYTES = 1 << 63
+_LINKAGE_EXPORT, _LINKAGE_IMPORT = 0, 1  # kinds of the decoration LinkageAttributes
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Resource:
     """Variable that is bound through a descriptor.
 
     Attributes:
+        name: Name of the variable or of its type; may be empty.
+        set: Descriptor set.
+        binding: Binding in the set.
         kind: "storage_buffer", "uniform_buffer" or "other".
         read_only: Whether the shader declares it as read-only.
         written: Whether the shader's code may write it.
@@ -47,6 +51,7 @@ class SpecConstant:
 
     Attributes:
         id: SpecId.
+        name: Name; may be empty.
         bytes: Size of the value in bytes.
         default: Default value, as an integer with its bits.
     """
@@ -62,8 +67,10 @@ class EntryPoint:
     """Compute shader of a module.
 
     Attributes:
+        name: Name of the entry point.
         workgroup_size: Workgroup size with defaults for specialized sizes; None if not stated.
         size_spec: SpecId of each workgroup size; None for a fixed size.
+        resources: Buffers and other resources, sorted by set and binding.
         push_constant_bytes: Size of the push constant block in bytes.
         shared_bytes: Workgroup memory in bytes.
         uses_grid_size: Whether it reads NumWorkgroups.
@@ -115,25 +122,32 @@ def reflect(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Refle
     tables = read(data, what)
     walker = _Walker(tables)
     compute = [entry for entry in tables.entry_points if entry.model == GL_COMPUTE]
+    others = [entry for entry in tables.entry_points if entry.model != GL_COMPUTE]
     return Reflection(
-        tables.version,
-        tuple(dict.fromkeys(capability_name(c) for c in tables.capabilities)),
-        tuple(dict.fromkeys(tables.extensions)),
-        tuple(walker.entry(entry) for entry in compute),
-        walker.spec_constants(),
-        tuple((e.name, MODELS.get(e.model, str(e.model))) for e in tables.entry_points if e.model != GL_COMPUTE),
-        tuple(name for name, kind in tables.linkage.values() if kind == 0),
-        tuple(name for name, kind in tables.linkage.values() if kind == 1),
+        version=tables.version,
+        capabilities=tuple(dict.fromkeys(capability_name(capability) for capability in tables.capabilities)),
+        extensions=tuple(dict.fromkeys(tables.extensions)),
+        entry_points=tuple(walker.entry(entry) for entry in compute),
+        spec_constants=walker.spec_constants(),
+        others=tuple((entry.name, MODELS.get(entry.model, str(entry.model))) for entry in others),
+        exports=tuple(name for name, kind in tables.linkage.values() if kind == _LINKAGE_EXPORT),
+        imports=tuple(name for name, kind in tables.linkage.values() if kind == _LINKAGE_IMPORT),
     )
 
 
 @dataclass
 class _Use:
-    """Global variables used by the functions of one entry point."""
+    """Global variables and subgroup operations that the functions of one entry point use.
+
+    Attributes:
+        variables: Ids of the variables.
+        written: Those of them that may be written.
+        has_subgroup_ops: Whether a function has subgroup operations (OpGroupNonUniform...).
+    """
 
     variables: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
-    group_ops: bool = False
+    has_subgroup_ops: bool = False
 
 
 _POINTER_AT = {
@@ -141,16 +155,19 @@ _POINTER_AT = {
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
     Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
 }  # fmt: skip
-"""Opcode → words that may name a variable."""
+"""Opcode → indices of the instruction's words that may be the id of a variable. Word 1 of these is what they write."""
 _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
+"""Instructions whose result is a pointer into the variable that word 3 points to."""
 
 
 class _Walker:
     """Collector of the resources of a module's entry points.
 
     Attributes:
-        sizes: Known sizes in bytes by (type, whether by its layout decorations).
+        tables: The module.
+        what: Name of the module in messages.
+        sizes: Known sizes in bytes by (type id, whether its layout decorations apply).
     """
 
     def __init__(self, tables: SpirvTables) -> None:
@@ -180,10 +197,10 @@ class _Walker:
                 called.append(words[3])
                 passed = {bases.get(id, id) for id in words[4:]} & variables.keys()
                 use.variables |= passed
-                use.written |= passed  # not known: assumed
+                use.written |= passed  # assumed: whether the callee writes them is not analyzed
                 continue
             if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
-                use.group_ops = True
+                use.has_subgroup_ops = True
                 continue
             atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
             positions = (3,) if atomic and op != Op.ATOMIC_STORE else _POINTER_AT.get(op, ())  # type: ignore[call-overload]
@@ -199,12 +216,12 @@ class _Walker:
         return called
 
     def entry(self, record: EntryPointRecord) -> EntryPoint:
-        """Return the resources of a compute shader."""
+        """Return the entry point of a compute shader with the resources that it needs."""
         tables = self.tables
         use = self.use(record.function)
         # From SPIR-V 1.4 on the interface names every variable that is used; before, only inputs and outputs.
         used = use.variables | set(record.interface)
-        push = shared = 0
+        push_constant_bytes = shared_bytes = 0
         resources = []
         built_ins = set()
         for id in sorted(used):
@@ -212,22 +229,30 @@ class _Walker:
                 continue
             type_, storage = tables.variables[id]
             if storage == Storage.PUSH_CONSTANT:
-                push = max(push, self.size(self._pointee(type_), True))
+                push_constant_bytes = max(push_constant_bytes, self.size(self._pointee(type_), laid_out=True))
             elif storage == Storage.WORKGROUP:
-                shared += self.size(self._pointee(type_), False)
+                shared_bytes += self.size(self._pointee(type_), laid_out=False)
             elif storage == Storage.INPUT:
                 built_ins.add(tables.decoration(id, Decoration.BUILT_IN))
             elif storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.UNIFORM_CONSTANT):
-                resources.append(self._resource(id, type_, storage, id in use.written))
-        size, spec = self._workgroup_size(record)
-        beyond = {BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE} & built_ins
+                resources.append(self._resource(id, type_, storage, written=id in use.written))
+        workgroup_size, size_spec = self._workgroup_size(record)
+        knows_subgroups = not built_ins.isdisjoint(
+            (BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE)
+        )
         return EntryPoint(
-            record.name, size, spec, tuple(sorted(resources, key=lambda r: (r.set, r.binding))), push, shared,
-            BuiltIn.NUM_WORKGROUPS in built_ins, use.group_ops and not shared and not beyond,
-        )  # fmt: skip
+            name=record.name,
+            workgroup_size=workgroup_size,
+            size_spec=size_spec,
+            resources=tuple(sorted(resources, key=lambda resource: (resource.set, resource.binding))),
+            push_constant_bytes=push_constant_bytes,
+            shared_bytes=shared_bytes,
+            uses_grid_size=BuiltIn.NUM_WORKGROUPS in built_ins,
+            one_subgroup=use.has_subgroup_ops and not shared_bytes and not knows_subgroups,
+        )
 
-    def _resource(self, id: int, type_: int, storage: int, written: bool) -> Resource:
-        """Return the resource of a bound variable."""
+    def _resource(self, id: int, type_: int, storage: int, *, written: bool) -> Resource:
+        """Return the resource of a bound variable; `type_` is the id of its pointer type."""
         tables = self.tables
         pointee = self._pointee(type_)
         opcode, operands = tables.types.get(pointee, (0, ()))
@@ -243,9 +268,13 @@ class _Walker:
         )
         name = tables.names.get(id) or tables.names.get(pointee) or ""
         return Resource(
-            name, tables.decoration(id, Decoration.DESCRIPTOR_SET) or 0, tables.decoration(id, Decoration.BINDING) or 0,
-            kind, read_only, written,
-        )  # fmt: skip
+            name=name,
+            set=tables.decoration(id, Decoration.DESCRIPTOR_SET) or 0,
+            binding=tables.decoration(id, Decoration.BINDING) or 0,
+            kind=kind,
+            read_only=read_only,
+            written=written,
+        )
 
     # Types and constants
 
@@ -257,7 +286,11 @@ class _Walker:
         return operands[1]
 
     def size(self, type_: int, laid_out: bool, depth: int = 0) -> int:
-        """Return the size of a type in bytes: by its layout decorations if `laid_out`, else without padding."""
+        """Return the size of a type in bytes, from the cache if possible.
+
+        laid_out: whether its layout decorations (Offset, ArrayStride, MatrixStride) decide the size, as in buffers;
+        otherwise it is the sum of its elements, without padding. depth: number of types around this one.
+        """
         key = (type_, laid_out)
         if key not in self.sizes:
             if depth > _MAX_DEPTH:
@@ -327,8 +360,19 @@ class _Walker:
                 Op.SPEC_CONSTANT_FALSE,
             ):
                 continue
-            default = sum(word << 32 * i for i, word in enumerate(operands[:2])) if operands else opcode == 48
-            constants.append(SpecConstant(spec, tables.names.get(id, ""), self.size(type_, False), int(default)))
+            default = (
+                sum(word << 32 * i for i, word in enumerate(operands[:2]))
+                if operands
+                else int(opcode == Op.SPEC_CONSTANT_TRUE)
+            )
+            constants.append(
+                SpecConstant(
+                    id=spec,
+                    name=tables.names.get(id, ""),
+                    bytes=self.size(type_, laid_out=False),
+                    default=default,
+                )
+            )
         return tuple(sorted(constants, key=lambda c: c.id))
 
     def _workgroup_size(
@@ -347,12 +391,13 @@ class _Walker:
                 fixed = operands
             elif mode == LOCAL_SIZE_ID and len(operands) == 3:
                 ids = operands
-        stated = {  # the built-in constant wins over the mode
+        size_vectors = {  # ids of the three components of each vector that is decorated WorkgroupSize
             tuple(operands) for id, (_, _, operands) in tables.constants.items()
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3
         }  # fmt: skip
         sizes = {
-            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in vector) for vector in stated
+            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in vector)
+            for vector in size_vectors
         }
         if len(sizes) > 1:
             shown = " and ".join(str([size for size, _ in vector]) for vector in sorted(sizes, key=str))
@@ -360,7 +405,7 @@ class _Walker:
                 f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}); drivers take one "
                 "of them for every entry point of a module; give each entry point a module of its own"
             )
-        for vector in stated:
+        for vector in size_vectors:
             ids = vector
         if ids:
             size = [self.constant(id) for id in ids]

@@ -18,18 +18,25 @@ from pydispatch.errors import Location
 from pydispatch.locations import GeneratedText, code_location, stated_location
 
 LONGEST_LINE = 2000
-"""Characters of a line that errors show."""
+"""Maximum number of characters of a line that errors show."""
 
 
 _ORIGIN = re.compile(r"(#loc\d*) = loc(\()")
+"""Definition of a location alias, such as `#loc3 = loc("name"(#loc1))`: the alias, the parenthesis of its value."""
 _ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"([^"\\]*)"|(#loc\d*))')
+"""Begin of a location from its parenthesis on: the name in quotes, or an alias."""
 _LONGEST_CHAIN = 64
+"""Maximum number of aliases that are followed: aliases may refer to themselves."""
 
 
 class Source:
     """Named source text; converts offsets, 0-based indices into `text`, to `Location`s.
 
-    is_generated: Whether the locations are those that the text states, as it does for a `GeneratedText`.
+    Attributes:
+        text: The whole text.
+        filename: Name of the text in messages.
+        is_generated: Whether the text is a `GeneratedText`, which a frontend wrote: its operations state their
+            locations in the user's own program.
     """
 
     def __init__(self, text: str, filename: str) -> None:
@@ -100,7 +107,14 @@ class Source:
 
 
 class SourceLoc(BuiltinAttribute):
-    """Location attribute that refers to a range of a text; line and column are computed on first use."""
+    """Location attribute that refers to a range of a text; line and column are computed when needed.
+
+    Attributes:
+        source: The text.
+        start, end: Offsets of the range in it: that of the operation's name.
+        origin: Offset of the parenthesis in the `loc(...)` that the text states after the operation; -1 if it states
+            none.
+    """
 
     name = "builtin.source_loc"
     __slots__ = ("end", "origin", "source", "start")
@@ -111,7 +125,7 @@ class SourceLoc(BuiltinAttribute):
     origin: int
 
     def __init__(self, source: Source, start: int, end: int, origin: int = -1) -> None:
-        # Attributes are frozen; this one is made for every operation, so it stays this small.
+        # Attributes are frozen; this one is created for every operation, so it stays this small.
         setter = object.__setattr__
         setter(self, "source", source)
         setter(self, "start", start)
@@ -119,14 +133,15 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "origin", origin)
 
     def resolve(self) -> Location | None:
-        """Return the location for messages. Its layer is the name that a `loc(...)` in the text states.
+        """Return the location for messages. Its layer is the name that a `loc("name"(...))` in the text states.
 
         In generated text it is the location that the text states for the operation; None if it states none.
         """
+        states_origin = self.origin >= 0
         if self.source.is_generated:
-            return None if self.origin < 0 else self.source.locate(self.origin - len("loc"))
+            return self.source.locate(self.origin - len("loc")) if states_origin else None
         location = self.source.locate(self.start, self.end)
-        return location if self.origin < 0 else replace(location, layer=self.source.origin(self.origin))
+        return replace(location, layer=self.source.origin(self.origin)) if states_origin else location
 
     def print_builtin(self, printer: Printer) -> None:
         line, column = self.source.line_column(self.start)
@@ -134,9 +149,12 @@ class SourceLoc(BuiltinAttribute):
 
 
 class CodeLoc(BuiltinAttribute):
-    """Location attribute of an instruction of a Python function, or of a line; its column is computed on first use.
+    """Location attribute of an instruction of a Python function, or of a line; its column is computed when needed.
 
-    instruction: Offset of the instruction in the code of the function, in bytes; -1 for the whole line.
+    Attributes:
+        code: Code of the function.
+        instruction: Offset of the instruction in `code.co_code`, in bytes; -1 for the whole line.
+        line: Line of the instruction in the file, from 1.
     """
 
     name = "builtin.code_loc"
@@ -230,7 +248,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
     """Give an operation the location of the operation or value that it replaces."""
-    # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
+    # By exact types: isinstance would call the metaclass of these classes for each operation that is created.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:
         owner = like.op

@@ -19,14 +19,19 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.modules import CudaKernel, Modules
 
 Result = tuple[Any, ...]
-"""Of a function of the driver: a status, then what it gives."""
+"""Result of a function of the CUDA driver: its status (CUresult), then the values that it returns."""
 MAX_COPY_BYTES = 1 << 30
 """Bytes of one copy: a copy node of a graph describes one row of an image, whose width the driver limits."""
 _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 
 class Step(ABC):
-    """Driver operation of a plan: a launch on a stream or a graph node. Steps of one region may run concurrently."""
+    """Driver operation of a plan (kernel launch, copy or fill), launched on a stream or added to a graph as a node.
+
+    Attributes:
+        region: Index of its region in the plan. Steps of one region may run concurrently; regions run in order.
+        name: Name of the step in messages and profiles.
+    """
 
     region: int
     name: StepName
@@ -38,8 +43,14 @@ class Step(ABC):
 
     @abstractmethod
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """Set the addresses of the plan's buffers, constants and patterns; return whether a graph node must be
-        updated.
+        """Set the values of one call, and return whether they differ from those that were bound before.
+
+        If they differ, a graph node of this step must be updated.
+
+        Args:
+            addresses: Device address of each buffer of the plan.
+            constants: Push constants of all dispatches of the plan, 4 bytes each.
+            patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
         """
 
     @abstractmethod
@@ -56,7 +67,19 @@ class Step(ABC):
 
 
 class Dispatch(Step):
-    """Kernel launch. The driver reads the parameters from `memory`, which this object owns."""
+    """Kernel launch.
+
+    Attributes:
+        kernel: The loaded kernel.
+        grid: Number of workgroups in x, y and z.
+        first: Index of the dispatch's first push constant among those of the plan.
+        slots: (buffer, byte offset) of each binding.
+        memory: Values of the kernel parameters, which the driver reads at each launch.
+        packed: The last bound content of `memory`; empty before the first `bind`.
+        pointers: Address in `memory` of each kernel parameter.
+        parameters: Address of `pointers`: the `kernelParams` of cuLaunchKernel.
+        node: The launch as parameters of a graph node.
+    """
 
     def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
         driver, packer = context.driver, kernel.packer
@@ -83,7 +106,10 @@ class Dispatch(Step):
         node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """Write the parameters of the kernel. Return whether they have changed."""
+        """Write the kernel parameters to `memory`: binding addresses, then push constants. Return whether they changed.
+
+        The arguments are those of `Step.bind`; patterns are not used.
+        """
         memory = self.memory
         self.pack_into(
             memory, 0, *[addresses[buffer] + offset for buffer, offset in self.slots],
@@ -109,7 +135,15 @@ class Dispatch(Step):
 
 
 class Copy(Step):
-    """Copy between ranges that do not overlap. source, target: (buffer, offset)."""
+    """Copy between ranges that do not overlap.
+
+    Args:
+        context: The device.
+        region: Index of its region: steps of one region may run concurrently.
+        source: (buffer index, byte offset) that is read.
+        target: (buffer index, byte offset) that is written.
+        size: Number of bytes.
+    """
 
     def __init__(
         self, context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int
@@ -117,7 +151,7 @@ class Copy(Step):
         driver = self.driver = context.driver
         self.context, self.region, self.size = context, region, size
         self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
-        self.bound_values = (-1, -1)
+        self.bound_values = (-1, -1)  # addresses of source and target; set by bind()
         node = self.node = driver.CUDA_MEMCPY3D()
         node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
         node.WidthInBytes, node.Height, node.Depth = size, 1, 1
@@ -125,9 +159,9 @@ class Copy(Step):
         node.srcHeight = node.dstHeight = 1
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """Set the addresses. Return whether they have changed."""
-        (source, at), (target, to) = self.source, self.target
-        bound = addresses[source] + at, addresses[target] + to
+        """Set the addresses of source and target. Return whether they have changed."""
+        (source, source_offset), (target, target_offset) = self.source, self.target
+        bound = addresses[source] + source_offset, addresses[target] + target_offset
         if bound == self.bound_values:
             return False
         self.bound_values = bound
@@ -152,42 +186,44 @@ class Copy(Step):
 
 
 class Fill(Step):
-    """Fill with elements of 1, 2 or 4 bytes. A fill with a pattern of another size is several steps, each of which
-    writes some bytes of the pattern.
+    """Fill of memory with one element of 1, 2 or 4 bytes: adjacent elements, or one at each multiple of `pitch`.
+
+    A fill command with an 8-byte pattern, for example, needs two of these steps: both write elements of 4 bytes with a
+    pitch of 8 bytes, one with pattern bytes 0 to 3, the other with pattern bytes 4 to 7.
 
     Args:
         context: The device.
-        region: Number of its region: steps of one region may run concurrently.
-        command_index: Index of the command, and of its pattern among those of a run.
-        target: Index of the buffer, and byte offset in it.
-        element: Bytes of an element.
+        region: Index of its region: steps of one region may run concurrently.
+        command_index: Index of the fill command in the plan, and of its pattern in the `patterns` of `bind`.
+        target: (buffer index, byte offset) of the command's memory.
+        element_bytes: Bytes of an element: 1, 2 or 4.
         count: Number of elements.
-        part: Bytes of the pattern, lowest first, that precede those of an element.
-        pitch: Bytes between elements; 0 if they are adjacent.
+        pattern_byte: Index of the pattern's byte, lowest first, with which an element begins.
+        pitch: Bytes from one element to the next; 0 if they are adjacent.
     """
 
     def __init__(
-        self, context: Context, region: int, command_index: int, target: tuple[int, int], element: int, count: int,
-        part: int = 0, pitch: int = 0,
+        self, context: Context, region: int, command_index: int, target: tuple[int, int], *, element_bytes: int,
+        count: int, pattern_byte: int = 0, pitch: int = 0,
     ) -> None:  # fmt: skip
         driver = self.driver = context.driver
         self.context, self.region, self.command_index, self.target = context, region, command_index, target
-        self.element, self.count, self.part, self.pitch = element, count, part, pitch
-        self.name = StepName(f"fill {element * count} bytes")
-        self.bound_values = (-1, -1)
+        self.element_bytes, self.count, self.pattern_byte, self.pitch = element_bytes, count, pattern_byte, pitch
+        self.name = StepName(f"fill {element_bytes * count} bytes")
+        self.bound_values = (-1, -1)  # address and element value; set by bind()
         node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
-        node.elementSize, node.pitch = element, pitch
+        node.elementSize, node.pitch = element_bytes, pitch
         node.width, node.height = (1, count) if pitch else (count, 1)
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
-        """Set the address and the value of an element. Return whether they have changed.
+        """Set the address of the first element and the value of all elements. Return whether they have changed.
 
-        addresses: by buffer. patterns: by command, as integers.
+        The arguments are those of `Step.bind`; constants are not used.
         """
         buffer, offset = self.target
-        element_mask = (1 << 8 * self.element) - 1
-        value = patterns[self.command_index] >> 8 * self.part & element_mask
-        bound = addresses[buffer] + offset + self.part, value
+        element_mask = (1 << 8 * self.element_bytes) - 1
+        value = patterns[self.command_index] >> 8 * self.pattern_byte & element_mask
+        bound = addresses[buffer] + offset + self.pattern_byte, value
         if bound == self.bound_values:
             return False
         self.bound_values = bound
@@ -195,15 +231,15 @@ class Fill(Step):
         return True
 
     def launch(self, stream: Any) -> Result:
-        """Enqueue the fill on a stream."""
+        """Enqueue the fill on a stream, as a 2-D fill of width 1 if the elements are not adjacent."""
         driver, (address, value) = self.driver, self.bound_values
         result: Result
         if self.pitch:
-            function = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}[self.element]
-            result = function(address, self.pitch, value, 1, self.count, stream)
+            by_bytes = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}
+            result = by_bytes[self.element_bytes](address, self.pitch, value, 1, self.count, stream)
         else:
-            function = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, 4: driver.cuMemsetD32Async}[self.element]
-            result = function(address, value, self.count, stream)
+            by_bytes = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, 4: driver.cuMemsetD32Async}
+            result = by_bytes[self.element_bytes](address, value, self.count, stream)
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
@@ -221,32 +257,43 @@ class Fill(Step):
 def fills(context: Context, command: commands.Fill, index: int, is_deferred: bool) -> list[Fill]:
     """Return the fills that implement a fill command whose pattern has 1, 2, 4 or 8 bytes, at any alignment.
 
-    CUDA fills with elements of 1, 2 or 4 bytes that are aligned to their size. Other patterns are divided into such
-    elements, each of which has a fill of its own with the pattern's size as its pitch.
+    CUDA fills with elements of 1, 2 or 4 bytes that are aligned to their size. A pattern that is no such element is
+    divided into several, each of which has a fill of its own with the pattern's size as its pitch.
 
     Args:
         context: The device.
         command: The fill command.
-        index: Position of the command in the plan.
+        index: Index of the command in the plan.
         is_deferred: Whether the pattern depends on the call, so that it cannot be simplified here.
     """
     offset, length = command.target.offset, command.target.size
-    region, size = command.region, command.pattern_size
-    target, pattern_value = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
+    size = command.pattern_size
+    pattern_value = command.pattern & (1 << 8 * size) - 1
     pattern_bytes = pattern_value.to_bytes(size, "little")
+
+    def fill(element_bytes: int, pattern_byte: int = 0, pitch: int = 0) -> Fill:
+        """Return the fill of the whole memory with elements that begin with byte `pattern_byte` of the pattern."""
+        return Fill(
+            context, command.region, index, (command.target.buffer, offset), element_bytes=element_bytes,
+            count=length // (pitch or element_bytes), pattern_byte=pattern_byte, pitch=pitch,
+        )  # fmt: skip
+
     if not is_deferred and pattern_bytes == pattern_bytes[:1] * size:
-        return [Fill(context, region, index, target, 1, length)]
+        return [fill(1)]
     if size == 8 and offset % 4 == 0:
         if not is_deferred and pattern_bytes[:4] == pattern_bytes[4:]:
-            return [Fill(context, region, index, target, 4, length // 4)]
-        return [Fill(context, region, index, target, 4, length // 8, part, 8) for part in (0, 4)]
+            return [fill(4)]
+        return [fill(4, pattern_byte, pitch=8) for pattern_byte in (0, 4)]
     if size in (1, 2, 4) and offset % size == 0:
-        return [Fill(context, region, index, target, size, length // size)]
-    return [Fill(context, region, index, target, 1, length // size, part, size) for part in range(size)]
+        return [fill(size)]
+    return [fill(1, pattern_byte, pitch=size) for pattern_byte in range(size)]
 
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
-    """Return copies of at most `MAX_COPY_BYTES` each, which is the limit of a graph's copy node."""
+    """Return a copy of `size` bytes as copies of at most `MAX_COPY_BYTES` each, the limit of a graph's copy node.
+
+    source, target: (buffer index, byte offset); the ranges do not overlap.
+    """
     (source_buffer, source_offset), (target_buffer, target_offset) = source, target
     return [
         Copy(
@@ -265,8 +312,14 @@ def steps_of(
 ) -> tuple[list[list[Step]], int]:
     """Return the steps of each command, and the bytes of scratch memory that they need.
 
-    A copy between overlapping ranges of a buffer becomes two copies through the scratch memory. scratch: buffer index
-    of that memory.
+    A copy between overlapping ranges of a buffer becomes two copies through the scratch memory.
+
+    Args:
+        context: The device.
+        plan: The commands.
+        is_deferred: Whether fill patterns depend on the call.
+        modules: The loaded kernels.
+        scratch: Buffer index of the scratch memory.
     """
     steps: list[list[Step]] = []
     scratch_bytes = 0

@@ -56,7 +56,10 @@ class Race:
 class _Table:
     """The last accesses to an allocation: the last writer and the last two readers of each granule of it.
 
-    granule_bytes: a power of two that divides the offset and the size of every access so far.
+    Attributes:
+        granule_bytes: Bytes of a granule: a power of two that divides the offset and the size of every access so far.
+        writer: Last write of each granule, an array of `_ACCESS`.
+        readers: The last read of each granule, and the read before it by another thread.
     """
 
     def __init__(self, size: int) -> None:
@@ -145,10 +148,15 @@ class RaceDetector:
         for index in range(size // table.granule_bytes):
             granules = first_granules + index
             if write:
-                self._check_writes(granules, now, allocation, strong, table.granule_bytes)
-                for reader in table.readers:
-                    self._check(reader[granules], now, False, True, allocation, granules, table.granule_bytes)
-            self._check(table.writer[granules], now, True, write, allocation, granules, table.granule_bytes)
+                if not strong:
+                    self._check_writes(now, allocation, granules, table.granule_bytes)
+                for reads in table.readers:
+                    self._check(
+                        reads[granules], now, allocation, granules, table.granule_bytes, wrote=False, writes=True
+                    )
+            self._check(
+                table.writer[granules], now, allocation, granules, table.granule_bytes, wrote=True, writes=write
+            )
             if write:
                 table.writer[granules] = now
             else:
@@ -164,30 +172,39 @@ class RaceDetector:
             entry = self._tables[id(allocation)] = (allocation, _Table(allocation.size))
         return entry[1]
 
-    def _check_writes(self, granules: Any, now: Any, allocation: Allocation, strong: bool, granule_bytes: int) -> None:
-        """Record races between threads that write the same granule with one instruction."""
-        if strong:
-            return
+    def _check_writes(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
+        """Record races between threads that write the same granule with one instruction.
+
+        Args:
+            now: The write of each thread of the instruction, an array of `_ACCESS`.
+            allocation: The written memory.
+            granules: Index of the granule that each of these threads writes.
+            granule_bytes: Bytes of a granule.
+        """
         order = np.argsort(granules, kind="stable")
         shares_granule = granules[order][1:] == granules[order][:-1]
         for k in np.flatnonzero(shares_granule)[:_SHOWN_RACES]:
-            thread, neighbour = order[k], order[k + 1]
-            self._record(now[thread], now[neighbour], True, True, allocation, int(granules[thread]) * granule_bytes)
+            first, second = order[k], order[k + 1]
+            offset = int(granules[first]) * granule_bytes
+            self._record(now[first], now[second], allocation, offset, wrote=True, writes=True)
         self._count += max(0, int(shares_granule.sum()) - _SHOWN_RACES)
 
     def _check(
-        self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, granules: Any,
-        granule_bytes: int,
+        self, before: Any, now: Any, allocation: Allocation, granules: Any, granule_bytes: int, *, wrote: bool,
+        writes: bool,
     ) -> None:  # fmt: skip
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
 
+        The arrays have one item for each thread that accesses memory now.
+
         Args:
-            before: The earlier access to the granule of each thread that accesses one now, of type `_ACCESS`.
-            now: The access of each thread.
-            wrote, writes: Whether the earlier accesses, and those now, are writes.
+            before: Earlier access to the granule that the thread accesses, of type `_ACCESS`; thread 0 for none.
+            now: The access of the thread, of type `_ACCESS`.
             allocation: The accessed memory.
-            granules: Index of the granule that each thread accesses.
+            granules: Index of the granule that the thread accesses.
             granule_bytes: Bytes of a granule.
+            wrote: Whether the earlier accesses are writes.
+            writes: Whether the accesses now are writes.
         """
         threads_per_block = self._launch.threads
         is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
@@ -197,23 +214,36 @@ class RaceDetector:
         first, second = before["thread"] - 1, now["thread"] - 1
         block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block
         is_same_block = block == own_block
-        is_unordered = np.where(is_same_block, before["epoch"] == now["epoch"], before["fence"] == self._fences[block])
-        same_warp = is_same_block & (self._warp(first) == self._warp(second))
-        is_unordered &= ~same_warp | (before["warp"] == now["warp"])
-        hits = np.flatnonzero(is_conflict & is_unordered)
-        for k in hits[:_SHOWN_RACES]:
-            self._record(before[k], now[k], wrote, writes, allocation, int(granules[k]) * granule_bytes)
-        self._count += max(0, hits.size - _SHOWN_RACES)
+        no_barrier = before["epoch"] == now["epoch"]
+        no_fence = before["fence"] == self._fences[block]
+        is_same_warp = is_same_block & (self._warp(first) == self._warp(second))
+        no_warp_sync = before["warp"] == now["warp"]
+        is_unordered = np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
+        races = np.flatnonzero(is_conflict & is_unordered)
+        for k in races[:_SHOWN_RACES]:
+            offset = int(granules[k]) * granule_bytes
+            self._record(before[k], now[k], allocation, offset, wrote=wrote, writes=writes)
+        self._count += max(0, races.size - _SHOWN_RACES)
 
-    def _record(self, before: Any, now: Any, wrote: bool, writes: bool, allocation: Allocation, offset: int) -> None:
-        """Count a race at byte `offset` of an allocation, and record it if it is the first between its two lines."""
+    def _record(
+        self, before: Any, now: Any, allocation: Allocation, offset: int, *, wrote: bool, writes: bool
+    ) -> None:
+        """Count a race at byte `offset` of an allocation, and keep it for the message if it is the first of its lines.
+
+        Args:
+            before, now: The two accesses, records of type `_ACCESS`.
+            allocation: The accessed memory.
+            offset: The byte of it.
+            wrote: Whether the access before is a write.
+            writes: Whether the access now is a write.
+        """
         self._count += 1
-        key = (int(before["line"]), int(now["line"]))
-        if key not in self._races:
-            self._races[key] = Race(
-                (key[0], wrote, int(before["thread"]) - 1),
-                (key[1], writes, int(now["thread"]) - 1),
-                self._name(allocation, offset),
+        first_line, second_line = int(before["line"]), int(now["line"])
+        if (first_line, second_line) not in self._races:
+            self._races[first_line, second_line] = Race(
+                first=(first_line, wrote, int(before["thread"]) - 1),
+                second=(second_line, writes, int(now["thread"]) - 1),
+                where=self._name(allocation, offset),
             )
 
     def _name(self, allocation: Allocation, offset: int) -> str:

@@ -1,5 +1,9 @@
 """mma.sync: tensor cores. Products are exact, and their sum with the accumulator is rounded once (GPUs round more
-often, and differently from one to the next)."""
+often, and differently from one to the next).
+
+Each lane of a warp holds some elements of A, B, C and D in its registers. Registers are arrays of words: uint32, or
+uint64 for f64. A word holds 1 to 4 elements (`_PER_REGISTER`).
+"""
 
 from __future__ import annotations
 
@@ -52,10 +56,18 @@ def warps_of(instruction: Instruction, frame: Frame) -> Any:
 
 
 def elements(words: Any, type_: str) -> Any:
-    """Return the words of registers as the numbers in them, [..., per register]: f64, or int64 for integers."""
+    """Return the elements of registers as numbers: float64, or int64 for integers.
+
+    The result has a new last axis with the elements of each word, lowest bits first: [...] words of f16 become
+    [..., 2] numbers, words of s8 [..., 4].
+
+    Args:
+        words: Registers as uint32; for f64, which has one element in each register, as uint64.
+        type_: Element type, a key of `_PER_REGISTER`.
+    """
     if type_ == "f64":
         return words.view(np.float64)[..., None]
-    words = np.ascontiguousarray(words)[..., None]
+    words = np.ascontiguousarray(words)[..., None]  # a view of narrower elements multiplies the new last axis
     if type_ == "tf32":
         return (words & _TF32_BITS).view(np.float32).astype(np.float64)
     if type_ == "f16":
@@ -68,21 +80,34 @@ def elements(words: Any, type_: str) -> Any:
 
 
 def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
-    """Return registers by warp and lane, [warps, 32, registers]."""
-    n = regs[0].n
-    return np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=-1)
+    """Return the words of some registers by warp and lane, [warps, 32, registers].
+
+    Args:
+        regs: Registers of the frame by slot: a word for each thread, or one word if it is the same in all threads.
+            The first entry is the frame.
+        slots: The registers to return.
+        positions: Position in the frame of each thread, [warps, 32].
+    """
+    threads = regs[0].n
+    return np.stack([np.broadcast_to(regs[slot], threads)[positions] for slot in slots], axis=-1)
 
 
 _LANES_OF_ROW = 4
 _ROW, _COLUMN = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
-"""Of each lane, the row of a block of 8 rows, and which of the lanes of this row it is."""
+"""For each lane: its row in a block of 8 rows, and its index (0 to 3) among the 4 lanes that hold that row."""
 
 
 def left(words: Any, type_: str, rows: int, depth: int) -> Any:
-    """Return A, [warps, rows, depth], from its fragments.
+    """Return A, [warps, rows, depth], from the registers of its lanes.
 
-    words: [warps, 32, registers]. Registers of a lane hold neighbours of a row; consecutive registers are 8 rows apart,
-    then 4 lanes' elements along the row.
+    The elements of one register are neighbours in a row. Consecutive registers of a lane are 8 rows apart; after the
+    last block of rows they continue in the first, further along the row by the elements of 4 lanes.
+
+    Args:
+        words: Registers, [warps, 32, registers].
+        type_: Element type.
+        rows: Rows of A.
+        depth: Columns of A: the inner dimension of the product.
     """
     values = elements(words, type_)
     per_register = values.shape[-1]
@@ -98,7 +123,10 @@ def left(words: Any, type_: str, rows: int, depth: int) -> Any:
 
 
 def right(words: Any, type_: str, depth: int) -> Any:
-    """Return B, [warps, depth, 8], from its fragments. Registers of a lane hold neighbours of a column."""
+    """Return B, [warps, depth, 8], from the registers of its lanes, [warps, 32, registers].
+
+    The elements of one register are neighbours in a column.
+    """
     values = elements(words, type_)
     per_register = values.shape[-1]
     result = np.zeros((words.shape[0], depth, _COLUMNS), values.dtype)
@@ -110,7 +138,7 @@ def right(words: Any, type_: str, depth: int) -> Any:
 
 
 def _accumulator_positions(rows: int) -> list[tuple[Any, Any]]:
-    """Return (row, column) by lane of each element of C and D."""
+    """Return the position of each element of C and D that a lane holds: (rows, columns), arrays over the 32 lanes."""
     return [
         (_ROW + _ROWS_OF_BLOCK * block, 2 * _COLUMN + neighbour)
         for block in range(rows // _ROWS_OF_BLOCK)
@@ -119,7 +147,10 @@ def _accumulator_positions(rows: int) -> list[tuple[Any, Any]]:
 
 
 def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
-    """Return a @ b + c by warp. f64: one fma after the other, up the inner dimension."""
+    """Return lhs @ rhs + c for each warp: [warps, rows, depth] @ [warps, depth, 8] + [warps, rows, 8].
+
+    For f64 it is a sequence of fused multiply-adds in the order of the inner dimension, each of which rounds.
+    """
     if type_ != "f64":
         return lhs @ rhs + c
     total = c
@@ -191,14 +222,16 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 _ACCUMULATORS = [("f32", "f32"), ("f16", "f16"), ("f32", "f16"), ("f16", "f32")]
+"""Types (D, C) that products of types other than integers and f64 may have."""
 
 
 def _packed(type_: str) -> int:
+    """Return the number of elements of C or D in one register."""
     return 2 if type_ == "f16" else 1
 
 
 def accumulators(words: Any, type_: str) -> Any:
-    """Return words of C as numbers, [warps, 32, elements]."""
+    """Return the elements of C in registers as numbers: [warps, 32, registers] words become [warps, 32, elements]."""
     words = np.ascontiguousarray(words)
     if type_ == "f16":
         return words.view(np.float16).astype(np.float64)
@@ -208,7 +241,7 @@ def accumulators(words: Any, type_: str) -> Any:
 
 
 def registers(values: Any, type_: str) -> Any:
-    """Pack numbers of D into words of registers, [warps, 32, registers]."""
+    """Pack elements of D into registers: [warps, 32, elements] numbers become [warps, 32, registers] words."""
     if type_ == "f64":
         return values.view(np.uint64)
     if type_ == "s32":
