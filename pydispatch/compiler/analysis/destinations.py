@@ -16,14 +16,15 @@ LOADS = ("iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tensor.load")
 STORES = ("iree_tensor_ext.dispatch.tensor.store", "flow.dispatch.tensor.store")
 ALIASES = ("iree_tensor_ext.dispatch.workload.ordinal", "flow.dispatch.workload.ordinal", "flow.dispatch.tie_shape")
 LAZY = ("tensor.empty", "tensor.extract_slice", *LOADS)
-"""Views that are made where they are used."""
+"""Operations that compute nothing: their results are views of memory, which are emitted before each use."""
 
 Mixed = tuple[int | SSAValue, ...]
+"""Offsets, sizes or strides: an integer for a static one, a value of the program for a dynamic one."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """offsets, sizes, strides: integers or values of the source program."""
+    """Slice of a tensor: offset, size and stride in each dimension, in elements."""
 
     offsets: Mixed
     sizes: Mixed
@@ -31,7 +32,7 @@ class Slice:
 
     @property
     def rows(self) -> tuple[Mixed, Mixed, Mixed]:
-        """All three."""
+        """Offsets, sizes and strides."""
         return self.offsets, self.sizes, self.strides
 
 
@@ -41,8 +42,8 @@ def slice_of(op: Operation) -> Slice:
 
 
 def mixed_operands(op: Operation, name: str) -> Mixed:
-    """Return a list of integers that an operation has as `static_<name>`, with the operands `<name>` where it is
-    dynamic.
+    """Return the integers of the property `static_<name>`, where an operand of the list `<name>` replaces each dynamic
+    one: static_sizes = [4, dynamic] with sizes = [%n] becomes (4, %n).
     """
     dynamic: Iterator[SSAValue] = iter(getattr(op, name))
     return tuple(next(dynamic) if n == DYNAMIC_INDEX else n for n in _integers(op, f"static_{name}"))
@@ -79,7 +80,7 @@ def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
 
 
 def base_of(value: SSAValue) -> SSAValue:
-    """Return the value that a chain of overwritten tensors began with."""
+    """Return the tensor whose memory `value` overwrites: follow insertions and microkernels to their destinations."""
     while isinstance(value.owner, Operation):
         if value.owner.name == "tensor.insert_slice":
             value = value.owner.operands[1]
@@ -91,8 +92,10 @@ def base_of(value: SSAValue) -> SSAValue:
 
 
 def landing_of(value: SSAValue) -> Operation | None:
-    """Return the operation in which a tensor ends: an insertion, a store or a return. None when it has no or several
-    ends.
+    """Return the operation that puts a tensor where it finally is stored: an insertion, a store or a return.
+
+    Updates of the tensor are followed: insertions into it, and microkernels that overwrite it. Return None if there is
+    no such operation, or if there are several.
     """
     ends = set[Operation | None]()
     for use in value.uses:

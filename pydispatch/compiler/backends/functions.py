@@ -17,10 +17,13 @@ from pydispatch.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Language:
-    """The language in which a backend shows functions to users.
+    """Language in which a backend shows functions to users.
 
-    name: of its API. key: of the prototypes in the manifest. prototype: returns the prototype of a symbol and its
-    declaration. remedy: the sentence that says which object to add, with {prototype} to fill in.
+    Attributes:
+        name: Name of the API.
+        key: Key of the prototypes in the manifest.
+        prototype: Function of (symbol, its declaration) that returns the prototype as text.
+        remedy: Sentence that states which object to add, with {prototype} to fill in.
     """
 
     name: str

@@ -20,9 +20,12 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 @dataclass
 class DerivedFunctions:
-    """Builder of the functions that derive constants in `module`; equal functions are added once.
+    """Builder of the functions of a module that compute derived constants; equal functions are added once.
 
-    made: the added functions by name. transposed: for each function that only transposes a matrix, that matrix.
+    Attributes:
+        module: The module that gets the functions.
+        made: Name → added function.
+        transposed: Name of a function that only transposes a constant matrix → that matrix.
     """
 
     module: ModuleOp

@@ -30,9 +30,13 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Grouped:
-    """The right-hand factor of a contraction, computed from a single argument of the dispatch function.
+    """Right-hand factor of a contraction, computed from a single argument of the dispatch function.
 
-    made: the operations before the contraction that compute the factor, producers first.
+    Attributes:
+        contraction: The contraction.
+        arithmetic: Element types and operations of its products.
+        argument: The argument.
+        made: The operations before the contraction that compute the factor, producers first.
     """
 
     contraction: Contraction

@@ -25,8 +25,10 @@ code."""
 class KnownConstants:
     """The operations of a host function that depend on constants alone.
 
-    sources: the constants that each operation depends on, without scalars, splats and small constants, which are
-    embedded in kernels. costs: the cost of the most expensive operation in the backward slice of each operation.
+    Attributes:
+        sources: Operation → the constants that it depends on, without scalars, splats and small constants, which are
+            embedded in kernels.
+        costs: Operation → cost of the most expensive operation among it and those it depends on.
     """
 
     sources: dict[Operation, frozenset[Operation]] = field(default_factory=dict)

@@ -73,10 +73,15 @@ of 120 MB in all):
 
 @dataclass(frozen=True)
 class Packed:
-    """An argument of a dispatch function that only its contraction reads, and the panel layout to store it in.
+    """Argument of a dispatch function that only its contraction reads, and the panel layout to store it in.
 
-    index: of the argument. type: of the tensor before packing. grouped: how the factor is computed from the argument;
-    None if the argument is the factor.
+    Attributes:
+        function: The dispatch function.
+        index: Index of the argument.
+        type: Type of the argument before it is packed.
+        layout: Panel layout of the packed argument.
+        grouped: The operations that compute the factor of the contraction from the argument; None if the argument is
+            the factor.
     """
 
     function: func.FuncOp

@@ -20,7 +20,14 @@ from pydispatch.ir.values import shape_of
 
 @dataclass(frozen=True)
 class Matrix:
-    """A constant as a row-major matrix of `rows` by `columns` elements. value: the attribute of the constant."""
+    """Constant that is stored as a row-major matrix.
+
+    Attributes:
+        value: Attribute of the constant.
+        type: Type of the constant, [rows, columns].
+        rows: Number of rows.
+        columns: Number of columns.
+    """
 
     value: Attribute
     type: TensorType[Attribute]

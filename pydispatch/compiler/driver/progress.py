@@ -18,9 +18,16 @@ EVERY = 0.5
 
 @dataclass(frozen=True)
 class Progress:
-    """phase: what is being done, one of `phases.PHASES` or "code". name: the dispatch whose code was made last, ""
-    before the first; done, of total: dispatches that have their code, each counted once for each variant. seconds:
-    since the beginning. left: about how many more seconds it takes, None while that is not known."""
+    """Progress of a compilation, as the callback `progress` of `compile` receives it.
+
+    Attributes:
+        phase: The current phase, one of `phases.PHASES`, or "code" for code generation.
+        name: Name of the dispatch whose code was generated last; "" before the first.
+        done: Number of dispatches whose code has been generated; each counts once for each variant.
+        total: Number of dispatches whose code must be generated, counted likewise.
+        seconds: Seconds since the compilation began.
+        left: Estimate of the remaining seconds; None while there is none.
+    """
 
     phase: str
     name: str

@@ -30,10 +30,12 @@ def complete(groups: FusionGroups) -> None:
 
 
 def _copy_duplicable(groups: FusionGroups) -> None:
-    """Copy duplicable operations into the groups that read them, the last one first. An operation that is also read
-    outside of groups becomes a group of its own if it must be stored.
+    """Copy each duplicable operation (`is_duplicable`) of the block into the groups that read it.
+
+    Readers precede their operands here, so that a copied reader is in its group when its operands are copied.
     """
-    for op in reversed(list(groups.position)):
+    in_program_order = list(groups.position)
+    for op in reversed(in_program_order):
         if op in groups.group_of or op.parent is None or not is_duplicable(op):
             continue
         _copy_to_readers(groups, op)
@@ -42,8 +44,9 @@ def _copy_duplicable(groups: FusionGroups) -> None:
 def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     """Copy `op` into each group that reads it where fusion is legal; keep or erase the original.
 
-    A view is copied only into groups that compute its source. Other operations become a group of their own for the
-    remaining readers.
+    A view is copied only into groups that compute its source. Groups without a copy, and operations in no group, read
+    the original: a view then stays on the host, another operation becomes a group of its own. Without such readers the
+    original is erased.
     """
     op_is_view = is_view(op)
     users: dict[int | None, list[Operation]] = {}
@@ -60,12 +63,12 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
             has_other_readers = True
             continue
         copy = _copy_into(groups, op, group, readers)
-        is_legal = op_is_view or op in groups.intermediates.get(group, ())
-        uncopied = {
-            other for other in groups.intermediates.get(group, ()) if groups.position[other] < groups.position[op]
-        }
-        union = groups.in_order({*groups.members[group], *uncopied})
-        reason = None if is_legal else groups.legality.violation(union)
+        intermediates = groups.intermediates.get(group, ())  # the merge of the group's members took them into account
+        if op_is_view or op in intermediates:
+            reason = None
+        else:
+            uncopied = {other for other in intermediates if groups.position[other] < groups.position[op]}
+            reason = groups.legality.violation(groups.in_order({*groups.members[group], *uncopied}))
         if reason is not None:
             _remove_copy(groups, copy, op)
             has_other_readers = True
@@ -123,9 +126,9 @@ def _drop_fills(groups: FusionGroups) -> None:
 
 
 def _add_fills(groups: FusionGroups) -> None:
-    """Copy into each group the constants, splats and empty tensors that it reads."""
+    """Copy into each group the constants, splats and empty tensors that it reads, before its first operation."""
     for group in list(groups.members):
-        copies: dict[Operation, Operation] = {}
+        copies: dict[Operation, Operation] = {}  # fill → its copy in this group
         pending = groups.in_order(groups.members[group])
         while pending:
             op = pending.pop()
@@ -149,14 +152,16 @@ def _add_fills(groups: FusionGroups) -> None:
 
 
 def _absorb_scalars(groups: FusionGroups) -> None:
-    """Move scalars that only one group uses, and that depend on elements of tensors, into that group. Host code would
-    have to wait for the elements.
+    """Move scalars that only one group uses, and that depend on elements of tensors, into that group.
+
+    Otherwise the host would compute them, and wait for the kernel that computes the elements. Scalars that depend on
+    no element stay on the host.
     """
-    group_of_scalar: dict[Operation, int] = {}
+    group_of_scalar: dict[Operation, int] = {}  # scalar → the only group that uses it, also through other scalars
     for op in reversed(list(groups.block.ops)):
         if not is_scalar_code(op):
             continue
-        readers: set[int | None] = set()
+        readers: set[int | None] = set()  # None for the host, which computes sizes and scalars outside of groups
         for use in op.results[0].uses:
             user = groups.ancestor(use.operation)
             if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
@@ -165,7 +170,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
                 readers.add(groups.group_of.get(user, group_of_scalar.get(user)))
         if len(readers) == 1 and None not in readers:
             group_of_scalar[op] = next(group for group in readers if group is not None)
-    element_readers: set[Operation] = set()
+    element_readers: set[Operation] = set()  # moved scalars
     for op in groups.block.ops:
         if op in group_of_scalar and (
             op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)
@@ -178,7 +183,9 @@ def _absorb_scalars(groups: FusionGroups) -> None:
 
 
 def _record_element_edge(groups: FusionGroups, op: Operation) -> None:
-    """Record that an extracted element separates the group of `op` from the group that computes the tensor."""
+    """Record for reports that the group of `op`, a tensor.extract, was not fused with the group that computes its
+    tensor: the element is read when the whole tensor has been computed.
+    """
     source = groups.producer(op.operands[0])
     while source is not None and source not in groups.group_of and is_view(source):
         source = groups.producer(source.operands[0])

@@ -22,7 +22,7 @@ from pydispatch.compiler.fusion.merging import FusionGroups
 
 @dataclass(frozen=True)
 class Edge:
-    """A producer and a consumer in different dispatches, and the reason why they are not fused."""
+    """Producer and consumer in different dispatches, and the reason why they are not fused."""
 
     producer: Operation
     consumer: Operation

@@ -56,11 +56,22 @@ network reads it from memory in each call: layers of 7x7x512 in a ResNet-18 took
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution as groups of loops of its generic.
+    """Convolution as groups of loops of its generic.
 
-    Channels first: C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial]. Channels last:
-    C[batches, spatial, rows] += image[...] * filter[steps, rows]. image_map: the index of the image. sizes: of all
-    loops; those of batches may be DYNAMIC_INDEX.
+    Channels first, it computes C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial].
+    Channels last, it computes C[batches, spatial, rows] += image[at batches, steps, spatial] * filter[steps, rows].
+
+    Attributes:
+        op: The generic.
+        image: The tensor that is read through windows.
+        filter: The filter.
+        image_map: Map from the loops to the index of the image.
+        sizes: Number of iterations of each loop; DYNAMIC_INDEX for dynamic batch sizes.
+        batches: Loops over images.
+        rows: Loops over filters (output channels).
+        spatial: Loops over the pixels of the result.
+        steps: Reduction loops: input channels, and positions in the window.
+        channels_last: Whether the result has its channels last.
     """
 
     op: GenericOp

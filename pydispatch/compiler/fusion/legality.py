@@ -17,10 +17,13 @@ from pydispatch.ir.values import shape_of
 class Legality:
     """Rules for which operations may share a dispatch.
 
-    why_not: returns the reason why operations, in topological order, may not share one; None when they may. space_of:
-    returns the iteration space of an operation that may share a dispatch with all others of that space, and None for an
-    operation that `why_not` must check. most_tensors: maximum number of tensors that a dispatch of several operations
-    reads and writes. most_operands: the same for a single operation.
+    Attributes:
+        why_not: Function that returns why operations, in topological order, may not share a dispatch; None if they
+            may.
+        space_of: Function that returns the iteration space of an operation that may share a dispatch with all others of
+            that space; None for an operation that `why_not` must check.
+        most_tensors: Maximum number of tensors that a dispatch of several operations reads and writes.
+        most_operands: Maximum number of tensors that a dispatch of a single operation reads and writes.
     """
 
     why_not: Callable[[Sequence[Operation]], str | None]

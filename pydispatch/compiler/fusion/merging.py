@@ -26,12 +26,18 @@ With more of them, formation is quadratic in the number of readers; with fewer, 
 
 
 class FusionGroups:
-    """The groups of tensor operations of one block.
+    """The groups of tensor operations of one block. A group's index is the position of its initial operation.
 
-    members[g]: the operations of group g, unordered. group_of: the group of each operation. order: dependence graph;
-    each operation is a node, or part of its group's node. Readers of a duplicable operation depend on its operands, not
-    on the operation itself, because each group gets a copy of it. rejected: why the operations at the ends of an edge
-    were not fused.
+    Attributes:
+        block: The block.
+        legality: The rules for operations that one kernel may compute.
+        position: Operation of the block → its index in program order.
+        members: Group → its operations, unordered.
+        group_of: Operation → its group.
+        intermediates: Group → duplicable operations between two of its members, which are copied into it at the end.
+        rejected: (producer, reader) → why they were not fused.
+        order: Dependence graph; each operation is a node, or part of its group's node. Readers of a duplicable
+            operation depend on its operands, not on the operation itself, because each group gets a copy of it.
     """
 
     def __init__(self, block: Block, legality: Legality) -> None:
@@ -40,7 +46,7 @@ class FusionGroups:
         self.position = {op: i for i, op in enumerate(block.ops)}
         self.members: dict[int, set[Operation]] = {}
         self.group_of: dict[Operation, int] = {}
-        self.intermediates: dict[int, set[Operation]] = {}  # copied into the group: they lead from a member to another
+        self.intermediates: dict[int, set[Operation]] = {}
         self.rejected: dict[tuple[Operation, Operation], str] = {}
         self.order = GroupOrder()
         # Group → what all its operations have in common; None where they differ.
@@ -107,13 +113,15 @@ class FusionGroups:
     # -- joining
 
     def join(self, group: int, other: int) -> str | None:
-        """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason."""
+        """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason.
+
+        Two groups with one iteration space have no duplicable operations between them and need fewer checks.
+        """
         intermediates: set[Operation] = set()
         uniform = self._uniform_union(group, other)
-        if uniform is None:
-            intermediates = self._intermediates(group, other)
         try:
             if uniform is None:
+                intermediates = self._intermediates(group, other)
                 reason = self._reason_not_to_merge([other, group], intermediates)
             else:
                 reason = self._reason_not_to_merge_uniform(group, other, uniform)
@@ -127,8 +135,9 @@ class FusionGroups:
         return None
 
     def _uniform_union(self, group: int, other: int) -> Uniform | None:
-        """Return the union of two groups that have the same iteration space. Return None for other groups, whose
-        operations legality must check one by one.
+        """Return the common iteration space and tensors of two groups that have the same iteration space.
+
+        Return None for other groups: legality must then check their operations one by one.
         """
         first, second = self._uniform.get(group), self._uniform.get(other)
         if first is None or second is None:
@@ -136,8 +145,9 @@ class FusionGroups:
         return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
 
     def _reason_not_to_merge_uniform(self, group: int, other: int, union: Uniform) -> str | None:
-        """Return why two groups of one iteration space cannot be merged; None if they can. Only cycles and limits are
-        checked. Raises TooFarError.
+        """Return why two groups of one iteration space cannot be merged; None if they can.
+
+        Only cycles and limits are checked. Raises TooFarError if the groups are too far apart for that.
         """
         groups = [other, group]
         other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)
@@ -151,8 +161,9 @@ class FusionGroups:
         return union.reads.too_many(len(union.results), self.legality.most_tensors)
 
     def _reason_not_to_merge(self, groups: Sequence[int], intermediates: set[Operation]) -> str | None:
-        """Return why groups, with the duplicable operations between them, cannot be merged; None if they can. Raises
-        TooFarError if they are too far apart to be checked (`require_near`).
+        """Return why groups, with the duplicable operations between them, cannot be merged; None if they can.
+
+        Raises TooFarError if the groups are too far apart to be checked (`require_near`).
         """
         union = intermediates.union(*map(self.members_of, groups))
         obstacle = self._operation_between(groups, union)
@@ -165,7 +176,7 @@ class FusionGroups:
         return self.legality.violation(self.in_order(union))
 
     def members_of(self, group: int) -> set[Operation]:
-        """Return the operations of a group, including the duplicable operations between them."""
+        """Return the operations of a group, and the duplicable operations between them."""
         return self.members[group] | self.intermediates.get(group, set())
 
     def in_order(self, ops: Iterable[Operation]) -> list[Operation]:
@@ -173,12 +184,12 @@ class FusionGroups:
         return sorted(ops, key=self.position.__getitem__)
 
     def _intermediates(self, group: int, other: int) -> set[Operation]:
-        """Return the duplicable operations on paths from `other` to `group`."""
-        depends_on_other: dict[Operation, bool] = {}
+        """Return the duplicable operations of no group on paths from `other` to `group`."""
+        depends_on_other: dict[Operation, bool] = {}  # results of reaches_other()
 
         def reaches_other(op: Operation) -> bool:
-            """Return whether an operation depends on group `other`, directly or through operations without a group that
-            may be duplicated.
+            """Return whether an operation reads values of group `other`, directly or through duplicable operations of
+            no group.
             """
             if op not in depends_on_other:
                 depends_on_other[op] = False
@@ -192,8 +203,11 @@ class FusionGroups:
         return {op for op, is_passing in depends_on_other.items() if is_passing and op not in self.members[group]}
 
     def _operation_between(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
-        """Return an operation outside of the groups on a path between them, which would make merging create a cycle;
-        None if there is none.
+        """Return an operation outside of the groups on a path from one to another; None if there is none.
+
+        If the groups were merged, such an operation would depend on the merged group, and that on the operation.
+
+        inside: the operations of the groups.
         """
         outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
         nodes = {source: self.node(source) for source in outside}
@@ -232,7 +246,7 @@ class FusionGroups:
 
     def join_siblings(self) -> None:
         """Merge groups that read the same tensor and do not depend on each other."""
-        readers: dict[SSAValue, dict[int, None]] = {}
+        readers: dict[SSAValue, dict[int, None]] = {}  # tensor → the groups that read it, as a set with an order
         for group, ops in self.members.items():
             for op in self.in_order(ops):
                 for value in inputs_of(op):
@@ -265,8 +279,8 @@ class FusionGroups:
             return True
 
     def join_chains(self) -> None:
-        """Merge three groups at once, a producer, a consumer and the consumer's only reader, where no two of them could
-        merge.
+        """Merge three groups at once where no two of them could merge: a producer, a group that reads it, and the only
+        reader of that group.
         """
         for middle in list(self.members):
             if middle not in self.members:

@@ -15,8 +15,12 @@ Space = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Uniform:
-    """A group of operations with the same iteration space: the values that it reads, and its results that are read
-    elsewhere.
+    """Group of operations with the same iteration space.
+
+    Attributes:
+        space: The iteration space.
+        reads: Values that the group reads from outside.
+        results: Values of the group that are read outside.
     """
 
     space: Space
@@ -25,8 +29,9 @@ class Uniform:
 
     @classmethod
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
-        """Return the group of one operation; None when it has no space, or reads duplicable operations, which groups
-        copy.
+        """Return the group of one operation.
+
+        Return None if `space` is None, or if the operation reads duplicable operations, because groups copy those.
         """
         if space is None:
             return None
@@ -36,8 +41,9 @@ class Uniform:
         return cls(space, reads, frozenset(op.results))
 
     def joined(self, other: Uniform, is_inside: Callable[[Operation], bool]) -> Uniform | None:
-        """Return the union of two groups; None if their spaces differ. is_inside: whether an operation is in one of the
-        two.
+        """Return the union of two groups; None if their spaces differ.
+
+        is_inside: returns whether an operation is in one of the two groups.
         """
         if self.space != other.space:
             return None

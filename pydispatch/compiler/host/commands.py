@@ -16,26 +16,35 @@ from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, P
 
 @dataclass(eq=False)
 class Storage:
-    """Memory of one or more tensors.
+    """Memory of one or more tensors of a function.
 
-    size: register of its size in bytes. buffer: its buffer number once assigned. copied_from: the argument as whose
-    copy it begins. tile_bytes: size of a tile, for a transient that only one chain uses.
+    Attributes:
+        kind: Whether it is an argument, a result, a constant or a transient.
+        size: Register that has its size in bytes.
+        index: Index among the storages of its kind.
+        buffer: Index of its buffer in the function; NONE until it is assigned.
+        copied_from: Argument whose content is copied into it first; None if it begins undefined.
+        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0.
     """
 
     kind: BufferKind
     size: int
     index: int = 0
     buffer: int = NONE
-    copied_from: Storage | None = None  # the argument whose copy it begins as
-    tile_bytes: int = 0  # of a transient that only one chain uses: what a tile has of it
+    copied_from: Storage | None = None
+    tile_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class HostTensor:
-    """A tensor value: its storage, the registers of its sizes, and its dtype word.
+    """Tensor of a function: a range of a storage, with a shape and an element type.
 
-    offset: register of its byte offset in the storage; NONE for a tensor that is the whole storage. length: register of
-    its size in bytes if it is a part.
+    Attributes:
+        storage: The memory that contains it.
+        dims: Registers that have its sizes.
+        dtype: Word that encodes its element type.
+        offset: Register that has its byte offset in the storage; NONE for a tensor that is the whole storage.
+        length: Register that has its size in bytes; NONE for a tensor that is the whole storage.
     """
 
     storage: Storage
@@ -51,8 +60,12 @@ class HostTensor:
 
 @dataclass(frozen=True)
 class Range:
-    """Bytes of a storage that a command accesses. first, count: offset and size if they are known; `first` is None
-    otherwise.
+    """Bytes of a storage that a command accesses.
+
+    Attributes:
+        storage: The memory.
+        first: Offset of the first byte; None if the range is not known, and may be the whole storage.
+        count: Number of bytes if `first` is known.
     """
 
     storage: Storage
@@ -72,8 +85,11 @@ class Range:
 class Tiles:
     """Memory access pattern of a dispatch, for tile-fused dispatch sequences (host/chains.py).
 
-    bytes: size of the slice of each storage that a workgroup accesses, the slices being in workgroup order; 0 if a
-    workgroup may access other slices. groups, follows: as in `Function.dispatch`.
+    Attributes:
+        bytes: Storage → bytes of the slice that each workgroup accesses, where workgroup i accesses slice i; 0 if a
+            workgroup may access other slices.
+        groups: As in `Function.dispatch`.
+        follows: As in `Function.dispatch`.
     """
 
     bytes: dict[Storage, int]
@@ -83,15 +99,21 @@ class Tiles:
 
 @dataclass
 class ScheduledCommand:
-    """Command of a function: the ranges that it reads and writes, and a callback that emits it.
+    """Command of a function that is emitted when all buffers have indices.
 
-    The callback is called when buffers have numbers.
+    Attributes:
+        reads: Ranges that it reads.
+        writes: Ranges that it writes.
+        emit: Function that emits it.
+        is_ordered: Whether it must run after all earlier commands with this flag.
+        region: Index of its region: commands of one region may run concurrently.
+        tiles: Access pattern of a dispatch that may be part of a tile-fused dispatch sequence.
     """
 
     reads: list[Range]
     writes: list[Range]
     emit: Callable[[ProgramFunction], None]
-    is_ordered: bool = False  # after all earlier ones that are
+    is_ordered: bool = False
     region: int = 0
     tiles: Tiles | None = None
 

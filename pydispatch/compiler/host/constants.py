@@ -31,7 +31,7 @@ SAMPLES = 64
 
 @dataclass
 class _Stored:
-    """A constant and its bytes."""
+    """Constant of the program: its index, and its bytes as an array."""
 
     number: int
     raw: np.ndarray[Any, Any]
@@ -43,9 +43,12 @@ class _Stored:
 
 @dataclass
 class Constants:
-    """The constants of a program, each stored once.
+    """The constants of a program; equal ones are stored once.
 
-    arrays: member name of the artifact -> array. derived: function -> index of the constant that is its first result.
+    Attributes:
+        program: The program.
+        arrays: Name of an artifact member → array that it stores.
+        derived: Name of a function that computes derived constants → index of the constant that is its first result.
     """
 
     program: Program

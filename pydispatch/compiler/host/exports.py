@@ -42,7 +42,7 @@ from pydispatch.ir.dialects.hal.tiles import tiles_of
 
 @dataclass
 class _Variant:
-    """A variant, its exports by name and their ordinals."""
+    """Variant of an executable, with its exports by name and their ordinals by name."""
 
     op: hal.ExecutableVariantOp
     exports: dict[str, hal.ExecutableExportOp]

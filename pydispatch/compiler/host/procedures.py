@@ -42,10 +42,12 @@ from pydispatch.ir.functions import RETURNS, symbol_name
 
 @dataclass(eq=False)
 class Micro:
-    """A step of a procedure, not yet emitted.
+    """Step of a procedure that is emitted when the last read of each value is known.
 
-    uses, defines: the values that it reads and writes. emit: receives the slots of tensors whose last read is in this
-    step.
+    Attributes:
+        uses: Values that it reads.
+        defines: Values that it defines.
+        emit: Function that emits it; receives the slots of the tensors whose last read is in this step.
     """
 
     uses: Sequence[SSAValue]

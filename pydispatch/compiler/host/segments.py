@@ -52,9 +52,13 @@ def definition(value: SSAValue) -> Operation | None:
 
 @dataclass(eq=False)
 class Segment:
-    """A sequence of operations that becomes one straight-line function.
+    """Sequence of operations that becomes one straight-line function.
 
-    ops: all operations, in order. own: without the repeated ones that only this segment reads.
+    Attributes:
+        own: Operations that only this segment computes, in program order.
+        ops: `own`, and the constants and views that it reads: each segment that reads these recomputes them.
+        inputs: Values that it reads from outside.
+        outputs: Values of `own` that are read outside.
     """
 
     own: list[Operation] = field(default_factory=list)
@@ -65,8 +69,12 @@ class Segment:
 
 @dataclass(eq=False)
 class Cut:
-    """The segments of a block by level, and the stops after each of them; the stops of level -1 precede the first
-    segment.
+    """Partition of one block into segments and stops, which run in the order of their levels.
+
+    Attributes:
+        block: The block.
+        segments: Level → the segment of that level.
+        stops: Level → the stops that run after the segment of that level; those of level -1 precede the first segment.
     """
 
     block: Block
@@ -74,14 +82,20 @@ class Cut:
     stops: dict[int, list[Operation]] = field(default_factory=dict)
 
     def levels(self) -> Iterator[int]:
+        """Return the levels that have a segment or stops, in order."""
         return iter(sorted({*self.segments, *self.stops}))
 
 
 class Cuts:
     """Partition of all blocks of a function into segments and stops.
 
-    level, home: the level and segment of each operation. needed: the values that must be stored, because stops or other
-    segments read them.
+    Attributes:
+        blocks: The blocks in reverse postorder.
+        level: Operation → level in its block.
+        home: Operation → segment; stops have none.
+        order: Operation → position in the function.
+        cuts: Block → its segments and stops.
+        needed: Values that segments must return, because stops or other segments read them.
     """
 
     def __init__(self, region: Region) -> None:
@@ -102,8 +116,10 @@ class Cuts:
             segment.outputs = [r for op in segment.own for r in op.results if r in self.needed]
 
     def _cut_block(self, block: Block) -> Cut:
-        """Assign each operation of a block the earliest level at which its operands are available; stores, loads and
-        checks keep their relative order.
+        """Assign each operation of a block the earliest level at which its operands are available.
+
+        An operation that reads the result of a stop is one level after it. Checks keep their order; so do stores of a
+        global among each other and with loads of it.
         """
         cut = Cut(block)
         last_store: dict[str, int] = {}

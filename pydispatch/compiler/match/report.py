@@ -35,8 +35,14 @@ def function_of(op: Operation) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """A match of a pattern. op: the name of its root operation. function, place: where it is. kernel: the replacement,
-    '' without one.
+    """Match of a pattern, for reports.
+
+    Attributes:
+        pattern: Name of the pattern.
+        op: Name of the root operation.
+        function: Function that contains it.
+        place: Its location in the source.
+        kernel: The kernel that replaces it; "" if none does.
     """
 
     pattern: str
@@ -52,10 +58,17 @@ class Found:
 
 @dataclass(frozen=True)
 class Miss:
-    """A near miss of a pattern.
+    """Near miss of a pattern, for reports.
 
-    `depth` operations of the pattern matched at `op` and its producers; the comparison then failed at `stopped` because
-    of `reason`.
+    Attributes:
+        pattern: Name of the pattern.
+        op: Name of the operation that the root of the pattern matched.
+        function: Function that contains it.
+        place: Its location in the source.
+        depth: Number of operations of the pattern that matched at `op` and its producers.
+        reason: Why the next operation did not match.
+        stopped: Name of that operation.
+        location: Its location.
     """
 
     pattern: str

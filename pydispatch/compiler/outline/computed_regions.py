@@ -65,8 +65,12 @@ def open_regions(function: Operation) -> None:
 
 @dataclass
 class Grid:
-    """A dispatch with a hand-written grid: its operations, inlined into the host's block, its workgroup count and
-    workload.
+    """Dispatch with a hand-written grid.
+
+    Attributes:
+        group: Its operations, inlined into the block of the host.
+        count: Region that computes the workgroup count from the workload.
+        workload: Arguments of that region.
     """
 
     group: list[Operation]

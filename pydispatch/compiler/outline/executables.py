@@ -54,12 +54,16 @@ EXECUTABLES = ("stream.executable", "flow.executable", "hal.executable", "hal.ex
 class Selection:
     """The targets to compile for, and the CPU levels for hand-written variants.
 
-    explicit: whether the caller named the targets, so that hand-written variants of others are left out. written: for
-    each export, the bindings that a dispatch writes.
+    Attributes:
+        targets: The targets.
+        explicit: Whether the caller named the targets. Hand-written variants of other targets are then left out.
+        levels: CPU levels that hand-written variants for CPUs are compiled for.
+        features: Further CPU features, as `cpu_features` of `compile`.
+        written: (executable, export) → indices of the bindings that a dispatch writes.
     """
 
     targets: Sequence[hal.ExecutableTargetAttr]
-    explicit: bool = False  # named by the caller: hand-written variants of other targets are left out
+    explicit: bool = False
     levels: Sequence[str] = ()
     features: str = ""
     written: dict[tuple[str, str], set[int]] = field(default_factory=dict)

@@ -23,7 +23,9 @@ from pydispatch.ir.values import constant_index
 class FusionReport:
     """Report of dispatch formation for one host function.
 
-    _refused: for each pair of dispatch indices, why formation did not fuse operations of theirs.
+    Attributes:
+        function: Name of the host function.
+        dispatches: Its dispatches in program order.
     """
 
     function: str
@@ -31,7 +33,7 @@ class FusionReport:
     _made: list[flow.DispatchOp] = field(default_factory=list)
     _pending: list[tuple[str, ...]] = field(default_factory=list)
     _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)
-    """Numbers of dispatches -> what formation said about operations of theirs."""
+    """(index of a dispatch, index of another) → why formation did not fuse operations of the two."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
         """Record the groups of a block and the edges between them, before they are outlined."""

@@ -53,11 +53,13 @@ def save_updated_rows(function: Operation) -> None:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows that an update overwrites.
+    """Rows of a tensor that an update overwrites.
 
-    update: the operation. depth: the number of leading dimensions of the destination that positions state; the others
-    make up a row. batch: the sizes of the leading dimensions that count rows, of the indices of a scatter or of the
-    input of a map_store. inputs: the values from which positions are computed.
+    Attributes:
+        update: The operation.
+        depth: Number of leading dimensions of the destination that a position states; the others make up a row.
+        batch: Sizes of the leading dimensions that count rows, of the indices of a scatter or the input of a map_store.
+        inputs: Values from which positions are computed.
     """
 
     update: ScatterOp | MapStoreOp

@@ -45,19 +45,27 @@ from pydispatch.ir.dialects.hal import dialect as hal
 class KernelBody(ABC):
     """Translator of the body of one dispatch region to kernel code; subclasses provide the bindings.
 
-    mapping: the kernel value of each scalar of the body. declarations: the microkernels. objects, keyed: the objects to
-    link, for all targets and by target.
+    The kernel has no tensors: a tensor of the body becomes a memref, a view of a binding, wherever it is used. Scalars
+    are copied.
+
+    Attributes:
+        block: The block of the kernel to which operations are added.
+        mapping: Scalar of the body → the same scalar in the kernel.
+        source: The operation of the body that is being translated.
+        declarations: (symbol, text of the type) → declaration of a microkernel.
+        objects: Objects to link for all targets.
+        keyed: Target → objects to link for only that target.
     """
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}
-        self.source: Operation  # the operation that is being translated
+        self.source: Operation
         self.declarations: dict[tuple[str, str], func.FuncOp] = {}
         self.objects: list[Attribute] = []
-        self.keyed: dict[Attribute, list[Attribute]] = {}  # target -> objects for only that target
-        self._writes: dict[SSAValue, int] = {}  # binding -> number of writes so far
-        self._loaded: dict[SSAValue, int] = {}  # loaded slice -> number of writes of its binding before the load
+        self.keyed: dict[Attribute, list[Attribute]] = {}
+        self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
+        self._loaded: dict[SSAValue, int] = {}  # loaded slice → number of writes of its binding before the load
 
     # -- implemented by subclasses
 
@@ -71,7 +79,7 @@ class KernelBody(ABC):
 
     @abstractmethod
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return a size of a tensor from outside, as a value of the kernel."""
+        """Return the size in dimension `axis` of a tensor from outside the body, as an index of the kernel."""
 
     @abstractmethod
     def target(self, op: Operation) -> SSAValue:
@@ -79,10 +87,13 @@ class KernelBody(ABC):
 
     @abstractmethod
     def is_outer(self, value: SSAValue) -> bool:
-        """Return whether a value is defined outside the body."""
+        """Return whether a value is defined outside the body of the dispatch."""
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """Return a scalar as a value of the kernel."""
+        """Return the value of the kernel for a scalar of the body.
+
+        Raises CompileError if the kernel has not computed it yet.
+        """
         if value not in self.mapping:
             raise self.error("the place of a result depends on a value that is computed after this operation")
         return self.mapping[value]
@@ -90,14 +101,17 @@ class KernelBody(ABC):
     # -- writing
 
     def add(self, op: Operation) -> Operation:
+        """Append an operation to the kernel, with the location of the operation that is being translated."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op
 
     def index(self, value: int) -> SSAValue:
+        """Return a constant of type index in the kernel."""
         return self.add(arith.ConstantOp.from_int_and_width(value, IndexType())).results[0]
 
     def error(self, message: str, note: str | None = None) -> CompileError:
+        """Return an error at the operation that is being translated."""
         return CompileError(message, location_of(self.source), note)
 
     # -- operations
@@ -106,11 +120,11 @@ class KernelBody(ABC):
         """Translate the operations of the body. ops: all operations except the terminator."""
         for op in ops:
             self.source = op
-            if op.name in LAZY:
-                if op.name in LOADS:
-                    self._loaded[op.results[0]] = self._writes.get(op.operands[0], 0)
-                continue
-            if op.name in ALIASES:
+            if op.name in LOADS:
+                self._loaded[op.results[0]] = self._writes.get(op.operands[0], 0)
+            elif op.name in LAZY:
+                pass  # a view of a tensor is emitted where it is used
+            elif op.name in ALIASES:
                 self.mapping[op.results[0]] = self.scalar(op.operands[0])
             elif op.name in STORES:
                 self._store_slice(op.operands[0], self.target(op), op)
@@ -169,7 +183,11 @@ class KernelBody(ABC):
         self.mapping[op.results[0]] = self.dim(op.operands[0], constant.value.value.data)
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return a size of any tensor, as a value of the kernel."""
+        """Return the size in dimension `axis` of any tensor of the body, as an index of the kernel.
+
+        Raises CompileError if the operation that defines the tensor does not state it: a slice that drops dimensions,
+        or an operation that is not supported.
+        """
         assert isinstance(value.type, TensorType)
         size = value.type.get_shape()[axis]
         if size >= 0:
@@ -179,21 +197,26 @@ class KernelBody(ABC):
         owner = value.owner
         if isinstance(owner, Operation) and owner.name in ("tensor.extract_slice", *LOADS):
             sizes = slice_of(owner).sizes
-            if len(sizes) == value.type.get_num_dims():
+            keeps_rank = len(sizes) == value.type.get_num_dims()
+            if keeps_rank:
                 stated = sizes[axis]
                 return self.index(stated) if isinstance(stated, int) else self.scalar(stated)
-        if isinstance(owner, Operation) and owner.name == "tensor.empty":
-            return self.scalar(owner.operands[[i for i, n in enumerate(value.type.get_shape()) if n < 0].index(axis)])
-        if isinstance(owner, Operation) and owner.name == "tensor.insert_slice":
+        elif isinstance(owner, Operation) and owner.name == "tensor.empty":  # its operands are the dynamic sizes
+            dynamic_axes = [i for i, n in enumerate(value.type.get_shape()) if n < 0]
+            return self.scalar(owner.operands[dynamic_axes.index(axis)])
+        elif isinstance(owner, Operation) and owner.name == "tensor.insert_slice":
             return self.dim(owner.operands[1], axis)
-        if isinstance(owner, iree_codegen.UkernelGenericOp):
+        elif isinstance(owner, iree_codegen.UkernelGenericOp):
             return self.dim(destination_of(value), axis)
         raise self.error("the size of this tensor is not known inside the dispatch")
 
     # -- tensors as memrefs
 
     def to_read(self, value: SSAValue) -> SSAValue:
-        """Return the memref that holds the elements of a tensor."""
+        """Return the memref that has the elements of a tensor.
+
+        Raises CompileError if the memory was written since a load of the program read the slice.
+        """
         if self.is_outer(value):
             return self.binding_to_read(value)
         owner = value.owner
@@ -207,8 +230,10 @@ class KernelBody(ABC):
         return self.to_write(value)
 
     def to_write(self, value: SSAValue) -> SSAValue:
-        """Return the memref that an operation overwrites if the tensor is its destination. Raises CompileError if the
-        result is not written back to the place of the tensor.
+        """Return the memref that an operation overwrites if the tensor is its destination.
+
+        An empty tensor is the memory that it is finally stored in. A slice must be written back to where it was taken
+        from; raises CompileError otherwise, and for tensors that other operations compute.
         """
         if self.is_outer(value):
             return self.binding_to_write(value)
@@ -226,10 +251,13 @@ class KernelBody(ABC):
             return self.view(base, landing)
         if owner.name == "tensor.extract_slice" or owner.name in LOADS:
             whole = owner.operands[0]
-            same = landing is not None and landing.name in (*STORES, "tensor.insert_slice")
-            if landing is None or not same or slice_of(landing) != slice_of(owner) or (
-                base_of(landing.operands[1]) is not base_of(whole)
-            ):  # fmt: skip
+            is_written_back = (
+                landing is not None
+                and landing.name in (*STORES, "tensor.insert_slice")
+                and slice_of(landing) == slice_of(owner)
+                and base_of(landing.operands[1]) is base_of(whole)
+            )
+            if not is_written_back:
                 raise self.error(
                     "what is written here is not put back where it was taken from",
                     "insert the result into the same slice of the same tensor, or write into a tensor.empty",
@@ -238,33 +266,39 @@ class KernelBody(ABC):
         raise self.error(f"'{owner.name}' gives a tensor that cannot be written here")
 
     def view(self, base: SSAValue, op: Operation) -> SSAValue:
-        """Return the slice of `base` that `op` states, as a memref of the tensor's shape."""
-        part = slice_of(op)
-        shaped = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
-        assert isinstance(shaped.type, TensorType) and isinstance(base.type, MemRefType)
-        shape = shaped.type.get_shape()
-        if len(shape) != len(part.sizes):
+        """Emit a view of the memref `base`: the slice that `op` (extract_slice, insert_slice, load or store) states.
+
+        Return it, a memref with the shape of the tensor that is extracted or inserted.
+        """
+        slice_ = slice_of(op)
+        tensor = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
+        assert isinstance(tensor.type, TensorType) and isinstance(base.type, MemRefType)
+        shape = tensor.type.get_shape()
+        if len(shape) != len(slice_.sizes):
             raise self.error("a slice of lower rank is not understood inside a dispatch", "keep all dimensions")
-        strides = base.type.get_strides() or []
-        steps = [
-            s * t if s is not None and s >= 0 and isinstance(t, int) else None
-            for s, t in zip(strides, part.strides, strict=True)
+        strides = [
+            base_stride * step if base_stride is not None and base_stride >= 0 and isinstance(step, int) else None
+            for base_stride, step in zip(base.type.get_strides() or [], slice_.strides, strict=True)
         ]
-        layout = StridedLayoutAttr([NoneAttr() if s is None else s for s in steps], NoneAttr())
-        type_ = MemRefType(shaped.type.element_type, shape, layout)
-        dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in part.rows]
-        static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in part.rows]
+        layout = StridedLayoutAttr([NoneAttr() if stride is None else stride for stride in strides], NoneAttr())
+        type_ = MemRefType(tensor.type.element_type, shape, layout)
+        dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.rows]
+        static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.rows]
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
         return self.add(subview).results[0]
 
     def _store_slice(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
-        """Copy a tensor into a slice of `base`, unless it was computed in place."""
+        """Copy a tensor into the slice of `base` that `op` states, unless it was computed in place.
+
+        It was computed in place if operations have overwritten an empty tensor, or the same slice, with it: to_write()
+        returned the memory of the slice for them.
+        """
         root = base_of(value)
-        lies_there = isinstance(root.owner, Operation) and value.owner is not root.owner and (
-            root.owner.name == "tensor.empty"
-            or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
-        )  # fmt: skip
-        if not lies_there:
+        is_in_place = False
+        if isinstance(root.owner, Operation) and value.owner is not root.owner:
+            is_empty = root.owner.name == "tensor.empty"
+            is_in_place = is_empty or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
+        if not is_in_place:
             self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
 
     def _record_write(self, binding: SSAValue) -> None:
@@ -274,25 +308,30 @@ class KernelBody(ABC):
     # -- microkernels
 
     def _ukernel(self, op: iree_codegen.UkernelGenericOp) -> None:
-        """Emit the call of a microkernel: base, offset and requested strides of each tensor, then the scalars."""
+        """Emit the call of a microkernel.
+
+        Its arguments are the inputs and outputs in their order, then the other operands. A tensor is passed as its base
+        pointer, its offset in elements, and the strides that the operation requests.
+        """
         check_destinations(op)
         arguments: list[SSAValue] = []
-        shaped = 0
+        tensor_index = 0
         for index, value in enumerate((*op.inputs, *op.outputs)):
             if not isinstance(value.type, TensorType):
                 arguments.append(self.scalar(value))
                 continue
-            writes = index >= len(op.inputs)
-            if writes:
+            is_output = index >= len(op.inputs)
+            if is_output:
                 self._check_last_use(value, op)
-            buffer = self.to_write(value) if writes else self.to_read(value)
+            buffer = self.to_write(value) if is_output else self.to_read(value)
             assert isinstance(buffer.type, MemRefType)
             rank = buffer.type.get_num_dims()
             base = MemRefType(buffer.type.element_type, [])
             types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
-            parts = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
-            arguments += [parts[0], parts[1], *(parts[2 + rank + d] for d in self._strided_dims(op, shaped, rank))]
-            shaped += 1
+            metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
+            base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
+            arguments += [base_pointer, offset, *(strides[d] for d in self._strided_dims(op, tensor_index, rank))]
+            tensor_index += 1
         arguments += [self.scalar(v) for v in op.other_operands]
         outputs = [r for r in op.results if not isinstance(r.type, TensorType)]
         callee = self._declare(op, [a.type for a in arguments], [r.type for r in outputs])
@@ -311,8 +350,9 @@ class KernelBody(ABC):
                 own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
 
     def all_objects(self) -> Attribute | None:
-        """Return the objects that the microkernels are linked with: a list for every target, or one for each target
-        key; None if there are none.
+        """Return the objects that the microkernels are linked with; None if there are none.
+
+        They are one list for all targets, or, if some object is for one target only, a list for each target.
         """
         if not self.keyed:
             return ArrayAttr(self.objects) if self.objects else None
@@ -335,7 +375,10 @@ class KernelBody(ABC):
                 )  # fmt: skip
 
     def _strided_dims(self, op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
-        """Return the dimensions of shaped operand `index` whose strides are passed; all by default."""
+        """Return the dimensions of tensor operand `index` whose strides are passed to the microkernel.
+
+        They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all.
+        """
         if op.num_strided_outer_dims is not None:
             return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
         if op.strided_dims is None:
@@ -351,18 +394,20 @@ class KernelBody(ABC):
     def _declare(
         self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
     ) -> func.FuncOp:
-        """Return the declaration of the external function, created once for each type; a second type gets another name
-        for the same symbol.
+        """Return the declaration of the external function, created once for each type.
+
+        If a symbol is called with several types, the second declaration is named `symbol.1`, the third `symbol.2`; the
+        attribute hal.import.name then states the symbol.
         """
         symbol = op.u_kernel_fn_name.data
         extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
         key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")
         if key not in self.declarations:
-            same = sum(1 for name, _ in self.declarations if name == symbol)
-            name = f"{symbol}.{same}" if same else symbol
+            other_types = sum(1 for name, _ in self.declarations if name == symbol)
+            name = f"{symbol}.{other_types}" if other_types else symbol
             declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
             declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
-            if same:
+            if other_types:
                 declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
             set_location(declaration, op)
             self.declarations[key] = declaration

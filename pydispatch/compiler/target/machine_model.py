@@ -18,7 +18,13 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Cache:
-    """bytes: of one cache; ways: of a set; cores: that share it."""
+    """Data cache of a CPU.
+
+    Attributes:
+        bytes: Size of one cache.
+        ways: Lines in a set (associativity).
+        cores: Cores that share one cache.
+    """
 
     bytes: int
     ways: int
@@ -47,13 +53,20 @@ class Cache:
 
 @dataclass(frozen=True)
 class MachineModel:
-    """A CPU.
+    """Properties of a CPU that decide block sizes and unroll factors.
 
-    l1, l2, l3: data caches, l3 None where there is none; line: bytes of a cache line; tlb1, tlb2: pages that the first
-    and second level of address translation hold; page: bytes of one; loads: vector loads in a cycle; fmas: vector
-    multiply-adds in a cycle; latency: cycles of one; datapath: bytes that each works on in a cycle; bandwidth: bytes
-    that one core gets in a cycle from what follows its second-level cache; prefetch_stride: the longest step, in
-    bytes, of accesses that are prefetched into the first-level cache.
+    Attributes:
+        name: Name of the model.
+        l1, l2, l3: Data caches by level; `l3` is None if the CPU has none.
+        tlb1, tlb2: Pages that the first and the second level of address translation cache.
+        loads: Vector loads per cycle.
+        fmas: Vector multiply-adds per cycle.
+        latency: Latency of a multiply-add in cycles.
+        datapath: Bytes of a vector that a load or multiply-add unit processes per cycle.
+        bandwidth: Bytes per cycle that one core receives from the memory after its second-level cache.
+        prefetch_stride: Largest stride in bytes of accesses that are prefetched into the first-level cache.
+        line: Bytes of a cache line.
+        page: Bytes of a page.
     """
 
     name: str

@@ -13,10 +13,13 @@ from pydispatch.compiler.tensor_ops.terms import Term
 
 @dataclass(frozen=True)
 class Equal:
-    """Requirement that two numbers are equal.
+    """Requirement that two integers are equal, usually a size and the size that an operation expects.
 
-    what: the error message, with {} for a text such as "3 elements instead of 4". unit: the counted unit in that
-    text.
+    Attributes:
+        a: The required value.
+        b: The value that is checked.
+        what: Error message, with {} for a text such as "3 elements instead of 4": `b`, the unit, `a`.
+        unit: What the integers count, as that text names it.
     """
 
     a: Term
@@ -27,7 +30,12 @@ class Equal:
 
 @dataclass(frozen=True)
 class NotNegative:
-    """A value is 0 or more. what: the message."""
+    """Requirement that an integer is not negative.
+
+    Attributes:
+        value: The integer.
+        what: Error message.
+    """
 
     value: SSAValue
     what: str
@@ -35,7 +43,15 @@ class NotNegative:
 
 @dataclass(frozen=True)
 class SliceFits:
-    """A slice along an axis of `whole` elements ends inside. offset: None for a computed one, which kernels clamp."""
+    """Requirement that a slice is inside an axis of a tensor.
+
+    Attributes:
+        axis: The axis.
+        offset: First element of the slice; None if it is computed, because kernels clamp such an offset.
+        size: Number of elements of the slice.
+        stride: Distance between two of its elements.
+        whole: Number of elements of the axis.
+    """
 
     axis: int
     offset: int | None
@@ -46,8 +62,15 @@ class SliceFits:
 
 @dataclass(frozen=True)
 class WindowFits:
-    """An index computed from loops is inside an axis of `whole` elements, unless a loop is empty. loops: how often each
-    runs, None where nothing says it."""
+    """Requirement that an index computed from loops is inside an axis of a tensor, unless a loop has no iterations.
+
+    Attributes:
+        operand: Index of the operand that is the tensor.
+        axis: The axis.
+        index: The index as an expression of the loops.
+        loops: Number of iterations of each loop; None if nothing states it.
+        whole: Number of elements of the axis.
+    """
 
     operand: int
     axis: int

@@ -12,7 +12,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class Entry:
-    """An element of a tensor of sizes, such as the shape operand of `tensor.reshape`."""
+    """Element of a one-dimensional tensor of sizes, such as the shape operand of `tensor.reshape`."""
 
     tensor: SSAValue
     index: int

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from pydispatch.errors import CompileError
 
 _GROUP = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+"""Attribute group of functions: `attributes #0 = { nounwind "target-features"="+avx2" }`."""
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
 _TARGET = re.compile(r' "(?:target-cpu|target-features|tune-cpu|min-legal-vector-width)"(?:="[^"]*")?')
 _OTHER = re.compile(
@@ -21,6 +22,7 @@ _OTHER = re.compile(
 )
 _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
 _VARIABLE = re.compile(r'^@("[^"]*"|[\w.$-]+) = (?!external |extern_weak )([^=\n]*?)\b(global|constant) ', re.MULTILINE)
+"""Definition of a variable: its name, its linkage and other properties, and whether it is a global or a constant."""
 _EXTENSIONS = ("avx", "amx", "sve", "sme", "aes", "pclmul", "sha", "gfni", "vaes", "vpclmul", "rdrnd", "sse4a", "xop")
 _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
 
@@ -42,20 +44,35 @@ def used_features(text: str) -> frozenset[str]:
     return frozenset(f[1:] for features in _FEATURES.findall(text) for f in features.split(",") if f.startswith("+"))
 
 
-def beyond(features: Collection[str], known: Collection[str], machine: Collection[str]) -> frozenset[str]:
-    """Return the features that the machine lacks. known: names that a level of the architecture may have."""
-    interesting = {f for f in features if f in known or f.startswith(_EXTENSIONS)}
-    return frozenset(interesting - set(machine) - {"xsave"})
+def missing_features(features: Collection[str], known: Collection[str], machine: Collection[str]) -> frozenset[str]:
+    """Return those of some target features that add instructions and that the machine lacks.
+
+    Args:
+        features: Names of target features, such as "avx2".
+        known: Names that a level of the architecture may have. Others count only if `_EXTENSIONS` has their prefix:
+            the rest tunes code, but adds no instructions.
+        machine: Features of the machine.
+    """
+    adding_instructions = {feature for feature in features if feature in known or feature.startswith(_EXTENSIONS)}
+    return frozenset(adding_instructions - set(machine) - {"xsave"})
 
 
 def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
-    """Return a module whose functions take the machine's features, except those that state further ones."""
+    """Return the LLVM IR of a module whose functions take the machine's features, except those that state further ones.
+
+    Args:
+        text: The module as LLVM IR.
+        known: See `missing_features`.
+        machine: Features of the machine.
+    """
     groups = [used_features(group[0]) for group in _GROUP.finditer(text) if _FEATURES.search(group[0])]
-    common = frozenset.intersection(*groups) if groups else frozenset()
+    common_features = frozenset.intersection(*groups) if groups else frozenset()  # those of the whole file
 
     def adapt(group: re.Match[str]) -> str:
+        """Return an attribute group without its target features, unless they go beyond those of file and machine."""
         features = used_features(group[0])
-        is_kept = bool(beyond(features, known, machine) or (features - common) - set(machine))
+        own_features = features - common_features
+        is_kept = bool(missing_features(features, known, machine) or own_features - set(machine))
         kept = group[0] if is_kept else _TARGET.sub("", group[0])
         return not_empty(_DROPPED.sub("", _OTHER.sub("", kept)))
 
@@ -75,7 +92,7 @@ def check_state(name: str, text: str) -> None:
         raise CompileError(f"object '{name}' uses exceptions", note=EXCEPTIONS)
 
 
-def writable(text: str) -> frozenset[str]:
-    """Return the names of the variables that a module defines and may write."""
+def writable_variables(text: str) -> frozenset[str]:
+    """Return the names of the variables that a module of LLVM IR defines as writable (`global`, not `constant`)."""
     names = ((match[1].strip('"'), match[3]) for match in _VARIABLE.finditer(text))
     return frozenset(name for name, kind in names if kind == "global" and not name.startswith("llvm."))

@@ -21,13 +21,17 @@ from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
 
 _FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
+"""Metadata of a module that clashes with that of other modules when they are linked."""
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
+"""Fast-math flags of a sum of lanes: in `call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`, `reassoc `."""
 _LINKAGE_KEPT = ("appending", "available_externally")
+_RENAMED = re.compile(r"\.\d+$")
+"""Suffix that LLVM adds to a name if a linked module has the name already: `@state` becomes `@state.3`."""
 
 
 class Described(Protocol):
-    """The interface of machines."""
+    """Interface of a CPU or GPU that code is compiled for; the attributes are those of `LlvmMachine`."""
 
     @property
     def arch(self) -> str: ...
@@ -47,7 +51,17 @@ class Described(Protocol):
 
 @dataclass(frozen=True)
 class LlvmMachine:
-    """A machine in words, to be sent to another process."""
+    """CPU or GPU that code is compiled for, as plain values that can be sent to another process.
+
+    Attributes:
+        arch: Architecture, such as "x86_64".
+        cpu: LLVM's name of the CPU.
+        triple: LLVM's target triple.
+        llvm_features: CPU features as LLVM writes them: "+avx2,+fma".
+        has: Names of the CPU features.
+        tune: CPU for whose timing code is scheduled; "" for `cpu`.
+        vector_width: Preferred width of vectors in bits; 0 leaves it to LLVM.
+    """
 
     arch: str
     cpu: str
@@ -63,8 +77,8 @@ class Effort:
     """Optimization effort of LLVM.
 
     Attributes:
-        level: Level of the optimization pipeline.
-        code_level: Level of code generation.
+        level: Level of the optimization pipeline, 0 to 3 as in -O3.
+        code_level: Level of code generation, 0 to 3.
         widens: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
     """
 
@@ -73,15 +87,22 @@ class Effort:
     widens: bool
 
 
-FULL = Effort(3, 3, widens=True)
-LESS = Effort(1, 1, widens=False)
+FULL = Effort(level=3, code_level=3, widens=True)
+LESS = Effort(level=1, code_level=1, widens=False)
 """Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for
 x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 
 
 def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
-    """Open a module of LLVM IR for a machine, for the duration of a `with` block. CompileError when LLVM refuses the
-    text; `llvm_process.Died`, then or from a method, when the LLVM process dies on it.
+    """Parse LLVM IR in the LLVM process, and return the module, which lives for the duration of a `with` block.
+
+    Args:
+        text: The module as LLVM IR, without data layout and triple.
+        machine: The machine to compile for.
+
+    Raises:
+        CompileError: LLVM refuses the text.
+        llvm_process.Died: The LLVM process died of the text. Methods of the module may raise it, too.
     """
     m = machine
     spec = LlvmMachine(
@@ -97,7 +118,7 @@ def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
 
 
 def words(machine: Described) -> tuple[object, ...]:
-    """Return the fields of a machine that determine the code for it."""
+    """Return the fields of a machine that determine the code for it, for cache keys."""
     m = machine
     return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
 
@@ -109,7 +130,7 @@ def version() -> int:
 
 @functools.lru_cache(maxsize=32)
 def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    """Return the symbols that a bitcode file defines for others."""
+    """Return the names of the functions and variables that a bitcode file defines and others can refer to."""
     return llvm_process.call(_bitcode_symbols, bitcode)
 
 
@@ -149,7 +170,7 @@ def _target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> 
 
 
 def _known_features(arch: str) -> frozenset[str]:
-    """Return the features that a level of an architecture may have."""
+    """Return the names of all CPU features that levels of an architecture have; none except for x86-64."""
     return frozenset().union(*LEVELS.values()) if arch == "x86_64" else frozenset()
 
 
@@ -160,7 +181,7 @@ def layout(machine: LlvmMachine) -> str:
 
 
 def function_attributes(machine: LlvmMachine) -> str:
-    """Return the attributes of every function that is emitted.
+    """Return the attributes of every function that is emitted, as the text of an LLVM attribute group.
 
     "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
     """
@@ -179,7 +200,7 @@ def function_attributes(machine: LlvmMachine) -> str:
 
 
 def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    """Return the visible symbols that bitcode defines."""
+    """Return the symbols that bitcode defines; runs in the LLVM process for `bitcode_symbols`."""
     llvm = library()
     context = llvm.create_context()
     module = None
@@ -193,6 +214,7 @@ def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
 
 
 def _visible(values: list[Any]) -> set[str]:
+    """Return the names of those of some functions and variables that are defined and visible to other modules."""
     hidden = ("internal", "private")
     return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
 
@@ -214,8 +236,10 @@ class _File:
 
 @functools.lru_cache(maxsize=64)
 def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
-    """Prepare a bitcode file for a machine; cached, since modules of a program link the same files. Raises CompileError
-    for what `foreign.check_state` refuses, RuntimeError for a file that LLVM refuses.
+    """Prepare a bitcode file for a machine; cached, since modules of a program link the same files.
+
+    Raises CompileError for thread-local variables, constructors and exceptions; RuntimeError for a file that LLVM
+    refuses.
     """
     llvm = library()
     with llvm.create_context() as context:
@@ -223,12 +247,12 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
             text = str(module)
         foreign.check_state(name, text)
         known = _known_features(machine.arch)
-        extra = foreign.beyond(foreign.used_features(text), known, machine.has)
+        extra_features = foreign.missing_features(foreign.used_features(text), known, machine.has)
         adapted = _FLAGS.sub("", foreign.adapted(text, known, machine.has))
         adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
         adapted = re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(machine)}"', adapted, flags=re.M)
         with llvm.parse_assembly(adapted, context) as module:
-            return _File(module.as_bitcode(), extra, foreign.writable(text))
+            return _File(module.as_bitcode(), extra_features, foreign.writable_variables(text))
 
 
 class LlvmModule:
@@ -244,7 +268,7 @@ class LlvmModule:
         self._context = self._llvm.create_context()
         self._module: Any = None
         self._effort = FULL
-        self._variables: dict[str, str] = {}  # writable ones of linked files → the file
+        self._variables: dict[str, str] = {}  # variable that a linked file defines as writable → name of the file
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
         attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
         try:
@@ -336,21 +360,25 @@ class LlvmModule:
             self._order_sums_of_lanes()
 
     def _check_written(self) -> None:
-        """Raise CompileError for variables of linked files that code writes: LLVM has made the others constant, or
-        removed them.
+        """Raise CompileError if code writes a variable of a linked file, because workgroups share no state.
+
+        Call it after the optimization. Then LLVM has declared variables that no code writes as constant, and removed
+        unused ones: variables that are still writable are written.
         """
         if not self._variables:
             return
-        for left in sorted(foreign.writable(str(self._module))):
-            name = left if left in self._variables else re.sub(r"\.\d+$", "", left)
+        for variable in sorted(foreign.writable_variables(str(self._module))):
+            name = variable if variable in self._variables else _RENAMED.sub("", variable)
             if name in self._variables:
                 raise CompileError(
                     f"object '{self._variables[name]}' has the writable variable '{name}'", note=foreign.WRITABLE
                 )
 
     def _order_sums_of_lanes(self) -> None:
-        """Lanes are added in their order: vfredusum, which LLVM takes where any order does, leaves the order to the
-        machine, and the same code would give other bits on another one."""
+        """Make sums over the lanes of a vector add them in order, so that all RISC-V machines give the same bits.
+
+        LLVM lowers a sum with the flag `reassoc` to vfredusum, whose order the machine chooses; without, to vfredosum.
+        """
         if any(function.name.startswith(_SUM_OF_LANES) for function in self._module.functions):
             ordered = self._llvm.parse_assembly(_FREE_SUM_OF_LANES.sub("", str(self._module)), self._context)
             self._module.close()
@@ -375,7 +403,10 @@ class LlvmModule:
 
     @contextmanager
     def _disabled(self, part: str, disabled: bool) -> Iterator[None]:
-        """Disable a part of LLVM within the `with` block. Its option is one of the whole process."""
+        """Disable a pass of LLVM by its option -disable-PART within the `with` block, if `disabled`.
+
+        The option applies to the whole process, so it is reset at the end.
+        """
         if not disabled:
             yield
             return

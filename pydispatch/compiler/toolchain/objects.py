@@ -49,7 +49,12 @@ _PARSE_BITCODE = (
 class Checked:
     """Symbols that an object or archive defines and references.
 
-    lazy: whether it is an archive, from which the linker takes only the members that it needs.
+    Attributes:
+        name: Name of the file.
+        location: Location of the program that names it.
+        defined: Symbols that it defines.
+        undefined: Symbols that it references and does not define.
+        lazy: Whether it is an archive, from which the linker takes only the members that it needs.
     """
 
     name: str

@@ -51,8 +51,11 @@ class ToolchainError(Error):
 class Tool:
     """Executable of a toolchain.
 
-    argv: the command that starts it. version: (major, minor, patch). origin: where it was configured or found, for
-    messages.
+    Attributes:
+        argv: The command that starts it.
+        version: (major, minor, patch).
+        origin: Where it was configured or found, for messages: "environment", "PATH" or "ziglang".
+        isystem: Directories of system headers that the program does not know itself.
     """
 
     argv: tuple[str, ...]

@@ -18,8 +18,13 @@ _READ_ONLY = frozenset([b"readonly", b"readnone"])
 
 @dataclass(frozen=True)
 class BitcodeParameter:
-    """A parameter: its name, "" where nothing says it, and LLVM's type. is_read_only: a pointer through which LLVM has
-    found no store."""
+    """Parameter of a function in bitcode.
+
+    Attributes:
+        name: Name; "" if the bitcode does not state it.
+        type: LLVM's type, as text.
+        is_read_only: Whether it is a pointer through which, as LLVM has found, the function does not store.
+    """
 
     name: str
     type: str

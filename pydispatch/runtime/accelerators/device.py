@@ -45,11 +45,12 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.imports import Provider
 
 ALIGNMENTS = (1, 2, 4, 8, 16, 32, 64)
+"""Alignments in bytes that an executable may require of its bindings."""
 HOST_BYTES = 64 << 20
 """Bytes of host memory that a program with host steps retains for reuse."""
 
 _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
-"""Of each open device the derived constants of its programs."""
+"""Context of each open device → the derived constants of its programs (packed weights, folded scales)."""
 
 
 class AcceleratorDevice(MakesBuffers, Device):
@@ -62,7 +63,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._supplied: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
         self._libraries = Libraries(dialect)
         self._registry: Registry | None = None  # of host commands
-        self._synchronous: dict[int, bool] = {}  # by the number of their provider
+        self._synchronous: dict[int, bool] = {}  # id of a host command's provider → whether it waits for other work
 
     @abstractmethod
     def _host(self) -> HostProperties:
@@ -192,8 +193,12 @@ class AcceleratorDevice(MakesBuffers, Device):
 class _Linker:
     """Linker of the executables of one program; implements `runtime.program.loader.Linker`.
 
-    supplied: code for executables that are declared without, by name. synchronous: whether a host command waits for
-    earlier work, by the number of its provider.
+    Args:
+        executor: Executor of the program, to which executables and constants are added.
+        supplied: Name of an executable without code in the artifact → (code, name of its file) from `add_executable`.
+        resolution: The libraries that kernels may call.
+        registry: The host commands of the device; None if it has none.
+        synchronous: Id of a host command's provider → whether the command waits for earlier work.
     """
 
     def __init__(
@@ -204,6 +209,7 @@ class _Linker:
         self.registry, self.synchronous = registry, synchronous
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
+        """Load the chosen variant of each executable."""
         for chosen in variants:
             self._link(module, file, chosen)
 
@@ -230,22 +236,31 @@ class _Linker:
         link_executable(module, index, chosen.number, 1)
 
     def finish(self, module: Module) -> None:
-        """Complete the executor with constants, derivations and host commands, and attach it to the module."""
+        """Complete the executor with constants and host commands, and make it run the calls of the module.
+
+        A derivation is the host code that computes derived constants (packed weights) from other constants.
+        """
         if module.derivations():
             self.executor.derivations = Derivations(module)
         self.executor.constants = [constant_bytes(module, i) for i in range(len(module.constants()))]
         if commands := commands_of(module):
             self._link_commands(module, commands)
-        Runner(module, self.executor)
+        Runner(module, self.executor)  # registers itself with the module, which keeps it alive
 
     def _link_commands(self, module: Module, commands: Commands) -> None:
-        """Resolve the host commands of the program, and wrap the executor in one that calls them."""
+        """Resolve the host commands of the program, and wrap the executor in one that calls them.
+
+        The module keeps their functions alive. A command that `add_command` did not register is synchronous.
+        """
         resolution, providers = provide(self.registry, commands)
         module.hold(resolution)
         linked = [
-            LinkedCommand(name, operands, p.function, p.address, p.context, self.synchronous.get(p.provider, True))
-            for (name, operands), p in zip(commands, providers, strict=True)
-        ]
+            LinkedCommand(
+                name, operands, resolved.function, resolved.address, resolved.context,
+                self.synchronous.get(resolved.provider, True),
+            )
+            for (name, operands), resolved in zip(commands, providers, strict=True)
+        ]  # fmt: skip
         self.executor = CommandExecutor(self.executor, HostCalls(linked, dict(module.functions())))  # type: ignore[assignment]
 
 
@@ -267,6 +282,7 @@ class AcceleratorProgram(Program):
         super().__init__(module, name, imports, state)
 
     def _with_state(self, state: State | None) -> Self:
+        """Return this program with another state of its mutable globals."""
         return type(self)(self._module, self._name, self._device, self._executor, self._imports, state)
 
     def _make(self, module: Module) -> dict[str, Any]:

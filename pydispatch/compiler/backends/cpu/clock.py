@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Seconds by phase. The times of parallel threads are added up."""
+    """Total seconds of each phase, as `seconds[phase]`. The times of parallel threads are added up."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

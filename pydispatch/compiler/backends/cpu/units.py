@@ -65,8 +65,16 @@ class Unit:
 
 @dataclass
 class Units:
-    """Generator of the modules of a variant. The fields after `machine` are complete when `emit` has yielded the last
-    one.
+    """Generator of the LLVM modules (units) of a variant.
+
+    The attributes after `machine` are complete when `emit` has yielded the last module.
+
+    Attributes:
+        variant: The variant.
+        machine: The CPU to compile for.
+        alignment: Alignment in bytes that the code requires of bindings.
+        imports: Symbols to resolve at load, with '?' before optional ones.
+        signatures: Their signatures.
     """
 
     variant: Variant
@@ -143,9 +151,14 @@ class Units:
 
 @dataclass(frozen=True)
 class UnitContext:
-    """Compilation environment of units.
+    """What all units of a variant are compiled and linked with.
 
-    modules: bitcode that is linked into each unit. checked: objects that are linked with the units.
+    Attributes:
+        machine: The CPU to compile for.
+        modules: Bitcode that is linked into each unit.
+        checked: Objects that are linked with the units.
+        clock: Measures the time of each step.
+        dump: Writes intermediate texts; None if they are not requested.
     """
 
     machine: Machine

@@ -43,9 +43,15 @@ KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 class LinkedKernels:
     """Generated kernels, linked with their objects.
 
-    data, kind: PTX, or machine code ("cubin"). imports: symbols to resolve at load, with '?' before optional ones.
-    calls: their description in the manifest. blocks: block size by export. shared: dynamic workgroup memory by export,
-    in bytes. alignment: of bindings, in bytes.
+    Attributes:
+        data: The kernels in the format `kind`.
+        kind: "ptx", or "cubin" for machine code.
+        imports: Symbols to resolve at load, with '?' before optional ones.
+        calls: Their descriptions in the manifest.
+        blocks: Export → block size.
+        shared: Export → bytes of dynamic workgroup memory.
+        alignment: Alignment in bytes that the kernels require of bindings.
+        warnings: Warnings of the linkers.
     """
 
     data: bytes
@@ -60,14 +66,19 @@ class LinkedKernels:
 
 @dataclass
 class Inputs:
-    """The objects of a variant by how they are linked. machine: objects for nvJitLink, each with its name of the
-    kind.
+    """Objects of a variant by how they are linked.
+
+    Attributes:
+        bitcode: (name, bitcode) of objects that LLVM links.
+        libraries: PTX objects that pydispatch links.
+        machine: (object, its kind as nvJitLink names it) of objects that nvJitLink links.
+        serial: Names of C functions that do not use thread ids.
     """
 
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)
     libraries: list[PtxLibrary] = field(default_factory=list)
     machine: list[tuple[ObjectFile, str]] = field(default_factory=list)
-    serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
+    serial: set[str] = field(default_factory=set)
 
     def names(self) -> list[str]:
         """Return the functions that the inputs define, as far as known: those of LTO-IR and fat binaries are not."""

@@ -52,7 +52,7 @@ PTX_VERSIONS = {
 
 @dataclass(frozen=True)
 class NvptxMachine:
-    """NVIDIA GPU that LLVM compiles for, with the fields of `cpu_levels.Machine`."""
+    """NVIDIA GPU that LLVM compiles for, with the attributes of `toolchain.llvm.LlvmMachine`."""
 
     cpu: str
     features: tuple[str, ...]
@@ -69,10 +69,14 @@ class NvptxMachine:
 
 @dataclass(frozen=True)
 class GeneratedPtx:
-    """Generated kernels.
+    """Generated kernels as PTX.
 
-    ptx: the text; external functions are declared `.extern .func`. blocks: workgroup size by export. shared: bytes of
-    dynamic workgroup memory by export. alignment: of bindings, in bytes. llvm: the LLVM IR, for dumps.
+    Attributes:
+        ptx: The text; external functions are declared `.extern .func`.
+        blocks: Export → workgroup size.
+        shared: Export → bytes of dynamic workgroup memory.
+        alignment: Alignment in bytes that the kernels require of bindings.
+        llvm: The LLVM IR, for dumps.
     """
 
     ptx: str

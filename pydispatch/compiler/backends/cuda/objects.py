@@ -33,10 +33,15 @@ Threads = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class CudaKernel:
-    """An entry of an object.
+    """Kernel (entry point) of a PTX or cubin object.
 
-    where: file and line, for messages. parameters: sizes in bytes. required, maximum: the block size that the kernel
-    states (`.reqntid`, `.maxntid`).
+    Attributes:
+        name: Name of the entry point.
+        where: File and line, for messages.
+        parameters: Size of each parameter in bytes.
+        required: Block size that the kernel requires (`.reqntid`); None if it states none.
+        maximum: Largest block size that the kernel allows (`.maxntid`); None if it states none.
+        ptx: The parsed kernel; None in a cubin.
     """
 
     name: str
@@ -49,21 +54,29 @@ class CudaKernel:
 
 @dataclass(frozen=True)
 class CudaModule:
-    """A PTX or cubin module of a variant.
+    """PTX or cubin module of a variant.
 
-    data: its bytes as stored in the artifact. file: the object that it was read from. unresolved: functions to resolve
-    at load.
+    Attributes:
+        data: Its bytes as stored in the artifact.
+        kind: "ptx" or "cubin".
+        name: Its name in messages.
+        target: GPU architecture that it is for, such as "sm_80".
+        kernels: Its entry points.
+        requires: Features that a device must have.
+        file: The object that it was read from; None for a generated module.
+        ptx: The parsed module; None for a cubin.
+        unresolved: Functions to be resolved at load.
     """
 
     data: bytes
-    kind: str  # "ptx" or "cubin"
+    kind: str
     name: str
     target: str
     kernels: tuple[CudaKernel, ...]
     requires: tuple[str, ...]
     file: ObjectFile | None = None
     ptx: PtxModule | None = None
-    unresolved: tuple[str, ...] = ()  # functions to be resolved at load
+    unresolved: tuple[str, ...] = ()
 
     def kernel(self, name: str) -> CudaKernel | None:
         """Return the kernel of this name, or None."""

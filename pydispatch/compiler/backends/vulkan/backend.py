@@ -34,7 +34,15 @@ ALIGNMENT = 4
 
 @dataclass
 class SpirvModule:
-    """A SPIR-V module of a variant. stem: name of its file without suffixes, "" for a generated module."""
+    """SPIR-V module of a variant.
+
+    Attributes:
+        data: The module.
+        reflection: Its entry points and requirements.
+        name: Its name in messages.
+        stem: Name of its file without suffixes; "" for a generated module.
+        file: The object that it was read from; None for a generated module.
+    """
 
     data: bytes
     reflection: Reflection

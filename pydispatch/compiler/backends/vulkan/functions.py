@@ -29,8 +29,12 @@ _SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) 
 
 @dataclass(frozen=True)
 class GeneratedSpirv:
-    """A generated module. imports: symbols to resolve at load, with '?' before optional ones. calls: their description
-    in the manifest.
+    """Generated SPIR-V module.
+
+    Attributes:
+        data: The module.
+        imports: Symbols to resolve at load, with '?' before optional ones.
+        calls: Their descriptions in the manifest.
     """
 
     data: bytes

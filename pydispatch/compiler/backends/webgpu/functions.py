@@ -23,8 +23,12 @@ from pydispatch.link.wgsl.link import WgslLibrary, link, open_library
 
 @dataclass(frozen=True)
 class GeneratedWgsl:
-    """A generated module. imports: symbols to resolve at load, with '?' before optional ones. calls: their description
-    in the manifest.
+    """Generated WGSL module.
+
+    Attributes:
+        text: The module.
+        imports: Symbols to resolve at load, with '?' before optional ones.
+        calls: Their descriptions in the manifest.
     """
 
     text: str

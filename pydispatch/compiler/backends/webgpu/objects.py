@@ -29,7 +29,7 @@ ALIGNMENT = 4
 
 @dataclass(frozen=True)
 class UserModule:
-    """A parsed WGSL object. stem: the name of its file without suffixes."""
+    """WGSL module of the user, parsed; `data` is its text, `stem` the name of its file without suffixes."""
 
     module: WgslModule
     data: bytes

@@ -20,9 +20,12 @@ Constant = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Element:
-    """The element of an integer tensor at `index`, a map from dimensions of the computed tensor, widened to i32.
+    """Element of an integer tensor, widened to i32.
 
-    signed: whether it is widened as a signed integer.
+    Attributes:
+        tensor: The tensor.
+        index: Map from an index of the computed tensor to the index of the element.
+        signed: Whether the element is widened as a signed integer.
     """
 
     tensor: SSAValue
@@ -44,9 +47,12 @@ class Element:
 
 @dataclass(frozen=True)
 class Combined:
-    """The sum or difference of two integers in i32, modulo 2^32.
+    """Sum or difference of two integers in i32, modulo 2^32.
 
-    kind: "addi" or "subi". count: the number of terms of both.
+    Attributes:
+        kind: "addi" or "subi".
+        lhs, rhs: The two integers.
+        count: Number of terms of both together.
     """
 
     kind: str
@@ -66,9 +72,14 @@ Integer = Element | Combined
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """The number clamp(sum(factor * source) + offset), rounded half to even if `rounded`, plus `shift`.
+    """Real number `clamp(sum(factor * source) + offset, low, high)`, rounded half to even if `rounded`, plus `shift`.
 
-    low, high: the bounds of the clamp, integers if `rounded`. shift: an integer, 0 unless `rounded`.
+    Attributes:
+        terms: (source, factor) of each term of the sum.
+        offset: Constant that is added to the sum.
+        low, high: Bounds of the clamp; integers if `rounded`.
+        rounded: Whether the clamped number is rounded to an integer.
+        shift: Integer that is added at the end; 0 unless `rounded`.
     """
 
     terms: tuple[tuple[Integer | Real, Constant], ...]

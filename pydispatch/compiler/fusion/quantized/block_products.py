@@ -78,7 +78,14 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
 
 @dataclass(frozen=True)
 class _Product:
-    """A product by block-scaled weights. other: the factor that is multiplied with the weights."""
+    """Product of activations with block-scaled weights.
+
+    Attributes:
+        contraction: The contraction that computes it.
+        other: The factor that is multiplied with the weights.
+        loops: The loops of the contraction by their roles.
+        weights: The weights.
+    """
 
     contraction: Contraction
     other: Factor

@@ -235,7 +235,7 @@ def _viewed(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None
 
 @dataclass(frozen=True)
 class _BodyAt:
-    """The body of a generic at an index of its loops."""
+    """Body of a generic, evaluated at one index of its loops; `loops` has the position of each loop."""
 
     generic: Structured
     loops: Positions

@@ -22,10 +22,13 @@ EXACT = 1 << 24
 
 @dataclass(frozen=True)
 class ScalarExpr:
-    """A scalar expression: the backward slice of a value in the body of a generic.
+    """Scalar expression: the backward slice of a value in the body of a generic.
 
-    inputs: for each argument of the body that the slice reads, its tensor, and the index of the element as a map from
-    loops or from dimensions of another tensor.
+    Attributes:
+        ops: The operations of the slice, producers first.
+        value: The value that they compute.
+        inputs: (argument of the body, its tensor, index of the element) for each argument that the slice reads. The
+            index is a map from loops, or from dimensions of another tensor.
     """
 
     ops: tuple[Operation, ...]
@@ -51,10 +54,14 @@ class ScalarExpr:
 
 @dataclass(frozen=True)
 class Dequantized:
-    """The elements of a tensor as (stored - zero) * scales.
+    """Elements of a tensor as `(stored - zero) * product(scales)`.
 
-    stored: a tensor of integers, read at `index`. signed: whether they are widened to i32 as signed integers; None for
-    a tensor that is not widened yet. zero: an i32 expression, None for 0. scales: f32 expressions.
+    Attributes:
+        stored: The stored integers.
+        index: Map from an index of the dequantized tensor to the index in `stored`.
+        signed: Whether the integers are widened to i32 as signed integers; None if they are not widened yet.
+        zero: Zero point, an i32 expression; None for 0.
+        scales: Scales, f32 expressions.
     """
 
     stored: SSAValue

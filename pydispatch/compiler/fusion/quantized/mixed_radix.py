@@ -14,7 +14,13 @@ from xdsl.ir.affine import AffineExpr
 
 @dataclass(frozen=True)
 class Digit:
-    """A digit of a loop index: index // low % size."""
+    """Digit of a loop index in a mixed-radix system: `index // low % size`.
+
+    Attributes:
+        loop: Dimension of the loop.
+        low: Product of the sizes of the lower digits.
+        size: Radix of the digit.
+    """
 
     loop: int
     low: int

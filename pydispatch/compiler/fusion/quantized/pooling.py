@@ -35,9 +35,13 @@ BYTE = 8
 
 @dataclass(frozen=True)
 class Stored:
-    """A quantized tensor of f32: scale * (tensor - zero), with one scale and one zero point for all elements.
+    """Quantized f32 tensor `scale * (tensor - zero)`, with one scale and one zero point for all elements.
 
-    signed: whether the stored integers are signed.
+    Attributes:
+        tensor: The stored integers.
+        signed: Whether they are signed.
+        scale: The scale.
+        zero: The zero point.
     """
 
     tensor: SSAValue

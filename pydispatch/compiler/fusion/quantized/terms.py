@@ -15,7 +15,7 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import Position
 
 @dataclass(frozen=True)
 class TensorElement:
-    """Element of a tensor, at an index computed from the loops of the product."""
+    """Element of `tensor` at the index `at`, which is computed from the loops of the product."""
 
     tensor: SSAValue
     at: tuple[Position, ...]

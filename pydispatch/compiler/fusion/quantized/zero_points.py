@@ -30,10 +30,12 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 @dataclass(frozen=True)
 class ShiftedFactor:
-    """A factor of a product as `bytes - number - zero`.
+    """Factor of a product as `bytes - number - zero`.
 
-    bytes: what the kernel multiplies; its own zero point, if any, is subtracted by the kernel. number, zero: a constant
-    and a variable part of the zero point, corrected after the product.
+    Attributes:
+        bytes: The factor that the kernel multiplies; the kernel subtracts its own zero point, if it has one.
+        number: Constant part of the zero point that is corrected after the product.
+        zero: Variable part of that zero point; None for 0.
     """
 
     bytes: Dequantized

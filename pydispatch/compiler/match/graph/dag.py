@@ -20,9 +20,12 @@ _STEPS = 100_000
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Reason why a comparison failed.
+    """Reason why a pattern did not match.
 
-    depth: number of pattern operations that matched before the failure. op: the operation of the program.
+    Attributes:
+        depth: Number of operations of the pattern that matched before the failure.
+        reason: Why the comparison failed.
+        op: Operation of the program with which it failed.
     """
 
     depth: int
@@ -32,8 +35,14 @@ class Mismatch:
 
 @dataclass
 class Match:
-    """A match of a pattern. inputs[i]: the value bound to input i of the pattern; None for an absent one that is only
-    overwritten. ops: the matched operations without constants.
+    """Match of a pattern in a program.
+
+    Attributes:
+        root: Operation that the root of the pattern matched.
+        inputs: Value of the program for each input of the pattern; None for an input that the pattern only overwrites,
+            if the program has none.
+        outputs: Value of the program for each output of the pattern.
+        ops: The matched operations, without constants.
     """
 
     root: Operation

@@ -17,7 +17,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class SizeFacts:
-    """Range and divisibility of a size: low <= size <= high (None: unbounded), and size is a multiple of `multiple`."""
+    """Known facts of a size: `low <= size <= high` (None: no upper bound), and it is a multiple of `multiple`."""
 
     low: int = 0
     high: int | None = None

@@ -31,7 +31,7 @@ EXPLAINED = 8
 
 @dataclass(frozen=True)
 class Candidate:
-    """A match that a kernel may replace. kernel: a description of the kernel for people."""
+    """Match that a kernel may replace; `kernel` describes the kernel for people."""
 
     pattern: Pattern
     match: Match

@@ -32,8 +32,14 @@ _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in 
 
 @dataclass(frozen=True)
 class CParameter:
-    """A parameter of a C function. type: without qualifiers and `*`. is_constant: whether it is a pointer to const.
-    text: as messages print it.
+    """Parameter of a C function.
+
+    Attributes:
+        name: Name; may be empty.
+        type: Its type, without qualifiers and `*`.
+        is_pointer: Whether it is a pointer to that type.
+        is_constant: Whether it is a pointer to const.
+        text: The parameter as messages print it.
     """
 
     name: str

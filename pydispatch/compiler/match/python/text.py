@@ -26,10 +26,13 @@ OWN = -1
 
 @dataclass
 class MatchSignature:
-    """The inputs and outputs of a kernel.
+    """Inputs and outputs of a kernel that replaces a match.
 
-    sizes: name -> (input, axis) to read the size from, in order of first use. others: alternative names that kernels
-    may use for inputs, outputs and sizes -> their names here.
+    Attributes:
+        inputs: (name, type) of each input.
+        outputs: (name, type) of each output.
+        sizes: Name of a dynamic size → (input, axis) that has it, in order of first use.
+        others: Alternative name that kernels may use for an input, output or size → its name here.
     """
 
     inputs: list[tuple[str, TensorType]]
