@@ -62,7 +62,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Track:
-    """The events of a thread or a queue, by their beginning. lost: how many were overwritten by later ones."""
+    """Events of a thread or a queue.
+
+    Attributes:
+        name: Name of the thread or queue.
+        events: The events, sorted by their start.
+        lost: Number of events that later ones have overwritten.
+    """
 
     name: str
     events: list[Event]

@@ -74,7 +74,7 @@ class Cut:
     Attributes:
         block: The block.
         segments: Level → the segment of that level.
-        stops: Level → the stops that run after the segment of that level; those of level -1 precede the first segment.
+        stops: Level → the stops that run after the segment of that level; those of level -1 run first.
     """
 
     block: Block

@@ -16,8 +16,12 @@ SEGMENTS = {1: "load", 2: "dynamic", 3: "interpreter", 4: "note", 7: "tls", 0x64
 class SegmentFacts:
     """Program header of an ELF file.
 
-    `access` contains the letters "rwx", with '-' for a permission that is not granted. Sizes and the address are in
-    bytes.
+    Attributes:
+        kind: Type, such as "LOAD".
+        access: Permissions as in "r-x", with '-' for one that is not granted.
+        address: Virtual address.
+        file_size: Bytes in the file.
+        memory_size: Bytes in memory; those beyond `file_size` are zero.
     """
 
     kind: str

@@ -45,15 +45,25 @@ class Result:
 
 @dataclass
 class Buffer:
-    """Buffer of a function, live from region `first` to region `last`."""
+    """Buffer of a function.
+
+    Attributes:
+        kind: Whether it is an argument, a result, a constant or a transient.
+        index: Index among the buffers of its kind.
+        size: Register that has its size in bytes.
+        first: Index of the first region that uses it.
+        last: Index of the last region that uses it.
+        used: Whether a command uses it.
+        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0.
+    """
 
     kind: BufferKind
     index: int
-    size: int  # register
+    size: int
     first: int = 0
     last: int = 0
     used: bool = False
-    tile_bytes: int = 0  # of a transient that only one chain uses
+    tile_bytes: int = 0
 
     def touch(self, region: int) -> None:
         """Extend the live range to include a region."""

@@ -12,16 +12,31 @@ from pydispatch.formats.program.references import References
 
 @dataclass
 class ProgramExecutable:
-    """Executable, with the functions that select its variant and compute its constants."""
+    """Executable of a program.
+
+    Attributes:
+        name: Its name.
+        constants_function: Index of the function that computes its constants; NONE if it has none.
+        variant_conditions: For each variant, the index of the function that returns whether the variant runs on the
+            device; NONE if it has no condition.
+    """
 
     name: str
     constants_function: int = NONE
-    variant_conditions: list[int] = field(default_factory=list)  # one function index or NONE per variant
+    variant_conditions: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class ExportEntry:
-    """Export of an executable."""
+    """Export of an executable.
+
+    Attributes:
+        executable: Index of the executable in the program.
+        ordinal: Index of the export in the executable.
+        name: Its name.
+        constant_count: Number of push constants that a dispatch passes, of 4 bytes each.
+        binding_count: Number of bindings that a dispatch passes.
+    """
 
     executable: int
     ordinal: int

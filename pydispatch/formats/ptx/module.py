@@ -74,7 +74,7 @@ class Not:
 
 @dataclass(frozen=True)
 class RegisterPair:
-    """Pair `d|p` of results of shfl.sync, setp or match.sync; `_` is None."""
+    """Pair `d|p` of results of shfl.sync, setp or match.sync; a result that is written `_` is not stored: None."""
 
     first: Register | None
     second: Register | None
@@ -92,8 +92,15 @@ Operand = Register | Immediate | PtxSymbol | Address | Vector | Not | RegisterPa
 
 @dataclass(frozen=True)
 class Instruction:
-    """Instruction such as `@!p ld.global.nc.f32 %f1, [%rd1+4];`: opcode "ld", modifiers ("global", "nc", "f32"),
-    guard `!p`."""
+    """Instruction of a function body, such as `@!p ld.global.nc.f32 %f1, [%rd1+4];`.
+
+    Attributes:
+        opcode: Name without modifiers: "ld".
+        modifiers: Words after the name: ("global", "nc", "f32").
+        operands: Operands, results first; None for an unused result `_`.
+        line: Line in the text, from 1.
+        guard: Predicate without which a thread skips the instruction: `!p`; None if there is none.
+    """
 
     opcode: str
     modifiers: tuple[str, ...]

@@ -29,7 +29,7 @@ Seen = set[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Refinement:
-    """Replacement of an xDSL operation's parser, printer and verifier; None means that xDSL's own function is used."""
+    """Replacements of xDSL's parser, printer and verifier of an operation; None where xDSL's own function is used."""
 
     parse: Parse | None
     print: Print | None

@@ -85,7 +85,14 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """Call of an imported symbol. prototype: of the function that is required, in the language of the device."""
+    """Imported symbol that kernels call.
+
+    Attributes:
+        symbol: Name of the function.
+        optional: Whether the program can run without it.
+        exports: Names of the exports that call it.
+        prototype: Prototype of the required function, in the language of the device.
+    """
 
     symbol: str
     optional: bool

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class _CommandTime:
-    """Accumulated time of a command that a procedure runs several times."""
+    """Accumulated time of a command that a procedure runs several times.
+
+    Attributes:
+        command: The command.
+        constants: Push constants of its last run.
+        text: Description of the command.
+        seconds: Total time of all runs.
+        times: Number of runs.
+    """
 
     command: Command
     constants: bytes

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Provider:
-    """A registration, returned by `add_plugin` and `add_import` and removed by `remove_plugin`."""
+    """Registration of a plugin, function or command: `add_plugin` etc. return it, `remove_plugin` removes it."""
 
     id: int
     name: str

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 class BoundParameter:
     """Parameter that a program uses.
 
-    source: file that it is mapped from, or "arrays". copied: whether it was copied because it was not aligned.
+    Attributes:
+        scope: Scope of its name.
+        key: Name in the scope.
+        type: MLIR type, as text.
+        source: File that it is mapped from, or "arrays".
+        copied: Whether it was copied because it was not aligned.
     """
 
     scope: str

@@ -17,9 +17,16 @@ from pydispatch.runtime.program.manifest import MANIFEST, PROGRAM
 class HostProperties:
     """Properties of a device by which variants are chosen, and which programs may query.
 
-    ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
-    features. processor_data: the eight words that kernels are given. why_not: in words, why requirements that the
-    device does not meet are not met; without, their names are listed. remedy: what to do about it.
+    Attributes:
+        ids: Names of the device.
+        format: Format of the executables that it runs.
+        features: Features that it has.
+        known: All names of features that requirements may have.
+        processor_data: The eight words that kernels receive as processor data.
+        workers: Number of threads or queues that run dispatches.
+        why_not: Function that returns, in words, why the device does not meet some requirements. If it is None,
+            messages list the requirements.
+        remedy: What the user can do about it, for messages.
     """
 
     ids: tuple[str, ...]
@@ -47,10 +54,15 @@ class HostProperties:
 
 @dataclass(slots=True)  # not frozen, which takes twice as long to make
 class Chosen:
-    """The variant of an executable that runs here.
+    """Variant of an executable that was chosen for the device.
 
-    index: of the executable in the program. exports: names, as the manifest has them. number: of the variant; entry:
-    that of the manifest. constants: executable constants, words.
+    Attributes:
+        index: Index of the executable in the program.
+        name: Name of the executable.
+        exports: Names of its exports, from the manifest.
+        number: Index of the variant in the executable.
+        entry: Entry of the variant in the manifest.
+        constants: Values of the executable constants, 32-bit words.
     """
 
     index: int

@@ -118,13 +118,17 @@ def integer_range(width: int, signed: bool) -> Range:
 
 
 def real_of(source: Integer | Real, rank: int) -> Real:
-    """Return a source as an affine function. rank: of the result."""
+    """Return the number with one term, `1 * source`. rank: number of dimensions of the traced result."""
     one = np.ones((1,) * rank)
     return Real(((source, one),), np.zeros((1,) * rank))
 
 
 def scaled(value: Real, factor: Constant) -> Real:
-    """Multiply a number by a constant."""
+    """Multiply a number by a constant.
+
+    The factor is moved into the terms, bounds included, where the result is the same. Otherwise the number becomes a
+    term: a rounded number, or a clamped one if the factor varies or is not positive.
+    """
     if not value.rounded and (value.is_affine or (factor.size == 1 and factor.item() > 0)):
         terms = tuple((source, f * factor) for source, f in value.terms)
         low, high = (b if math.isinf(b) else b * factor.item() for b in (value.low, value.high))
@@ -133,7 +137,10 @@ def scaled(value: Real, factor: Constant) -> Real:
 
 
 def shifted(value: Real, by: Constant) -> Real:
-    """Add a constant to a number."""
+    """Add a constant to a number: to its shift, if it is rounded, or else to its offset and bounds.
+
+    Where that would change its value, as with a constant that varies, the number becomes a term of a new one.
+    """
     if value.rounded and by.size == 1 and float(by.item()).is_integer():
         return replace(value, shift=value.shift + by.item())
     if not value.rounded and (value.is_affine or by.size == 1):
@@ -143,17 +150,17 @@ def shifted(value: Real, by: Constant) -> Real:
 
 
 def added(lhs: Real, rhs: Real) -> Real:
-    """Add two numbers."""
+    """Add two numbers: the terms of affine ones, or clamped and rounded ones as terms themselves."""
     terms, offset = list[tuple[Integer | Real, Constant]](), np.zeros((1,) * lhs.offset.ndim)
     for value in (lhs, rhs):
-        part = value if value.is_affine else real_of(value, offset.ndim)
-        terms += part.terms
-        offset = offset + part.offset
+        sum_of_terms = value if value.is_affine else real_of(value, offset.ndim)
+        terms += sum_of_terms.terms
+        offset = offset + sum_of_terms.offset
     return Real(tuple(terms), offset)
 
 
 def clamped(value: Real, low: float = -math.inf, high: float = math.inf) -> Real:
-    """Limit a number from below or above by integers or, unless it is rounded, by any numbers."""
+    """Limit a number to `low` ... `high`. Bounds of a rounded number are rounded inwards, because it is an integer."""
     low, high = low - value.shift, high - value.shift
     if value.rounded:  # rounded numbers are integers
         low, high = (b if math.isinf(b) else float(to(b)) for b, to in ((low, math.ceil), (high, math.floor)))

@@ -15,12 +15,17 @@ Axes = list["int | None"]
 
 
 def _same_axes(op: Operation) -> Axes:
-    """Return the axes of an operation that keeps all dimensions; None for one whose size changes or is dynamic."""
+    """Return the axes of an operation that keeps all dimensions, such as a padding.
+
+    A dimension whose size changes or is dynamic has no corresponding one.
+    """
     source, result = shape_of(op.operands[0]), shape_of(op.results[0])
-    return [axis if n == m >= 0 else None for axis, (n, m) in enumerate(zip(source, result, strict=True))]
+    is_kept = [old == new and old >= 0 for old, new in zip(source, result, strict=True)]
+    return [axis if kept else None for axis, kept in enumerate(is_kept)]
 
 
 def _groups(op: Operation) -> list[list[int]]:
+    """Return the reassociation of a reshape: for each collapsed dimension, the dimensions that it is collapsed from."""
     groups = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
     return [[d.value.data for d in group.data] for group in groups.data]
 
@@ -32,7 +37,7 @@ def _only_long_dimension(group: Sequence[int], shape: Sequence[int]) -> int | No
 
 
 def _collapsed_axes(op: Operation) -> Axes:
-    """Return the axes of a collapse_shape."""
+    """Return the axes of a collapse_shape: of dimensions that become one, only one of size other than 1 has an axis."""
     shape = shape_of(op.operands[0])
     axes: Axes = [None] * len(shape)
     for axis, group in enumerate(_groups(op)):
@@ -42,7 +47,7 @@ def _collapsed_axes(op: Operation) -> Axes:
 
 
 def _expanded_axes(op: Operation) -> Axes:
-    """Return the axes of an expand_shape."""
+    """Return the axes of an expand_shape: a dimension has one if all but one that it becomes have size 1."""
     return [_only_long_dimension(group, shape_of(op.results[0])) for group in _groups(op)]
 
 
@@ -52,3 +57,4 @@ VIEWS: dict[str, Callable[[Operation], Axes]] = {
     "tensor.expand_shape": _expanded_axes,
     "tensor.pad": _same_axes,
 }
+"""Operations that are views of their first operand, or pad it → function that returns their axes."""

@@ -39,8 +39,11 @@ from pydispatch.ir.values import shape_of
 def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) -> None:
     """Rewrite the products of a host function that have block-scaled weights, in place.
 
-    packs: whether constant weights are packed into panels, which the kernels of CPUs read. integer_bytes: bytes of the
-    integers that may stand for elements of the other factor, where a product does not state it.
+    Args:
+        function: The host function.
+        packs: Whether constant weights are packed into panels, which the kernels of CPUs read.
+        integer_bytes: Bytes of the integers that kernels may round elements of the other factor to, for products whose
+            attribute INTEGER_BYTES does not state it.
     """
     changed = False
     for op in list(walk(function)):
@@ -93,17 +96,21 @@ class _Product:
     weights: Weights
 
     def _size(self, loops: Sequence[int]) -> int:
+        """Return the number of iterations of some nested loops."""
         return prod(self.contraction.generic.extent(d) for d in loops)
 
     @property
     def _steps(self) -> int:
+        """Number of products in each sum: the size of the dimension K."""
         return self._size(self.contraction.generic.loops)
 
     # Weights in their own layout
 
     def in_blocks(self) -> list[Operation] | None:
-        """Build the product over blocks of the weights in their own layout; None where all steps share the terms, which
-        kernels need no blocks for.
+        """Build the product over blocks of the weights in their own layout.
+
+        Return None if all steps have the same scale and zero point: kernels then need no blocks. Return None also if an
+        index is not affine.
         """
         generic, block, loops = self.contraction.generic, self.weights.block, self.loops
         if block is None or block == self._steps:
@@ -129,8 +136,12 @@ class _Product:
         return [*ops, _summed(body, factor, weight, generic.outputs[0], AffineMap(len(sizes), 0, result), len(outer))]
 
     def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
-        """Add the computation of a weight to a body, and return its value; None where an index is not affine. ops:
-        receives the reshape of the weights after which each loop indexes a dimension.
+        """Add the dequantization of one weight to a body, and return its f32 value; None if an index is not affine.
+
+        Args:
+            ops: List that receives a reshape of the weights, after which each loop indexes a dimension of its own.
+            body: The body.
+            space: Its loops.
         """
         weights, digits = self.weights, space.digits(self.weights.at, shape_of(self.weights.stored))
         if digits is None or not space.has(weights.terms):
@@ -153,9 +164,7 @@ class _Product:
         return value
 
     def _other(self, body: GenericBody, space: Space) -> SSAValue | None:
-        """Add the computation of the other factor to a body, and return its value; None where an index is not
-        affine.
-        """
+        """Add the computation of the other factor to a body, and return its value; None if an index is not affine."""
         generic = self.contraction.generic
         factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}
         loops = list[AffineExpr]()
@@ -177,8 +186,10 @@ class _Product:
     # Weights in panels
 
     def in_panels(self) -> list[Operation] | None:
-        """Build the product by weights in panels, preceded by the operations that pack them; None where panels do not
-        fit the sizes.
+        """Build the product with weights in panels, preceded by the operations that pack them.
+
+        Its result has panels of columns, and is reshaped to that of the original product at the end. Return None if
+        panels do not fit the sizes, or if the result's columns are not adjacent dimensions.
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps)
@@ -218,8 +229,12 @@ class _Product:
         return ops
 
     def _reshaped(self, panels: SSAValue, first: int, columns: int) -> list[Operation]:
-        """Build the reshapes of a result in panels to the shape of the product's result. first: the dimension of the
-        panels.
+        """Build the reshapes of a result in panels, [..., panel, column of the panel, ...], to the product's own shape.
+
+        Args:
+            panels: The result in panels.
+            first: Its dimension that counts panels.
+            columns: Number of columns of the product.
         """
         shape, count = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
         flat = TensorType(f32, [*shape[:first], columns, *shape[first + count :]])
@@ -232,7 +247,7 @@ class _Product:
 
 
 def _groups(first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Return the reassociation that joins `count` of `rank` dimensions, from `first` on."""
+    """Return the reassociation that collapses `count` of `rank` dimensions, from `first` on, into one."""
     before, after = range(first), range(first + count, rank)
     return reassociation([*([d] for d in before), list(range(first, first + count)), *([d] for d in after)])
 
@@ -240,10 +255,15 @@ def _groups(first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAtt
 def _summed(
     body: GenericBody, factor: SSAValue, weight: SSAValue, start: SSAValue, result: AffineMap, parallel: int
 ) -> Operation:
-    """Build the contraction of a body that computes both factors.
+    """Build the contraction whose body has computed both factors: it adds their product to the sum so far.
 
-    start: the initial values of the sums. result: the map of the output. parallel: the number of parallel loops, which
-    precede the reductions.
+    Args:
+        body: The body.
+        factor: One factor.
+        weight: The other factor.
+        start: The initial values of the sums.
+        result: Map from the loops to the index of the sum.
+        parallel: Number of parallel loops, which precede the reduction loops.
     """
     product = body.add(arith.MulfOp(factor, weight))
     running_sum = body.block.insert_arg(f32, len(body.inputs))

@@ -36,7 +36,10 @@ class ScalarExpr:
     inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
 
     def at(self, index: AffineMap) -> ScalarExpr:
-        """Return this expression with inputs indexed by other dimensions, which `index` maps to the present ones."""
+        """Return this expression over other dimensions.
+
+        index: map from the other dimensions to those that the inputs are indexed by.
+        """
         return replace(self, inputs=tuple((a, v, m.compose(index)) for a, v, m in self.inputs))
 
     @property
@@ -71,7 +74,10 @@ class Dequantized:
     scales: tuple[ScalarExpr, ...] = ()
 
     def at(self, index: AffineMap) -> Dequantized:
-        """Return these elements indexed by other dimensions, which `index` maps to the present ones."""
+        """Return these elements over other dimensions.
+
+        index: map from the other dimensions to those that the elements are indexed by.
+        """
         zero = None if self.zero is None else self.zero.at(index)
         scales = tuple(s.at(index) for s in self.scales)
         return replace(self, index=self.index.compose(index), zero=zero, scales=scales)
@@ -90,7 +96,12 @@ class Dequantized:
 
 
 class GenericBody:
-    """Builder of the body of a generic; inputs are added when its expressions need them."""
+    """Builder of the body of a generic; the tensors that its expressions read become inputs on first use.
+
+    Attributes:
+        block: The body.
+        inputs: (tensor, map from loops to the index of the element) of each argument of the body.
+    """
 
     def __init__(self) -> None:
         self.block = Block()
@@ -125,18 +136,25 @@ class GenericBody:
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
     def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:
-        """Build an elementwise generic that yields `value`, preceded by the operations for its output.
+        """Build an elementwise generic with this body, preceded by the operations for its output.
 
-        like: a tensor with the sizes of the result. index: the map from loops to the index of the result.
+        Args:
+            value: The value of the body to yield.
+            like: A tensor with the sizes of the result.
+            index: Map from loops to the index of the result.
         """
         size_ops, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
         return [*size_ops, empty, self.over(value, empty.results[0], index, ["parallel"] * index.num_dims)]
 
     def over(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
-        """Yield `value`, and build the generic with this body.
+        """Build the generic with this body.
 
-        start: the initial value of the output. index: the map of the output.
+        Args:
+            value: The value of the body to yield.
+            start: The initial values of the output.
+            index: Map from loops to the index of the output.
+            iterators: "parallel" or "reduction" for each loop.
         """
         self.block.add_op(YieldOp(value))
         inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), index]
@@ -157,7 +175,7 @@ def _signed(bits: int) -> Range:
 
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
-    """Return operations that compute the dynamic sizes of a tensor, and their results."""
+    """Return operations that compute the dynamic sizes of a tensor, and the sizes as values."""
     size_ops: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
@@ -167,11 +185,14 @@ def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """Return the value of a constant scalar if it is an integer that f32 represents exactly; None for others."""
+    """Return the value of a constant scalar (integer or float) if it is an integer of magnitude up to EXACT; else None.
+    """
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    constant = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
-    whole = constant is not None and (isinstance(constant, int) or constant.is_integer()) and abs(constant) <= EXACT
-    return int(constant) if whole and constant is not None else None
+    if not isinstance(attribute, IntegerAttr | FloatAttr):
+        return None
+    constant = attribute.value.data
+    is_integer = isinstance(constant, int) or constant.is_integer()
+    return int(constant) if is_integer and abs(constant) <= EXACT else None
 
 
 def constant_expr(value: int) -> ScalarExpr:

@@ -28,16 +28,17 @@ class Digit:
 
 
 Position = tuple[tuple[int, Digit], ...]
-"""An index along one dimension: the sum of stride * digit. Strides descend, and no digit has size 1."""
+"""Index along one dimension as pairs (stride, digit): the sum of stride * digit. Strides descend, and no digit has size
+1. The empty tuple is the index 0."""
 
 
 def loop_index(loop: int, size: int, low: int = 1) -> Position:
-    """Return the index of a loop, or the digit of it that has the place value `low`."""
+    """Return the index of a loop of `size` iterations; with `low`, its digit `index // low % size`."""
     return ((1, Digit(loop, low, size)),) if size > 1 else ()
 
 
 def combined(terms: Iterable[tuple[int, Position]]) -> Position:
-    """Return the sum of stride * index; adjacent digits of a loop become one."""
+    """Return the sum of stride * index over (stride, index) terms; adjacent digits of a loop become one."""
     digits = sorted(((s * stride, d) for stride, position in terms for s, d in position), key=lambda t: -t[0])
     merged: list[tuple[int, Digit]] = []
     for stride, digit in digits:
@@ -51,7 +52,11 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
 
 
 def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
-    """Return quotient and remainder of an index by a divisor; None where they are not sums of digits."""
+    """Return quotient and remainder of an index by a divisor; None if they are no sums of digits.
+
+    Each digit goes to the quotient, if its stride is a multiple of the divisor, or to the remainder, if it stays below
+    the divisor; otherwise it is split in two. The remainder as a whole must be below the divisor.
+    """
     quotient: list[tuple[int, Position]] = []
     remainder_terms: list[tuple[int, Position]] = []
     for stride, digit in position:
@@ -72,21 +77,22 @@ def divided(position: Position, divisor: int) -> tuple[Position, Position] | Non
 
 
 def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
-    """Return the indices along dimensions of `sizes` that are collapsed into one; None where they are not sums of
-    digits.
+    """Return the indices along dimensions of `sizes` from the index along the one that they are collapsed into.
+
+    For sizes [8, 32], the index 32 * b + i gives b and i. Return None if an index is no sum of digits.
     """
     indices: list[Position] = []
     for size in reversed(sizes[1:]):
-        parts = divided(position, size)
-        if parts is None:
+        quotient_and_remainder = divided(position, size)
+        if quotient_and_remainder is None:
             return None
-        position, remainder = parts
+        position, remainder = quotient_and_remainder
         indices.insert(0, remainder)
     return [position, *indices] if sizes else []
 
 
 def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
-    """Return the index along the dimension into which dimensions of `sizes` are collapsed."""
+    """Return the index along the dimension into which dimensions of `sizes` are collapsed; see `expanded`."""
     terms, stride = list[tuple[int, Position]](), 1
     for position, size in zip(reversed(positions), reversed(sizes), strict=True):
         terms.append((stride, position))
@@ -95,9 +101,9 @@ def collapsed(positions: Sequence[Position], sizes: Sequence[int]) -> Position:
 
 
 def substituted(position: Position, loops: Mapping[int, Position]) -> Position | None:
-    """Return an index over other loops; None where its digits are no sums of their digits.
+    """Return an index over other loops; None if it is no sum of their digits.
 
-    loops: the index of each present loop over the other ones.
+    loops: each loop that the index reads → its index over the other loops.
     """
     terms = list[tuple[int, Position]]()
     for stride, digit in position:
@@ -110,8 +116,9 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
 
 
 def affine(position: Position, sizes: Mapping[int, int | None]) -> AffineExpr | None:
-    """Return an index whose digits are whole loops of `sizes` as an affine expression; None where a digit is part of a
-    loop.
+    """Return an index as an affine expression of loops; None if a digit of it is only a part of a loop.
+
+    sizes: loop → number of its iterations; None where dynamic.
     """
     expression: AffineExpr | None = None
     for stride, digit in position:

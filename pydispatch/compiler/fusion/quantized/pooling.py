@@ -66,13 +66,13 @@ def pool_integers(function: Operation) -> None:
 
 
 def _rewrite(op: GenericOp) -> bool:
-    """Replace a reduction of dequantized numbers. Return whether it was replaced."""
+    """Replace a maximum or sum of dequantized numbers over windows. Return whether it was replaced."""
     generic = structured(op)
-    combine = generic.block.first_op
-    if not generic.reduces or combine is None or combine.next_op is not generic.block.last_op:
+    combine, terminator = generic.block.first_op, generic.block.last_op
+    if not generic.reduces or combine is None or combine.next_op is not terminator:
         return False
-    combined = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
-    if not combined or generic.block.last_op is None or generic.block.last_op.operands[0] not in combine.results:
+    combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
+    if not combines_element_and_output or terminator is None or terminator.operands[0] not in combine.results:
         return False
     if isinstance(combine, arith.MaximumfOp):
         new_ops = _maximum(op, generic)
@@ -91,7 +91,11 @@ def _rewrite(op: GenericOp) -> bool:
 
 
 def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
-    """Build the dequantized maximum of stored integers; None unless each maximum is of at least one of them."""
+    """Build the dequantized maximum of stored integers, to replace `op`.
+
+    Return None if the input is not quantized, or if a window may have no element: the maximum is then -infinity, which
+    no stored integer stands for.
+    """
     pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
@@ -110,7 +114,10 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 
 
 def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
-    """Build the dequantized sum of stored integers; None if the sum may be too large to be exact in f32."""
+    """Build the dequantized sum of stored integers, to replace `op`.
+
+    Return None if the input is not quantized, or if the sum may be too large to be exact in f32.
+    """
     pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
         return None
@@ -128,8 +135,9 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 
 
 def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
-    """Return the padding of the tensor that a generic reduces, and what is padded as stored integers; None for each
-    that it does not have.
+    """Return the padding of the input of a reduction, and the padded tensor as stored integers.
+
+    The padding is None if there is none; the tensor is None if it is not quantized.
     """
     value = generic.inputs[0]
     pad = value.owner if isinstance(value.owner, tensor.PadOp) else None
@@ -137,7 +145,10 @@ def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
 
 
 def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) -> list[Operation] | None:
-    """Build the padding of stored integers by an integer that stands for `value`; None for another padding."""
+    """Build the padding of stored integers with the integer `stored_value`, which stands for the f32 `value`.
+
+    Return None if `pad` pads with another value, or if no byte is `stored_value`.
+    """
     least_byte, greatest_byte = integer_range(BYTE, stored.signed)
     if not _pads_with(pad, value) or not least_byte <= stored_value <= greatest_byte:
         return None
@@ -152,7 +163,10 @@ def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) 
 
 
 def stored_of(value: SSAValue) -> Stored | None:
-    """Return a tensor of f32 as its stored bytes, which one positive scale and one zero point dequantize; or None."""
+    """Return the stored bytes of an f32 tensor that one positive scale and one zero point dequantize.
+
+    Return None for other tensors, and if the stored bytes have another shape or order.
+    """
     shape = shape_of(value)
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
         return None
@@ -182,7 +196,15 @@ def _reduced(
     combine: type[arith.MaxSIOp | arith.MaxUIOp | arith.AddiOp],
     widen: type[arith.ExtSIOp | arith.ExtUIOp] | None = None,
 ) -> GenericOp:
-    """Build the reduction `op` of another tensor. combine: the operation. widen: how elements are converted first."""
+    """Build a reduction with the loops of `op` over another input.
+
+    Args:
+        op: The reduction of f32.
+        source: The tensor of stored integers to reduce.
+        start: The initial values of the result.
+        combine: Operation that combines the result so far with an element.
+        widen: Conversion of an element to i32 before that; None for none.
+    """
     inputs = [source, *op.inputs[1:]]
     block = Block(arg_types=[element_of(v) for v in (*inputs, start)])
     element: SSAValue = block.args[0]
@@ -196,7 +218,14 @@ def _reduced(
 
 
 def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> list[Operation]:
-    """Build the operations that dequantize reduced integers. zero: the zero point of the reduced integers."""
+    """Build the operations that dequantize reduced integers: `scale * (value - zero)`.
+
+    Args:
+        value: The maxima or sums of stored integers.
+        stored: The input of the reduction, with its scale and sign.
+        zero: Zero point of the reduced integers; that of a sum of n integers is n times theirs.
+        op: The reduction of f32.
+    """
     body, index = GenericBody(), AffineMap.identity(len(shape_of(value)))
     element = body.input(value, index)
     if element_of(value) != i32:
@@ -218,6 +247,7 @@ def _splat(value: SSAValue) -> float | None:
 
 
 def _constant(value: SSAValue) -> float | None:
+    """Return a constant float scalar; None for other values."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     return float(attribute.value.data) if isinstance(attribute, FloatAttr) else None
 
@@ -249,14 +279,17 @@ def _overlaps(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadO
 
 
 def _points(generic: Structured, dims: Sequence[int]) -> range:
-    """Return the values of at most one dimension."""
+    """Return the values of a list of at most one loop; one value, 0, for an empty list."""
     return range(generic.extent(dims[0])) if dims else range(1)
 
 
 def _at(
     expr: AffineExpr, generic: Structured, outer: Sequence[int], position: int, inner: Sequence[int], step: int
 ) -> int:
-    """Return the value of an index at a position of the result and a step of the window."""
+    """Return the value of an index at a position of the result and a step of the window.
+
+    outer, inner: the loop of the result and the loop of the window that the index depends on, if any.
+    """
     values = [0] * len(generic.iterators)
     for dims, value in ((outer, position), (inner, step)):
         if dims:

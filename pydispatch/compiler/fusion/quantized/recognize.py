@@ -43,7 +43,11 @@ MOST_ELEMENTS = 4096
 
 
 class TensorRecognizer:
-    """Recognizer of tensors of dequantized numbers. made: created operations, detached, in order."""
+    """Recognizer of tensors of dequantized numbers.
+
+    Attributes:
+        made: Operations that were created for recognized tensors, in order. The caller inserts or erases them.
+    """
 
     def __init__(self) -> None:
         self.made: list[Operation] = []
@@ -61,7 +65,7 @@ class TensorRecognizer:
     def of(self, value: SSAValue, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return a tensor of f32 or integers as dequantized elements; None if it is not recognized.
 
-        scale_dims: the dimensions that scales may depend on.
+        scale_dims: the dimensions of the tensor that scales may depend on.
         """
         element = element_of(value)
         if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
@@ -77,8 +81,9 @@ class TensorRecognizer:
         return self._view(op, VIEWS[op.name](op), scale_dims) if op.name in VIEWS else None
 
     def _narrowed(self, op: arith.ConstantOp) -> Dequantized | None:
-        """Return an i32 constant whose elements fit bytes as a constant of bytes, or None. Frontends widen small
-        constants.
+        """Return an i32 constant as a constant of bytes, signed if it has negative elements.
+
+        Frontends widen constants of bytes to i32. Return None if an element does not fit a byte.
         """
         if not isinstance(op.value, DenseIntOrFPElementsAttr):
             return None
@@ -150,7 +155,10 @@ class TensorRecognizer:
 class ScalarRecognizer:
     """Recognizer of dequantized scalars in the body of a generic.
 
-    loops: the loops that scales may depend on; scales must not depend on reduction loops.
+    Args:
+        tensors: Recognizer of the tensors that the generic reads.
+        generic: The generic.
+        loops: The loops that scales and zero points may depend on: all but those that a product reduces.
     """
 
     def __init__(self, tensors: TensorRecognizer, generic: Structured, loops: frozenset[int]) -> None:
@@ -169,9 +177,9 @@ class ScalarRecognizer:
             zero = (
                 self._loop_invariant(op.operands[1]) if value.type == i32 else self._integer_zero_point(op.operands[1])
             )
-            is_unshifted = minuend is not None and minuend.zero is None and not minuend.scales and zero is not None
-            is_zero = zero is None or zero.range == (0, 0)
-            return replace(minuend, zero=None if is_zero else zero) if is_unshifted and minuend is not None else None
+            if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
+                return None
+            return replace(minuend, zero=None if zero.range == (0, 0) else zero)
         for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
             scale, minuend = self._loop_invariant(op.operands[scale_at]), None
             if scale is not None and (minuend := self.of(op.operands[number_at])) is not None:
@@ -188,31 +196,38 @@ class ScalarRecognizer:
         return None if inner is None else inner.at(self._along_units(index_map))
 
     def _along_units(self, index_map: AffineMap) -> AffineMap:
-        """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result. A
-        product needs the sizes of all its loops.
+        """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result.
+
+        The index of an input [1, 64] read at (0, d1) becomes (d0, d1). A product needs it: inputs state the sizes of
+        its loops.
         """
         result_index, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
         if len(index_map.results) != len(result_index):
             return index_map
         results = [
-            o if isinstance(r, AffineConstantExpr) and n == 1 else r
-            for r, o, n in zip(index_map.results, result_index, shape, strict=True)
+            result_expr if isinstance(expr, AffineConstantExpr) and size == 1 else expr
+            for expr, result_expr, size in zip(index_map.results, result_index, shape, strict=True)
         ]
         return AffineMap(index_map.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
-        """Return the operand of a widening or integer-to-float conversion as a dequantized element with known sign, or
-        None.
+        """Return the result of a widening or integer-to-float conversion as a dequantized element of known sign.
+
+        Return None if the operand is not recognized, or if it is an i32 that the operation takes for unsigned.
         """
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
-        if inner is None or inner.scales or (inner.signed is not None and not signed):
+        if inner is None or inner.scales:
             return None
-        return inner if inner.signed is not None else replace(inner, signed=signed)
+        is_stored = inner.signed is None
+        if is_stored:
+            return replace(inner, signed=signed)
+        return inner if signed else None
 
     def _integer_zero_point(self, value: SSAValue) -> ScalarExpr | None:
-        """Return an f32 value that is an integer and constant over all reduction loops as an i32 expression; None for
-        other values.
+        """Return an f32 zero point as an i32 expression; None if it is no integer, or depends on reduction loops.
+
+        It is an element of a constant tensor of integers, an integer constant, or a converted i32.
         """
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):

@@ -17,12 +17,12 @@ from pydispatch.compiler.fusion.quantized.terms import TensorElement, Term, elem
 
 @dataclass(frozen=True)
 class Space:
-    """The loops of a rewritten product.
+    """The loops of a rewritten product, and the loops of the original product as functions of them.
 
     Attributes:
-        sizes: Their sizes; None where dynamic.
-        positions: The index of STEPS, COLUMNS and each loop that both factors have, over the new loops.
-        rows: For each row loop of the product, the new loop.
+        sizes: Number of iterations of each new loop; None where dynamic.
+        positions: STEPS, COLUMNS, or a loop that both factors have → its index as digits of the new loops.
+        rows: Row loop of the original product → new loop.
     """
 
     sizes: tuple[int | None, ...]
@@ -30,18 +30,25 @@ class Space:
     rows: Mapping[int, int]
 
     def index(self, position: Position) -> AffineExpr | None:
-        """Return an index over the loops of the weights as an expression of the new loops, or None."""
+        """Return an index over the loops of the weights as an expression of the new loops; None if it is no affine one.
+        """
         new = substituted(position, self.positions)
         return None if new is None else affine(new, dict(enumerate(self.sizes)))
 
     def map(self, at: Sequence[Position]) -> AffineMap | None:
-        """Return the map from the new loops to an index, or None."""
+        """Return the map from the new loops to the index `at` of a tensor; None if it is not affine."""
         results = [r for position in at if (r := self.index(position)) is not None]
         return AffineMap(len(self.sizes), 0, tuple(results)) if len(results) == len(at) else None
 
     def digits(self, at: Sequence[Position], shape: Sequence[int]) -> list[list[Digit]] | None:
-        """Return for each dimension of a tensor the loops that it is collapsed from, outermost first, or a digit of
-        size 1; None where an index is another one. at: the index in the tensor. shape: its sizes.
+        """Return for each dimension of a tensor the whole loops that index it, outermost first.
+
+        With loops of sizes 8 and 4, the index 4 * d0 + d1 of a dimension of size 32 gives the digits of d0 and d1. A
+        dimension of size 1 gives one digit of size 1. Return None if an index is no such sum.
+
+        Args:
+            at: Index in the tensor, over the loops of the weights.
+            shape: Sizes of the tensor.
         """
         dims = list[list[Digit]]()
         for position, size in zip(at, shape, strict=True):

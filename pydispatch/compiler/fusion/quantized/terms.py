@@ -37,7 +37,7 @@ class Computed:
 
 
 Term = TensorElement | Computed
-"""A scalar expression that zero points, scales and offsets are."""
+"""Scalar expression of a zero point, scale or offset."""
 
 
 def elements_in(term: Term) -> Iterator[TensorElement]:
@@ -73,7 +73,7 @@ def widened_half(term: Term) -> TensorElement | None:
 
 
 def copied(op: Operation, *operands: Term) -> Term:
-    """Return the term of a clone of `op` on other operands."""
+    """Return the term that computes what `op` computes, from other operands."""
 
     def build(values: Sequence[SSAValue]) -> Operation:
         """Clone the operation on these values."""

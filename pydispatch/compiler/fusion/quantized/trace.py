@@ -65,10 +65,14 @@ Value = Real | Integer | Constant
 
 
 class Tracer:
-    """Recognizer of the scalars of one result.
+    """Recognizer of the elements of one tensor, the traced result, as functions of quantized elements.
 
-    rank: the number of its dimensions. recomputes: whether narrow integers with one reader are recomputed; otherwise
-    they are read as they are stored.
+    Indices are maps from the dimensions of the traced result to those of another tensor.
+
+    Args:
+        rank: Number of dimensions of the traced result.
+        recomputes: Whether narrow integers that one operation reads are recomputed; otherwise they are read as they are
+            stored.
     """
 
     def __init__(self, rank: int, recomputes: bool = True) -> None:
@@ -76,9 +80,12 @@ class Tracer:
         self._elements: dict[tuple[SSAValue, AffineMap], Value | Unrecognized | None] = {}
 
     def quantized(self, generic: Structured) -> Real:
-        """Return the rounded number that a generic converts to a narrow integer. Raises Unrecognized for others."""
-        to = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
-        if not isinstance(to, IntegerType) or not 8 <= to.width.data <= EXACT_WIDTH:
+        """Return the rounded number that a generic converts to an integer of 8 to 16 bits.
+
+        Raises Unrecognized for other generics.
+        """
+        element_type = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
+        if not isinstance(element_type, IntegerType) or not 8 <= element_type.width.data <= EXACT_WIDTH:
             raise Unrecognized
         value = self._yielded(generic, AffineMap.identity(self.rank))
         if not isinstance(value, Real) or not value.rounded:
@@ -86,17 +93,20 @@ class Tracer:
         return value
 
     def _yielded(self, generic: Structured, index: AffineMap) -> Value | None:
-        """Return the result of an elementwise generic. index: the map from dimensions of the traced result to those of
-        this generic's result.
-        """
-        out, last = generic.maps[-1], generic.block.last_op
-        inverse = out.inverse_permutation() if is_permutation(out) else None
-        if inverse is None or last is None or len(generic.op.results) != 1 or not generic.is_parallel:
+        """Recognize the element at `index` of the result of an elementwise generic; raises Unrecognized."""
+        result_map, terminator = generic.maps[-1], generic.block.last_op
+        loops_of_result = result_map.inverse_permutation() if is_permutation(result_map) else None
+        is_elementwise = generic.is_parallel and len(generic.op.results) == 1
+        if loops_of_result is None or terminator is None or not is_elementwise:
             raise Unrecognized
-        return _Body(self, generic, inverse.compose(index)).value(last.operands[0])
+        return _Body(self, generic, loops_of_result.compose(index)).value(terminator.operands[0])
 
     def element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Return the element of a tensor, or None for a narrow integer, whose sign its readers decide."""
+        """Recognize the element of a tensor at `index`.
+
+        Return None for a stored narrow integer: only the operation that widens it states whether it is signed. Raises
+        Unrecognized.
+        """
         key = (value, index)
         if key not in self._elements:  # paths to one value multiply in chains of additions: each value is traced once
             try:
@@ -133,7 +143,11 @@ class Tracer:
         return Element(value, index, signed=True)
 
     def _spread(self, constant: Constant, index: AffineMap) -> Constant:
-        """Return a constant with the dimensions of the traced result."""
+        """Return a constant, read at `index`, with the dimensions of the traced result.
+
+        Dimensions along which it does not vary have size 1: a bias [64] of a result [8, 64, 7, 7] becomes
+        [1, 64, 1, 1]. Raises Unrecognized if it varies along something other than one dimension each.
+        """
         shape, order = [1] * self.rank, list[tuple[int, int]]()
         for axis, expr in enumerate(index.results):
             if constant.shape[axis] == 1:
@@ -150,7 +164,10 @@ class Tracer:
 
 
 def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
-    """Return the index in the source of a reshape that adds or drops dimensions of size 1; raise for others."""
+    """Return the index in the source of a reshape, from the index in its result.
+
+    Raises Unrecognized unless the reshape only adds or drops dimensions of size 1.
+    """
     results = list[AffineExpr]()
     for axis, size in zip(VIEWS[reshape.name](reshape), shape_of(reshape.operands[0]), strict=True):
         if axis is None and size != 1:
@@ -160,13 +177,19 @@ def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
 
 
 class _Body:
-    """Recognizer of the scalars in the body of one generic. index: the map from the traced result to its loops."""
+    """Recognizer of the scalars in the body of one generic.
+
+    Args:
+        tracer: Recognizer of the tensors that the generic reads.
+        generic: The generic.
+        index: Map from the dimensions of the traced result to the loops of the generic.
+    """
 
     def __init__(self, tracer: Tracer, generic: Structured, index: AffineMap) -> None:
         self.tracer, self.g, self.index = tracer, generic, index
 
     def value(self, value: SSAValue) -> Value | None:
-        """Return a scalar: a number, an integer or a constant array; None for a narrow integer of unknown sign."""
+        """Recognize a scalar of the body. Return None for a stored narrow integer, whose sign is not known here."""
         if isinstance(value, BlockArgument):
             return self._argument(value)
         assert isinstance(value, OpResult)
@@ -179,14 +202,14 @@ class _Body:
         return rule(self, op)
 
     def number(self, value: SSAValue) -> Real | Constant:
-        """Return a scalar as a number or as a constant array."""
+        """Recognize a scalar of the body as a number or a constant array; an i32 becomes a number with one term."""
         result = self.value(value)
         if result is None:
             raise Unrecognized
         return real_of(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
 
     def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
-        """Return the tensor that an argument of the body reads, and the index of the element."""
+        """Return the input of the generic that an argument of the body is an element of, and the element's index."""
         if not isinstance(value, BlockArgument) or value.owner is not self.g.block:
             raise Unrecognized
         if value.index >= len(self.g.inputs):
@@ -201,6 +224,7 @@ class _Body:
         return self.tracer.element(operand, index)
 
     def _number(self, op: arith.ConstantOp) -> Constant:
+        """Return a scalar constant as an array of one element with the rank of the traced result."""
         if not isinstance(op.value, IntegerAttr | FloatAttr):
             raise Unrecognized
         return np.full((1,) * self.tracer.rank, float(op.value.value.data))
@@ -210,7 +234,7 @@ class _Body:
 
 
 def _sum(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
-    """Add two scalars."""
+    """Add two scalars. Raises Unrecognized if the sum has more than MOST_TERMS terms."""
     if isinstance(lhs, Real):
         if isinstance(rhs, Real) and len(lhs.terms) + len(rhs.terms) > MOST_TERMS:
             raise Unrecognized
@@ -219,7 +243,7 @@ def _sum(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
 
 
 def _product(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
-    """Multiply two scalars, of which one must be a constant."""
+    """Multiply two scalars. Raises Unrecognized unless one of them is a constant."""
     if isinstance(lhs, Real):
         if isinstance(rhs, Real):
             raise Unrecognized
@@ -237,7 +261,11 @@ def _subtracted(body: _Body, op: Operation) -> Value:
 
 
 def _combined(body: _Body, op: Operation) -> Value:
-    """Return a sum or difference of i32. That of two sums of products is modulo 2^32, and exact."""
+    """Recognize a sum or difference in i32.
+
+    If both operands are i32 that f32 may not represent, such as sums of products, the result is such an integer, too:
+    it is computed in i32, modulo 2^32. Otherwise it is a number.
+    """
     if op.results[0].type != i32:
         raise Unrecognized
     lhs, rhs = (body.value(v) for v in op.operands)
@@ -279,10 +307,16 @@ def _rounded(body: _Body, op: Operation) -> Real:
 
 
 def _truncated(body: _Body, op: Operation) -> Real:
-    """Return a rounded number as an integer. It must fit: the conversion would saturate, or drop bits."""
-    value, to = body.value(op.operands[0]), cast(IntegerType, op.results[0].type).width.data
-    signs = (True,) if to > EXACT_WIDTH else (True, False)
-    if not isinstance(value, Real) or not value.rounded or not any(_fits(value, to, sign) for sign in signs):
+    """Recognize the conversion of a rounded number to an integer, which leaves its value unchanged.
+
+    Raises Unrecognized unless the integer type has all values of the number, as a signed or (up to 16 bits) an unsigned
+    integer: otherwise the conversion would saturate or drop bits.
+    """
+    value, width = body.value(op.operands[0]), cast(IntegerType, op.results[0].type).width.data
+    if not isinstance(value, Real) or not value.rounded:
+        raise Unrecognized
+    fits_unsigned = width <= EXACT_WIDTH and _fits(value, width, signed=False)
+    if not fits_unsigned and not _fits(value, width, signed=True):
         raise Unrecognized
     return value
 
@@ -295,7 +329,11 @@ def _fits(value: Value, width: int, signed: bool) -> bool:
 
 
 def _widened(body: _Body, op: Operation) -> Value:
-    """Return a narrow integer, or one that is computed, in i32 or f32."""
+    """Recognize the widening of an integer to i32, or its conversion to f32, which leaves its value unchanged.
+
+    A stored integer becomes a term with the sign that this operation states. Raises Unrecognized if a computed integer
+    has values that the operation would take for others, such as -1 widened as unsigned.
+    """
     operand, signed = op.operands[0], isinstance(op, arith.ExtSIOp | arith.SIToFPOp)
     value = body.value(operand)
     width = cast(IntegerType, operand.type).width.data
@@ -334,10 +372,9 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
 
 
 def _constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant of f32 or i32 as f64; None for other tensors.
+    """Return the elements of a constant f32 or i32 tensor, or of a reshaped one, as f64; None for other tensors.
 
-    It may be reshaped, and computed before that: `_computed_constant` has the elementwise operations, and calls this
-    for their operands.
+    The limit is MOST_ELEMENTS. The source of a reshape may also be computed from constants (`_computed_constant`).
     """
     op = value.owner
     if not isinstance(op, Operation) or not 0 <= prod(shape_of(value)) <= MOST_ELEMENTS:
@@ -354,9 +391,7 @@ def _constant(value: SSAValue) -> Constant | None:
 
 
 def _computed_constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant or of an elementwise operation on such constants, as f64; None for
-    others.
-    """
+    """Return the elements of a small constant, or of an elementwise generic on constants, as f64; None for others."""
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC:
         return _constant(value)

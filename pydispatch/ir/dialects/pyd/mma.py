@@ -32,6 +32,13 @@ class LaneLayout:
     """Distribution of the elements of a matrix block C over the lanes.
 
     Slot s of lane l holds C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
+
+    Attributes:
+        across: Lanes beside each other, along a row of C.
+        down: Rows from one row of lanes to the next.
+        right: Columns from a lane to its right neighbour.
+        rows: Row of each slot in the block of a lane.
+        columns: Column of each slot in the block of a lane.
     """
 
     across: int

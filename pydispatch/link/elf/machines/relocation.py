@@ -32,7 +32,13 @@ class Formula(Enum):
 
 @dataclass(frozen=True)
 class Rule:
-    """Relocation type of a machine: its ABI name, its formula, and the function that encodes the value."""
+    """Relocation type of a machine.
+
+    Attributes:
+        name: Its name in the ABI, such as "R_X86_64_PC32".
+        formula: How its value is computed from symbol, addend and place.
+        put: Function that checks the value and encodes it in the section.
+    """
 
     name: str
     formula: Formula

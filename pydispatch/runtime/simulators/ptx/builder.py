@@ -33,7 +33,13 @@ RUNS = "the interpreter runs PTX of compute capability up to 9.0 without texture
 
 @dataclass(frozen=True)
 class Storage:
-    """A register, or a `.param` variable of a function (count: its bytes, dtype u1)."""
+    """Register of a function, or `.param` variable.
+
+    Attributes:
+        name: Name in the text.
+        dtype: Type of a register as it is stored; u1 (bytes) for a `.param` variable.
+        count: Bytes of a `.param` variable; 0 for a register.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -42,7 +48,13 @@ class Storage:
 
 @dataclass(frozen=True)
 class RegisterView:
-    """A register as a type; offset: in bytes, into a `.param` variable."""
+    """Register that an instruction reads or writes as another type, or an element of a `.param` variable.
+
+    Attributes:
+        storage: Index of the register or variable.
+        dtype: Type of the access.
+        offset: Byte offset in a `.param` variable; 0 for a register.
+    """
 
     storage: int
     dtype: np.dtype[Any]
@@ -61,7 +73,7 @@ class RegisterView:
 
 @dataclass(frozen=True)
 class Special:
-    """A value computed on first use in a frame: %tid.x, a local variable's address, a kernel parameter."""
+    """Value that is computed on first use in a frame: %tid.x, the address of a local variable, a kernel parameter."""
 
     name: str
     dtype: np.dtype[Any]
