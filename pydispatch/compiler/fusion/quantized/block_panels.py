@@ -65,22 +65,22 @@ class Layout:
 
     @property
     def loops(self) -> tuple[int, ...]:
-        """Sizes of the loops of a product: panels, columns, blocks, groups, and, for 4 bits, halves of bytes; bytes."""
+        """Sizes of the loops of a product: panels, columns, blocks, groups, for 4 bits the halves of bytes, bytes."""
         halves = (2,) if self.bits == 4 else ()
         outer = (self.columns // self.width, self.width, self.steps // self.block, self.block // self.group)
         return (*outer, *halves, BYTES)
 
     def positions(self, first: int) -> dict[int, Position]:
-        """Return the indices of a step and a column over the loops of a product. first: the first of `loops`."""
+        """Return the indices of a step and of a column over the loops of a product.
+
+        first: index of the product's loop that is the first of `loops`.
+        """
         loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
         return {COLUMNS: collapsed(loops[:2], self.loops[:2]), STEPS: collapsed(loops[2:], self.loops[2:])}
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
-    """Return the layout of weights in panels; None where sizes, blocks or bits do not fit.
-
-    columns, steps: Sizes of the weights, [steps of K][columns].
-    """
+    """Return the layout in panels of weights [steps of K][columns]; None if sizes, blocks or bits do not fit."""
     low, high = weights.range
     bits, is_wider_than_bytes = 4 if high - low < 1 << 4 else 8, high - low >= 1 << 8
     steps_of_word = BYTES * 8 // bits
@@ -103,12 +103,14 @@ class Panels:
     layout: Layout
 
     def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
-        """Add the computation of a weight from panels to the body of a product, and return its value; None where the
-        weights cannot be packed.
+        """Add the dequantization of one weight from panels to the body of a product, and return its f32 value.
+
+        Return None if the weights cannot be packed.
 
         Args:
-            ops: Receives the operations that pack the weights.
-            body: The body; its loops are `rows` rows, then those of `Layout.loops`.
+            ops: List that receives the operations that pack the weights.
+            body: The body.
+            rows: Number of its row loops, which precede those of `Layout.loops`.
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
@@ -120,7 +122,7 @@ class Panels:
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
 
         def read(tensor_: SSAValue) -> SSAValue:
-            """Add the read of a term per block and column, or per column, and return it as f32."""
+            """Add the read of a term from [panel][block][column] or [panel][column], and return it as f32."""
             index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
             value = body.input(tensor_, AffineMap(rank, 0, index))
             if isinstance(value.type, IntegerType):
@@ -138,8 +140,9 @@ class Panels:
         return value
 
     def _bytes(self, ops: list[Operation]) -> SSAValue | None:
-        """Build the operations that pack the stored integers, and return the panels; None where an index is not
-        affine.
+        """Build the operations that pack the stored integers, less the least of them, and return the panels.
+
+        Return None if the index of a weight is not affine.
         """
         layout, (low, _) = self.layout, self.weights.range
         panels, width, _, groups, *half, bytes_ = layout.loops
@@ -167,7 +170,9 @@ class Panels:
         return self.weights.block_loops(self.layout.block, self.layout.steps)
 
     def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
-        """Build the reshape of a packed tensor that joins the dimensions of `_block_loops`, and return its result."""
+        """Build the reshape that collapses the dimensions of `_block_loops` of a packed tensor into one, and return its
+        result.
+        """
         shape, count = list(shape_of(packed)), len(self._block_loops)
         if count == 1:
             return packed
@@ -191,8 +196,10 @@ class Panels:
         return Space((panels, *blocks, width), {COLUMNS: columns, STEPS: steps}, {})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
-        """Build the operations that compute the zero points of the integers in panels, and return the tensor: unsigned
-        bytes where all values fit, else f32. They are those of the weights minus `low`, as the integers in panels are.
+        """Build the operations that compute the zero points of the integers in panels, and return the tensor.
+
+        Like these integers, they are less by the least stored integer than those of the weights. They are unsigned
+        bytes if all values fit, else f32.
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
@@ -215,8 +222,15 @@ class Panels:
         join: type[arith.AddfOp] | type[arith.MulfOp],
         start: float = 0.0,
     ) -> SSAValue:
-        """Build the operations that compute terms for each panel, block and column, joined by `join`, and return the
-        tensor: f32, or the type of a single term of f16 or bf16. start: a number that is added to the result.
+        """Build the operations that compute the sum or product of terms for each panel, block and column.
+
+        Return the tensor: f32, or the type of a single term of f16 or bf16.
+
+        Args:
+            ops: List that receives the operations.
+            terms: The terms.
+            join: Operation that combines two terms.
+            start: Number that is added to the result.
         """
         space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
         # A single term of f16 or bf16 is stored as it is, half as long: the product widens it.
@@ -232,8 +246,9 @@ class Panels:
         return self._tensor_over_loops(ops, body, value, space)
 
     def _tensor_over_loops(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
-        """Build the operations that store `value` of each iteration of `space`, and return the tensor: [panel][column],
-        or [panel][block][column].
+        """Build the generic that stores `value` of each iteration of `space`, and return its result.
+
+        It is [panel][column], or [panel][block][column] if `space` has loops over blocks.
         """
         packed = _elementwise(ops, body, value, [n or 0 for n in space.sizes], value.type)
         return self._in_panels(ops, packed) if len(space.sizes) > 2 else packed
@@ -248,7 +263,7 @@ def _depend_on_block(terms: Sequence[Term]) -> bool:
 def _elementwise(
     ops: list[Operation], body: GenericBody, value: SSAValue, shape: Sequence[int], element: Attribute
 ) -> SSAValue:
-    """Build the elementwise generic of a body that yields `value`, and return its result of the given shape."""
+    """Build the elementwise generic of a body that yields `value`, and return its result, a tensor of this shape."""
     empty = tensor.EmptyOp([], TensorType(element, shape))
     index = AffineMap.identity(len(shape))
     ops += [empty, body.over(value, empty.results[0], index, ["parallel"] * len(shape))]

@@ -31,9 +31,10 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 STEPS, COLUMNS = -1, -2
-"""Loops into which all reductions, and all columns of the weights, are collapsed."""
+"""Pseudo loops of positions: all reduction loops collapsed into one, and all column loops collapsed into one."""
 
 Positions = tuple[Position, ...]
+"""Index in a tensor: a position for each dimension, or for each loop of a generic."""
 
 
 def stored_range(value: SSAValue, is_signed: bool) -> Range:
@@ -79,17 +80,22 @@ class Weights:
 
     @property
     def block(self) -> int | None:
-        """The number of steps of K that share all terms; None where all steps do."""
+        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks do not nest."""
         elements = (element for term in self.terms for element in elements_in(term))
         lows = [d.low for element in elements for position in element.at for _, d in position if d.loop == STEPS]
         block = min(lows, default=None)
         return block if block is not None and all(low % block == 0 for low in lows) else None
 
     def block_loops(self, block: int, steps: int) -> tuple[int, ...]:
-        """Return the sizes of loops over the blocks of K, outermost first: a loop for each kind of super-block.
+        """Return the sizes of nested loops over the blocks of K, outermost first.
 
-        Each index of a block that the weights and their terms read is an affine expression of such loops. One loop
-        where blocks and super-blocks do not nest.
+        If groups of blocks (super-blocks) share a term, each kind of group gets a loop, so that every index that the
+        weights and their terms are read at is an affine expression of the loops: for K = 1024 in blocks of 32, with a
+        scale for each 256 steps, (4, 8). It is one loop where blocks and super-blocks do not nest.
+
+        Args:
+            block: Steps of a block.
+            steps: Size of K.
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
         digits = {digit for at in (self.at, *elements) for position in at for _, digit in position}
@@ -118,7 +124,7 @@ class Loops:
 
 
 def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
-    """Return the loops of a product with respect to the factor `weights`; None where a loop of that is dynamic."""
+    """Return the loops of a product by their roles for the factor `weights`; None if one of its loops is dynamic."""
     generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
     parallel = [d for d in range(len(generic.iterators)) if d not in generic.loops]
@@ -143,7 +149,7 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
 
 
 def weights_of(contraction: Contraction, factor: Factor, loops: Loops) -> Weights | None:
-    """Return a factor of an f32 product as weights; None where it is computed otherwise."""
+    """Return a factor of an f32 product as block-scaled weights; None if it is computed otherwise."""
     return _BodyAt(contraction.generic, loops.positions).weights(factor.value)
 
 
@@ -151,7 +157,7 @@ def weights_of(contraction: Contraction, factor: Factor, loops: Loops) -> Weight
 
 
 def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
-    """Return an element of an f32 tensor as a weight, or None."""
+    """Return the element of an f32 tensor at an index as a weight; None if it is computed otherwise."""
     if not isinstance(value, OpResult):
         return None
     body = _body_of(value, at)
@@ -162,7 +168,10 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
 
 
 def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | None:
-    """Return an element of a tensor of integers as a weight without a scale, or None for a tensor of another type."""
+    """Return the element of a tensor of integers at an index as a weight without scales; None for other types.
+
+    Its stored integer is that of an operation before it if that is narrower, or has a zero point.
+    """
     if not isinstance(element_of(value), IntegerType):
         return None
     inner: Weights | None = None
@@ -176,7 +185,7 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
 
 
 def _term_at(value: SSAValue, at: Positions) -> Term | None:
-    """Return an element of a tensor as a term; None where it depends on each step of K."""
+    """Return the element of a tensor at an index as a term; None if it differs between adjacent steps of K."""
     if isinstance(value.owner, tensor.SplatOp) and isinstance(value.owner.input.owner, arith.ConstantOp):
         return copied(value.owner.input.owner)
     if all(digit.loop != STEPS or digit.low > 1 for position in at for _, digit in position):
@@ -248,7 +257,7 @@ class _BodyAt:
         return last.operands[0]
 
     def weights(self, value: SSAValue) -> Weights | None:
-        """Return an f32 scalar as a weight, or None."""
+        """Return an f32 scalar of the body as a weight; None if it is computed otherwise."""
         if isinstance(value, BlockArgument):
             read = self._read(value)
             return None if read is None else _weights_at(*read)
@@ -256,7 +265,7 @@ class _BodyAt:
         if not isinstance(op, Operation) or value.type != f32:
             return None
         if isinstance(op, arith.SIToFPOp | arith.UIToFPOp):
-            return self.integer(op.operands[0], isinstance(op, arith.SIToFPOp))
+            return self.integer(op.operands[0], is_signed=isinstance(op, arith.SIToFPOp))
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
             return None
         for at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):
@@ -267,8 +276,9 @@ class _BodyAt:
         return None
 
     def integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
-        """Return an integer scalar as a weight without a scale; a computed one is stored as a tensor. None if that is
-        not possible.
+        """Return an integer scalar of the body as a weight without scales.
+
+        A computed one is stored in a new tensor. Return None if that is not possible.
         """
         narrowed = self.narrowed(value, is_signed)
         if narrowed is not None:
@@ -296,7 +306,9 @@ class _BodyAt:
         return None
 
     def term(self, value: SSAValue) -> Term | None:
-        """Return a scalar as a term, or None where it depends on each step of K."""
+        """Return a scalar of the body as a term; None if it differs between adjacent steps of K, or is computed by
+        other than arithmetic.
+        """
         if isinstance(value, BlockArgument):
             read = self._read(value)
             return None if read is None else _term_at(*read)
@@ -308,8 +320,9 @@ class _BodyAt:
         return copied(op, *known) if len(known) == len(operands) else None
 
     def _read(self, argument: BlockArgument) -> tuple[SSAValue, Positions] | None:
-        """Return the tensor that an argument is an element of, and the index in it; None where the index is computed
-        otherwise than as a sum of digits.
+        """Return the tensor that an argument of the body is an element of, and the index of the element.
+
+        Return None if the index is no sum of digits.
         """
         generic = self.generic
         if argument.owner is not generic.block or argument.index >= len(generic.inputs):
@@ -323,8 +336,9 @@ class _BodyAt:
         return generic.inputs[argument.index], tuple(positions)
 
     def _stored(self, value: SSAValue) -> SSAValue | None:
-        """Insert an elementwise generic that computes an integer of an elementwise body, and return its tensor; None
-        for the body of a reduction.
+        """Insert an elementwise generic before this one that computes `value` of its body, and return its result.
+
+        Return None for the body of a reduction, and for values that the body does not compute.
         """
         generic = self.generic
         if not generic.is_parallel or not isinstance(value, OpResult):
@@ -359,7 +373,11 @@ def _is_exact(op: arith.SubiOp) -> bool:
 
 
 def _combined(op: Operation, inner: Weights, term: Term) -> Weights:
-    """Return weights of which `op` computes the product with a term, the sum, or the difference."""
+    """Return the weights that `op` computes from other weights and a term, as their product, sum or difference.
+
+    (w + offset) * term has the scale `term` and the offset `offset * term`. A difference with weights that have neither
+    scales nor offsets gets a zero point.
+    """
     if isinstance(op, arith.MulfOp):
         offsets = tuple(copied(op, offset, term) for offset in inner.offsets)
         return replace(inner, scales=(*inner.scales, term), offsets=offsets)

@@ -42,19 +42,26 @@ def quantize_before_moves(function: Operation) -> None:
 
 
 def _rewrite_concat(op: tensor.ConcatOp) -> bool:
-    """Rewrite a concatenation: apply the elementwise operations that follow it to its operands."""
+    """Apply the elementwise operations that follow a concatenation to its operands instead; return whether it did."""
     chain = _chain_after(op)
     if not chain or not all(_is_static(value) for value in op.operands):
         return False
-    parts = [_applied(chain, value, op) for value in op.operands]
-    type_ = TensorType(element_of(parts[0]), shape_of(op.results[0]))
-    concat = tensor.ConcatOp.build(operands=[parts], result_types=[type_], properties=op.properties)
+    quantized = [_applied(chain, value, op) for value in op.operands]
+    type_ = TensorType(element_of(quantized[0]), shape_of(op.results[0]))
+    concat = tensor.ConcatOp.build(operands=[quantized], result_types=[type_], properties=op.properties)
     _replace(op, chain, before(concat, op))
     return True
 
 
 def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
-    """Rewrite a gather that reads a tensor with no more elements than its result has."""
+    """Apply the elementwise operations that follow a gather to its source instead; return whether it did.
+
+    The source must not have more elements than the result.
+
+    Args:
+        op: The gather, a generic.
+        extract: The operation in its body that reads the source.
+    """
     source, result = extract.tensor, op.results[0]
     chain = _chain_after(op)
     if not chain or not _is_static(source) or prod(shape_of(source)) > prod(shape_of(result)):
@@ -87,11 +94,11 @@ def _replace(op: Operation, chain: Sequence[GenericOp], value: SSAValue) -> None
 
 
 def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
-    """Return the element of a tensor that a generic yields at a computed position; None for another generic."""
-    end = op.body.block.last_op
-    if end is None or len(end.operands) != 1 or not isinstance(end.operands[0], OpResult):
+    """Return the tensor.extract whose element a generic yields, if it is a gather of static shape; None for others."""
+    terminator = op.body.block.last_op
+    if terminator is None or len(terminator.operands) != 1 or not isinstance(terminator.operands[0], OpResult):
         return None
-    extract = end.operands[0].op
+    extract = terminator.operands[0].op
     if not isinstance(extract, tensor.ExtractOp) or extract.tensor.owner is op.body.block:
         return None
     is_alone = sum(isinstance(inner, tensor.ExtractOp) for inner in op.body.block.ops) == 1
@@ -99,8 +106,10 @@ def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
 
 
 def _chain_after(move: Operation) -> list[GenericOp]:
-    """Return the elementwise operations that lead from the result of a concatenation or gather to bytes, each the only
-    reader of the one before; none if there are no such, or they cannot be before it.
+    """Return the elementwise operations that convert the result of a concatenation or gather to bytes.
+
+    Each of them is the only reader of the one before. The list is empty if there are none, or if one of them cannot
+    precede `move`.
     """
     chain: list[GenericOp] = []
     value: SSAValue = move.results[0]

@@ -37,8 +37,8 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 ROUNDING = float(3 << 22)
-"""A sum with this number is rounded half to even to an integer, which its low bits hold. Exact for magnitudes up to
-2^22."""
+"""Number that rounds another when it is added in f32: the low bits of the sum are the other number, rounded half to
+even. Exact for magnitudes up to 2^22."""
 
 LARGEST = 1e30
 """Maximum magnitude of numbers before they are clamped: f32 must not overflow."""
@@ -89,7 +89,7 @@ def _is_bounded(value: Real) -> bool:
 
 
 def _same_elements(value: Real, op: Operation) -> SSAValue | None:
-    """Return the tensor whose elements are the results of `op`, or None."""
+    """Return the tensor whose elements are the results of `op`, unchanged; None if `op` changes or reorders them."""
     (source, factor), *others = value.terms
     if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
@@ -105,7 +105,11 @@ def _same_elements(value: Real, op: Operation) -> SSAValue | None:
 
 
 class Requantized(GenericBody):
-    """Builder of the body of a generic that computes a quantized number."""
+    """Builder of the body of a generic that computes a quantized number.
+
+    Attributes:
+        new_ops: Constant tensors that the body reads, to be inserted before the generic.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,7 +123,10 @@ class Requantized(GenericBody):
         return [*self.new_ops, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
 
     def _integer(self, value: Real, to: IntegerType) -> SSAValue:
-        """Add the computation of a rounded number as an integer, and return it."""
+        """Add the computation of a rounded number as an integer, and return it.
+
+        ROUNDING is added, which rounds, and its bits are subtracted from those of the sum.
+        """
         biased = self._clamped(value)
         biased = self.add(arith.AddfOp(biased, self._scalar(ROUNDING)))
         bits = self.add(arith.BitcastOp(biased, i32))
@@ -135,8 +142,10 @@ class Requantized(GenericBody):
         return self.add(arith.AddfOp(real, self._scalar(value.shift))) if value.shift else real
 
     def _clamped(self, value: Real) -> SSAValue:
-        """Add the computation of sum(factor * term) + offset, clamped to its range where it may leave it, and return it
-        before rounding."""
+        """Add the computation of `clamp(sum(factor * source) + offset, low, high)`, and return it.
+
+        Bounds that the sum cannot exceed are left out. Rounding and shift are not included.
+        """
         total: SSAValue | None = None
         for source, factor in value.terms:
             term = self._real(source) if isinstance(source, Real) else self._converted(source)
@@ -154,6 +163,7 @@ class Requantized(GenericBody):
         return total
 
     def _converted(self, source: Integer) -> SSAValue:
+        """Add the computation of an i32 and its conversion to f32, and return it."""
         return self.add(arith.SIToFPOp(self._sum(source), f32))
 
     def _sum(self, source: Integer) -> SSAValue:
@@ -167,6 +177,7 @@ class Requantized(GenericBody):
         return self.add(arith.ExtSIOp(element, i32) if source.signed else arith.ExtUIOp(element, i32))
 
     def _scalar(self, value: float) -> SSAValue:
+        """Add an f32 constant, and return it."""
         return self.add(arith.ConstantOp(FloatAttr(value, f32)))
 
     def _constant(self, array: Constant) -> SSAValue:

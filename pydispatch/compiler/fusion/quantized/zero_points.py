@@ -51,10 +51,16 @@ class ShiftedFactor:
 def zero_point_corrections(
     contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str
 ) -> Sequence[ShiftedFactor]:
-    """Return the two factors split into bytes for the kernel and corrections to subtract after the product; nothing if
-    no correction is needed or possible.
+    """Return the two factors split into bytes for the kernel and corrections to subtract after the product.
 
-    products: the kind of bytes that instructions multiply, see `Level.bytes`.
+    Return nothing if no correction is needed or possible.
+
+    Args:
+        contraction: The product.
+        lhs: Its left-hand factor.
+        rhs: Its right-hand factor.
+        products: Which bytes instructions multiply: "unsigned by signed", "all signs", another kind for signed ones,
+            or "" for none; see `Level.bytes`.
     """
     if not products or lhs.width != 8 or rhs.width != 8:
         return ()
@@ -76,13 +82,18 @@ def zero_point_corrections(
 def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> ShiftedFactor:
     """Split a factor into bytes and a correction.
 
-    least: the least byte that instructions accept. constant, by_constant: whether the factor, and the other factor, are
-    constants.
+    A constant factor, and one that is not multiplied with a constant, needs no correction if its zero point is known.
+
+    Args:
+        factor: The factor.
+        least: The least byte that instructions accept, 0 or -128. Bytes of the other sign are shifted by 128.
+        constant: Whether the factor is a constant.
+        by_constant: Whether the other factor is a constant.
     """
     zero = 0 if factor.zero is None else factor.zero.number
     if zero is not None and (constant or not by_constant):
         return ShiftedFactor(factor)
-    shift = least - (0 if factor.signed is False else -128)
+    shift = least - (0 if factor.signed is False else LEAST_BYTE)
     bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
     return ShiftedFactor(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
 
@@ -103,8 +114,9 @@ def depends_on_constants(value: SSAValue) -> bool:
 
 
 def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
-    """Return whether a factor can be summed on its own over the reduction loops: its dimensions state all their
-    sizes.
+    """Return whether the sum of a factor over the reduction loops can be computed on its own.
+
+    It can if the loops have static sizes, and each of them indexes a dimension of the factor by itself.
     """
     plain_dims = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
     is_static = all(
@@ -114,7 +126,12 @@ def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
 
 
 class CorrectionTerms:
-    """Builder of the terms that zero points contribute to a contraction. made: operations for these terms, in order."""
+    """Builder of the terms that zero points contribute to a contraction.
+
+    Attributes:
+        c: The contraction.
+        made: Operations that compute sums of factors, to be inserted before it, in order.
+    """
 
     def __init__(self, contraction: Contraction) -> None:
         self.c, self.made = contraction, list[Operation]()
@@ -122,9 +139,13 @@ class CorrectionTerms:
     def corrected(
         self, body: GenericBody, total: SSAValue, shifted: Sequence[ShiftedFactor], loops: AffineMap
     ) -> SSAValue:
-        """Add the computation of the corrected sum from `total`, the sum of byte products, and return it.
+        """Add the computation of the corrected sum of products to a body, and return it.
 
-        loops: the map from dimensions of the result to loops.
+        Args:
+            body: Body of a generic over the result of the contraction.
+            total: Sum of the products of bytes.
+            shifted: The two factors.
+            loops: Map from dimensions of the result to loops of the contraction.
         """
         first, second = shifted
         for factor, other in ((first, second), (second, first)):
