@@ -25,13 +25,18 @@ LARGEST = 1 << 40
 """A size that exceeds all memory. Larger sizes are clamped to it, so that products of sizes do not overflow."""
 
 Number = int | SSAValue
-
-
-"""A value that is known now, or computed by the host."""
+"""Integer that is known at compile time, or a value of type index that the host computes."""
 
 
 class Bounds:
-    """Emitter of the bounds checks of one operation; they are inserted before it."""
+    """Emitter of the bounds checks of one operation; they are inserted before it.
+
+    Arithmetic on integers that are known at compile time is folded; otherwise operations are emitted.
+
+    Args:
+        op: The operation.
+        sizes: Sizes of tensors that are known, or known to be equal.
+    """
 
     def __init__(self, op: Operation, sizes: Sizes) -> None:
         self.op, self.sizes = op, sizes
@@ -46,6 +51,7 @@ class Bounds:
         return op
 
     def _value(self, n: Number) -> SSAValue:
+        """Return a number as a value, for which a constant is emitted if necessary."""
         if isinstance(n, SSAValue):
             return n
         return self._put(arith.ConstantOp.from_int_and_width(n, IndexType())).results[0]
@@ -76,11 +82,14 @@ class Bounds:
         return self._put(arith.CmpiOp(self._value(lhs), self._value(rhs), predicate)).results[0]
 
     def _term(self, term: Term) -> Number:
+        """Return a size as a number: the integer if it is known, else a value that the host computes."""
         term = self.sizes.resolve(term)
         return term if isinstance(term, int) else self.sizes.value(term, self.op)
 
     def _require(self, holds: SSAValue | bool, what: str) -> None:
-        """Emit an assertion; raise CompileError if it is known to fail."""
+        """Emit an assertion that `holds` is true, unless it is known to be; raise CompileError if it is known to be
+        false. what: the message, without the name of the operation.
+        """
         what = f"'{self.op.name}', {what}"
         if holds is False:
             raise CompileError(what, location_of(self.op))
@@ -101,38 +110,45 @@ class Bounds:
             case WindowFits():
                 self._window(requirement)
 
-    def _equal(self, both: Equal) -> None:
+    def _equal(self, equal: Equal) -> None:
         """Require that two sizes are equal."""
-        a, b = self.sizes.resolve(both.a), self.sizes.resolve(both.b)
-        if a == b:
+        expected, actual = self.sizes.resolve(equal.a), self.sizes.resolve(equal.b)
+        if expected == actual:
             return
-        if isinstance(a, int) and isinstance(b, int):
-            self._require(False, both.what.format(f"{b} {both.unit} instead of {a}"))
+        if isinstance(expected, int) and isinstance(actual, int):
+            self._require(holds=False, what=equal.what.format(f"{actual} {equal.unit} instead of {expected}"))
         else:
-            holds = self._compare("eq", self._term(a), self._term(b))
-            self._require(holds, both.what.format(f"another number of {both.unit}"))
+            holds = self._compare("eq", self._term(expected), self._term(actual))
+            self._require(holds, equal.what.format(f"another number of {equal.unit}"))
 
     # -- slices
 
-    def _slice(self, part: SliceFits) -> None:
+    def _slice(self, slice_: SliceFits) -> None:
         """Require that a slice is inside its axis."""
-        offset, stride = part.offset, part.stride
-        size, whole = self.sizes.resolve(part.size), self.sizes.resolve(part.whole)
-        start = 0 if offset is None else offset  # a computed offset is moved to where the slice fits
-        where = f"axis {part.axis}"
+        offset, stride = slice_.offset, slice_.stride
+        size, whole = self.sizes.resolve(slice_.size), self.sizes.resolve(slice_.whole)
+        start = 0 if offset is None else offset  # kernels clamp a computed offset so that the slice fits
+        where = f"axis {slice_.axis}"
         if start < 0:
-            self._require(False, f"{where}: the slice begins at {start}")
+            self._require(holds=False, what=f"{where}: the slice begins at {start}")
         if start == 0 and stride == 1 and size == whole:
             return
         most = self._most_elements(offset, stride, self._term(size), self._term(whole))
-        n = self._term(size)
-        if isinstance(n, int) and isinstance(most, int):
-            self._require(0 <= n <= most, f"{where}: the slice of {n} elements ends outside")
-        else:
-            self._require(self._compare("ule", n, most), f"{where}: the slice ends outside")
+        count = self._term(size)
+        if isinstance(count, int) and isinstance(most, int):
+            self._require(0 <= count <= most, f"{where}: the slice of {count} elements ends outside")
+        else:  # "ule" is an unsigned comparison: a negative number of elements is refused, too
+            self._require(self._compare("ule", count, most), f"{where}: the slice ends outside")
 
     def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
-        """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1."""
+        """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1.
+
+        Args:
+            offset: First element of the slice; None for a computed one, which kernels clamp.
+            stride: Distance between two elements; negative for a slice that runs backwards.
+            size: Number of elements that the program wants.
+            whole: Number of elements of the axis.
+        """
         start = 0 if offset is None else offset
         rest = self._maximum(self._plus(whole, -start), 0)
         if stride == 0:  # any number of elements, unless the axis is empty
@@ -154,10 +170,14 @@ class Bounds:
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _after(self, rest: Number, start: int) -> Number:
-        """Return the number of elements from `start` down to 0, or 0 if `start` is outside."""
+        """Return the number of elements from `start` down to 0: start + 1, or 0 if `start` is outside.
+
+        rest: number of elements of the axis from `start` on; 0 if `start` is outside.
+        """
         return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:
+        """Return how many elements of a run of `n` a stride of `step` visits: n / step, rounded up."""
         return n if step == 1 else self._binary(arith.CeilDivUIOp, lambda x, y: -(-x // y), n, step)
 
     # -- windows
@@ -169,20 +189,20 @@ class Bounds:
         used = [loops[d.position] for d in index.dfs() if isinstance(d, AffineDimExpr)]
         if any(n is None for n in used) or all(isinstance(n, int) for n in (*used, whole)):
             return  # an unknown loop size is an error elsewhere; static sizes are verified by the types
-        open_ = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
+        dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
-            return
+            return  # the loop has no iterations: no element is read
         # an index without an exact range is clamped by the kernel, unless the axis is empty
         low, high = self._index_range(index, loops) if is_exact(index) else (0, 0)
-        ends = self._compare("slt", high, self._term(whole))
+        holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
-            ends = self._put(arith.AndIOp(ends, self._compare("sge", low, 0))).results[0]
-        if open_:
-            shortest = self._term(open_[0])
-            for n in open_[1:]:
+            holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
+        if dynamic_loops:  # or a loop has no iterations
+            shortest = self._term(dynamic_loops[0])
+            for n in dynamic_loops[1:]:
                 shortest = self._minimum(shortest, self._term(n))
-            ends = self._put(arith.OrIOp(ends, self._compare("sle", shortest, 0))).results[0]
-        self._require(ends, f"operand {window.operand}, axis {window.axis}: the windows end outside")
+            holds = self._put(arith.OrIOp(holds, self._compare("sle", shortest, 0))).results[0]
+        self._require(holds, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
     def _index_range(self, expr: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression over its loops."""

@@ -36,8 +36,9 @@ _VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor
 
 
 def is_computed(op: Operation) -> bool:
-    """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns
-    into kernels.
+    """Return whether the body of a dispatch has operations on tensors other than slices, and no microkernel.
+
+    regions.py translates other dispatches: slices, microkernels and scalar code.
     """
     computes = False
     for inner in walk(op.regions[0]):
@@ -101,32 +102,38 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 
 
 def _own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
-    """Insert a barrier before the destination of insertions if the body also reads that tensor.
+    """Insert a barrier between a tensor and the insertions that compute a result from it, if the body also reads it.
 
-    The insertions then update another value than the one the body reads. Raises CompileError if the destination is
-    computed inside the dispatch, unless it is a tensor.empty.
+    The insertions then update another value than the one the body reads. Raises CompileError if the tensor is computed
+    inside the dispatch, unless it is a tensor.empty.
+
+    Args:
+        value: Result of the dispatch.
+        members: Operations of the dispatch.
+        block: Block that contains them.
+        first: The operation before which the barrier is inserted.
     """
-    last: Operation | None = None
+    innermost: Operation | None = None  # the first insertion of the chain: the one whose destination is the tensor
     destination = 0
     while isinstance(value.owner, Operation) and value.owner in members:
         operand = destination_operand(value.owner)
         if operand is None:
             break
-        last, destination, value = value.owner, operand, value.owner.operands[operand]
-    if last is None:
+        innermost, destination, value = value.owner, operand, value.owner.operands[operand]
+    if innermost is None:
         return
     if isinstance(value.owner, Operation) and value.owner in members:
         if value.owner.name != "tensor.empty":
             raise CompileError(
                 f"a result of this dispatch is inserted into what '{value.owner.name}' makes in every workgroup",
-                location_of(last), "insert into a tensor.empty, or into a tensor from outside of the dispatch",
+                location_of(innermost), "insert into a tensor.empty, or into a tensor from outside of the dispatch",
             )  # fmt: skip
         return
     if sum(1 for use in value.uses if use.operation in members) > 1:
         barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
-        set_location(barrier, last)
+        set_location(barrier, innermost)
         block.insert_op_before(barrier, first)
-        last.operands[destination] = barrier.results[0]
+        innermost.operands[destination] = barrier.results[0]
 
 
 def _inline_region(region: Operation) -> list[Operation]:
@@ -165,8 +172,12 @@ def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
 class _RegionBuilder:
     """Conversion of a `flow.dispatch.workgroups` to a region: loads become slices, stores become insertions.
 
-    holds: for each argument of the body, the operand of the dispatch. places: for each argument that is a result, the
-    current tensor value. order: the arguments in the order of the results.
+    Attributes:
+        op: The dispatch.
+        body: Its body.
+        holds: Argument of the body, or its alias → operand of the dispatch.
+        places: Argument of the body that is a result → the tensor after the stores so far.
+        order: The arguments that are results, in the order of the results.
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
@@ -188,7 +199,7 @@ class _RegionBuilder:
             self.order.append(argument)
 
     def _empty(self, type_: TensorType[Attribute], sizes: list[SSAValue]) -> SSAValue:
-        """Insert an empty tensor at the beginning of the body."""
+        """Insert an empty tensor at the beginning of the body, and return it. sizes: its dynamic sizes."""
         empty = tensor.EmptyOp(sizes, type_)
         set_location(empty, self.op)
         first = self.body.first_op
@@ -223,7 +234,10 @@ class _RegionBuilder:
         return region
 
     def _lower_access(self, inner: Operation) -> None:
-        """Replace a load, a store or an alias of an argument."""
+        """Replace a load, a store or an alias by a slice, an insertion, or the operand itself.
+
+        Raises CompileError for a store to an argument that is no result.
+        """
         if inner.name in STORES:
             target = inner.operands[1]
             if target not in self.places:
@@ -243,15 +257,15 @@ class _RegionBuilder:
 
 
 def _load(op: Operation, source: SSAValue) -> None:
-    """Replace the results of a load by `source`, or by a slice of it."""
+    """Replace the result of a load by the slice of the tensor `source` that it reads, or by all of `source`."""
     block = op.parent
     assert block is not None
-    part = slice_of(op)
-    if _is_whole(part, source, list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims)):
+    slice_ = slice_of(op)
+    if _is_whole(slice_, source, list(cast(iree_tensor_ext.DispatchTensorLoadOp, op).source_dims)):
         op.results[0].replace_all_uses_with(source)
         return
     new = tensor.ExtractSliceOp.build(
-        operands=[source, *_dynamic(part)], result_types=[op.results[0].type], properties=_static(part)
+        operands=[source, *_dynamic(slice_)], result_types=[op.results[0].type], properties=_static(slice_)
     )
     set_location(new, op)
     block.insert_op_before(new, op)
@@ -262,35 +276,35 @@ def _store(op: Operation, target: SSAValue) -> SSAValue:
     """Return the tensor `target` after a store: the stored value, or `target` with the slice inserted."""
     block = op.parent
     assert block is not None
-    part, value = slice_of(op), op.operands[0]
-    if _is_whole(part, target, list(cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims)) and (
-        value.type == target.type
-    ):
+    slice_, value = slice_of(op), op.operands[0]
+    is_whole = _is_whole(slice_, target, list(cast(iree_tensor_ext.DispatchTensorStoreOp, op).target_dims))
+    if is_whole and value.type == target.type:
         return value
     new = tensor.InsertSliceOp.build(
-        operands=[value, target, *_dynamic(part)], result_types=[target.type], properties=_static(part)
+        operands=[value, target, *_dynamic(slice_)], result_types=[target.type], properties=_static(slice_)
     )
     set_location(new, op)
     block.insert_op_before(new, op)
     return new.results[0]
 
 
-def _is_whole(part: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
-    """Return whether a slice covers all of a tensor with the dynamic sizes `dims`."""
+def _is_whole(slice_: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
+    """Return whether a slice covers all of the tensor `value`, whose dynamic sizes are `dims`."""
     assert isinstance(value.type, TensorType)
-    left = iter(dims)
-    sizes = [n if n >= 0 else next(left, None) for n in value.type.get_shape()]
-    if any(o != 0 for o in part.offsets) or any(s != 1 for s in part.strides):
+    dynamic_sizes = iter(dims)
+    sizes = [n if n >= 0 else next(dynamic_sizes, None) for n in value.type.get_shape()]
+    if any(offset != 0 for offset in slice_.offsets) or any(stride != 1 for stride in slice_.strides):
         return False
-    return len(sizes) == len(part.sizes) and all(a == b for a, b in zip(sizes, part.sizes, strict=True))
+    return sizes == list(slice_.sizes)
 
 
-def _dynamic(part: Slice) -> list[list[SSAValue]]:
-    return [[v for v in row if isinstance(v, SSAValue)] for row in part.rows]
+def _dynamic(slice_: Slice) -> list[list[SSAValue]]:
+    """Return the dynamic offsets, sizes and strides of a slice, as the operand lists of an operation."""
+    return [[v for v in row if isinstance(v, SSAValue)] for row in slice_.rows]
 
 
-def _static(part: Slice) -> dict[str, DenseArrayBase]:
-    """Return the static attributes of a slice; sizes that are values are dynamic."""
+def _static(slice_: Slice) -> dict[str, DenseArrayBase]:
+    """Return the properties static_offsets, static_sizes and static_strides, which mark values as dynamic."""
     names = ("static_offsets", "static_sizes", "static_strides")
     return {
         name: DenseArrayBase.from_list(i64, [DYNAMIC_INDEX if isinstance(v, SSAValue) else v for v in row])

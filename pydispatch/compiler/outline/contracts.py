@@ -40,10 +40,15 @@ def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
 
 
 class _Contract:
-    """Builder of a contract.
+    """Builder of a contract: a function of a dispatch's scalars that checks sizes and returns grid and memory needs.
 
-    scalars: the scalar arguments of the dispatch function. known: their values in the contract. words: the argument of
-    the contract that begins at each constant word.
+    Attributes:
+        source: The dispatch function.
+        kernel: The kernel that was generated from it.
+        scalars: Scalar arguments of the dispatch function.
+        block: Body of the contract.
+        known: Scalar of the dispatch function → its value in the contract.
+        words: Index of a push constant word → the argument of the contract that begins there.
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
@@ -80,22 +85,27 @@ class _Contract:
         return contract
 
     def _put(self, op: Operation) -> SSAValue | None:
+        """Append an operation to the contract, and return its first result, if it has one."""
         set_location(op, self.source)
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
     def _value(self, op: Operation) -> SSAValue:
+        """Append an operation to the contract, and return its result."""
         result = self._put(op)
         assert result is not None
         return result
 
     def _number(self, value: int) -> SSAValue:
+        """Append a constant of type index, and return it."""
         return self._value(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
     def _require(self, holds: SSAValue, what: str) -> None:
+        """Append an assertion that `holds` is true; `what` is the message if it is not."""
         self._put(cf.AssertOp(holds, what))
 
     def _check_sizes(self) -> None:
+        """Append assertions that no size of the dispatch is negative."""
         for index, size in enumerate(sizes_of(self.source)):
             holds = self._value(arith.CmpiOp(self.known[size], self._number(0), "sge"))
             self._require(holds, f"size {index} is negative")
@@ -123,7 +133,7 @@ class _Contract:
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
-        """Return the largest number of workgroups along each axis; -1 for an explicit grid."""
+        """Return the largest number of workgroups along each axis; -1 where the program states the grid itself."""
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
         count = self.kernel.count.block
@@ -140,14 +150,14 @@ class _Contract:
         each is less than 2^63.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
-        mapping: dict[SSAValue, SSAValue] = {}
+        mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract
         for op in walk(self.kernel.function):
             if isinstance(op, hal.InterfaceBindingSubspanOp):
-                here = self._extent(op, mapping)
+                end = self._extent(op, mapping)
                 binding = op.binding.value.data
-                other = needed[binding]
-                if here is not None:
-                    needed[binding] = here if other is None else self._value(arith.MaxUIOp(other, here))
+                other_end = needed[binding]  # of another view of the binding
+                if end is not None:
+                    needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
         sizes = [self._number(0) if n is None else n for n in needed]
         for binding, value in enumerate(sizes):  # as a check it is computed exactly: what wraps around is refused
             if not isinstance(value.owner, arith.ConstantOp):
@@ -156,43 +166,55 @@ class _Contract:
         return sizes
 
     def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
-        """Return the end of a view of a binding in bytes; None if it depends on other values than constants."""
+        """Return the end of a view of a binding, in bytes from its start.
+
+        Return None if the sizes of the view depend on anything but push constants and constants.
+        """
         type_ = op.results[0].type
         assert isinstance(type_, MemRefType)
-        dynamic = iter(op.dynamic_dims)
-        fixed, total = 1, None
+        dynamic_dims = iter(op.dynamic_dims)
+        static_count, dynamic_count = 1, None  # products of the static and of the dynamic sizes
         for size in type_.get_shape():
             if size >= 0:
-                fixed *= size
+                static_count *= size
                 continue
-            value = self._copy(next(dynamic), mapping)
+            value = self._copy(next(dynamic_dims), mapping)
             if value is None:
                 return None
-            total = value if total is None else self._value(arith.MuliOp(total, value))
-        if fixed == 0:
+            dynamic_count = value if dynamic_count is None else self._value(arith.MuliOp(dynamic_count, value))
+        if static_count == 0:
             return self._number(0)
         bits = dtype_of(type_.element_type, location_of(op)) & 0xFFFFFF
-        whole, packed = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
-        if total is None:
-            return self._offset(op, mapping, self._number(-(-fixed // packed) * whole))
-        elements = total if fixed == 1 else self._value(arith.MuliOp(total, self._number(fixed)))
-        if packed > 1:
-            elements = self._value(arith.CeilDivUIOp(elements, self._number(packed)))
-        elif whole > 1:
-            elements = self._value(arith.MuliOp(elements, self._number(whole)))
-        return self._offset(op, mapping, elements)
+        element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
+        if dynamic_count is None:
+            return self._offset(op, mapping, self._number(-(-static_count // elements_per_byte) * element_bytes))
+        size = dynamic_count
+        if static_count != 1:
+            size = self._value(arith.MuliOp(dynamic_count, self._number(static_count)))
+        if elements_per_byte > 1:
+            size = self._value(arith.CeilDivUIOp(size, self._number(elements_per_byte)))
+        elif element_bytes > 1:
+            size = self._value(arith.MuliOp(size, self._number(element_bytes)))
+        return self._offset(op, mapping, size)
 
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
     ) -> SSAValue | None:
-        """Return `size` plus the byte offset of a binding; None if the offset cannot be computed on the host."""
+        """Return `size` plus the byte offset of a view; None if the host cannot compute the offset."""
         if op.byte_offset is None or constant_index(op.byte_offset) == 0:
             return size
         start = self._copy(op.byte_offset, mapping)
         return None if start is None else self._value(arith.AddiOp(size, start))
 
     def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
-        """Copy the arithmetic on constants that computes `value`; None when other operations compute it."""
+        """Copy the operations that compute a value of the kernel from push constants and constants into the contract.
+
+        Return the copied value; None if other operations compute it.
+
+        Args:
+            value: The value.
+            mapping: Values of the kernel that have been copied; receives the new ones.
+        """
         known = mapping.get(value)
         if known is not None:
             return known

@@ -112,7 +112,7 @@ def check_variants(module: ModuleOp) -> None:
 
 
 def derive_constants(module: ModuleOp) -> None:
-    """Set the constant count of each layout that states none, from the scalar operands of its dispatches."""
+    """Set the number of push constants of each export layout that states none, from the scalars of its dispatches."""
     words: dict[tuple[str, str], int] = {}
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
@@ -130,21 +130,24 @@ def derive_constants(module: ModuleOp) -> None:
 
 
 def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
-    """Return, for each dispatched export (executable, name), the bindings that any of its dispatches writes."""
+    """Return (executable, export) → indices of the bindings that any dispatch of the export writes.
+
+    A result that is tied to an argument writes its binding; other results have bindings after those of the arguments.
+    """
     written: dict[tuple[str, str], set[int]] = {}
     for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
         tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
         results: set[int] = set()
-        fresh = len(tensors)
+        next_binding = len(tensors)
         tied = tied_operands(op)
         for index, result in enumerate(op.results):
             if tied[index] >= 0:
                 results.add(tensors.index(tied[index]))
             elif is_tensor(result):
-                results.add(fresh)
-                fresh += 1
+                results.add(next_binding)
+                next_binding += 1
         for reference in op.entry_points.data:
             key = (reference.root_reference.data, reference.nested_references.data[-1].data)
             written.setdefault(key, set()).update(results)
@@ -175,7 +178,7 @@ def variant_name(target: hal.ExecutableTargetAttr) -> str:
 
 
 def _unique(name: str, taken: Iterable[str]) -> str:
-    """Return the name, with a number if it is taken."""
+    """Return the name, or, if it is taken, the first of name_1, name_2, ... that is not."""
     used = set(taken)
     candidate, n = name, 1
     while candidate in used:
@@ -213,8 +216,10 @@ def _variant(
 
 
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """Return the objects of all keys that match a target, in order. Raises CompileError if there are none and the
-    executable needs objects.
+    """Return the objects that an executable states for a target, in order.
+
+    Raises CompileError if there are none and the executable needs objects: it calls functions without a fallback, or
+    has no kernels of its own.
     """
     attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
@@ -233,7 +238,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
 
 
 def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
-    """Return the target without `cpu = "native"`, since this machine also runs generic objects."""
+    """Return the target without `cpu = "native"`; other targets unchanged. This machine also runs generic objects."""
     config = target.configuration.data
     if config.get("cpu") != StringAttr("native"):
         return target
@@ -254,11 +259,12 @@ def calls_static(op: Operation) -> bool:
 
 
 def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
-    """Return the variants of a hand-written executable to compile, one for each CPU level. Raises CompileError if there
-    are none.
+    """Return the variants of a hand-written executable to compile, with one copy for each CPU level.
+
+    Raises CompileError if the executable has no variant for the targets that the caller named.
     """
     kept: list[Operation] = []
-    names: list[str] = []
+    names: list[str] = []  # targets of all variants, for the message
     formats = {(t.backend, t.format) for t in selection.targets}
     for variant in op.body.block.ops:
         if not isinstance(variant, hal.ExecutableVariantOp):
@@ -293,7 +299,8 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
 
 
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR for a target.
+    """
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
@@ -315,8 +322,9 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
 
 
 def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """Rename the function that an export names to the export's name, and return it. Raises CompileError if there is
-    none.
+    """Return the function that an export refers to, renamed to the export's name.
+
+    Raises CompileError if there is no such function in `functions`, which are those of the executable by name.
     """
     reference = export.function_ref
     name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
@@ -333,7 +341,10 @@ def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp])
 
 
 def _with_device(count: Region, export: Operation) -> Region:
-    """Return the grid region of a stream export, with the device prepended to its arguments as in `hal` exports."""
+    """Return a copy of the grid region of a stream export as that of a `hal` export: its first argument is the device.
+
+    Raises CompileError if the export has no region.
+    """
     if not count.blocks:
         raise CompileError(
             f"export '@{symbol_name(export)}' has no workgroup count", location_of(export),
@@ -351,8 +362,15 @@ def _with_device(count: Region, export: Operation) -> Region:
 
 
 def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
-    """Return a `hal.executable.export` with the name of `source`. Raises CompileError if its stated tiles do not fit
-    the bindings.
+    """Return a `hal.executable.export` with the name and the stated workgroup size, tiles and flops of `source`.
+
+    Raises CompileError if the stated tiles do not fit the bindings.
+
+    Args:
+        source: The export of the program.
+        ordinal: Index of the export in its executable.
+        layout: Bindings and push constants of the kernel.
+        count: Region that computes the number of workgroups.
     """
     bindings = [
         hal.PipelineBindingAttr(

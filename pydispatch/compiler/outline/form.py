@@ -53,12 +53,19 @@ def form_dispatches(
     functions: Sequence[Operation] | None = None,
     patches: Decide | None = None,
 ) -> list[FusionReport]:
-    """Form the dispatches of every host function and initializer of `module` in place; executables are inserted before
-    it.
+    """Form the dispatches of every host function and initializer of `module` in place.
 
-    legality: rules for which operations may be one dispatch. reassociate: whether sums of floats may be split.
-    functions: restricts formation to these. patches: see `convert_convolutions_to_products`. Returns a report for each
-    function.
+    The executables of a function are inserted before it.
+
+    Args:
+        module: The module.
+        legality: Rules for which operations may be one dispatch.
+        reassociate: Whether sums of floats may be split.
+        functions: The functions to change; None for all.
+        patches: See `convert_convolutions_to_products`.
+
+    Returns:
+        A report for each function.
     """
     hosts = host_functions(module) if functions is None else functions
     for function in hosts:
@@ -91,7 +98,7 @@ class Former:
         function: The host function, which is changed in place.
         name: Its name, from which those of the dispatches are derived.
         legality: What may be fused for the targets.
-        made: What formation has created.
+        made: Executables and dispatches created so far in the module, to share equal executables.
         reassociate: Whether sums may be regrouped.
         patches: See `convert_convolutions_to_products`.
         executables: Executables of the dispatches, in order.
@@ -126,7 +133,10 @@ class Former:
         self.report.finish(self.function)
 
     def _block(self, block: Block, sizes: Sizes) -> None:
-        """Form the dispatches of a block, after those of its loops and branches."""
+        """Form the dispatches of a block, after those of the blocks inside its loops and branches.
+
+        sizes: sizes of tensors that are known when the block begins.
+        """
         grids = [
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
@@ -185,13 +195,18 @@ def sort_topologically(block: Block) -> None:
 
 
 class TopologicalOrder:
-    """Order of the operations of a block in which each follows those that it depends on; `place` appends to `ops`."""
+    """Order of the operations of a block in which each follows those that it depends on.
+
+    Attributes:
+        block: The block.
+        ops: The operations that `place` has appended, in order.
+    """
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.ops: list[Operation] = []
-        self._placed: set[Operation] = set()  # operations that have their place in the block
-        self._visited: set[Operation] = set()  # operations whose predecessors are being placed or were
+        self._placed: set[Operation] = set()  # operations in `ops`
+        self._visited: set[Operation] = set()  # operations for which _preceding() has been called
         effects = [op for op in block.ops if has_effects(op)]
         self._previous = dict(zip(effects[1:], effects, strict=False))
 
@@ -212,8 +227,10 @@ class TopologicalOrder:
                 stack.pop()
 
     def _preceding(self, op: Operation) -> list[Operation]:
-        """Return the operations to place before `op`: on the first visit also the other readers of what it overwrites,
-        on the second one, after them or because one of them depends on `op`, only those that must precede it.
+        """Return the operations to place before `op`.
+
+        On the first call these include the readers of a tensor that `op` overwrites. On the second call they are left
+        out: they have been placed, or one of them depends on `op` and must follow it.
         """
         needed = [v.op for v in inputs_of(op) if isinstance(v, OpResult) and v.op.parent is self.block]
         if op in self._previous:

@@ -34,14 +34,28 @@ from pydispatch.ir.values import shape_of
 
 
 class Outline:
-    """Outlining of one group into an executable. The arguments of its function are tensors, then scalars, then sizes.
+    """Outlining of one group of operations into an executable with one dispatch function.
 
-    outputs: the values that are used outside. dims: the dynamic sizes of each tensor. term: the size that each index
-    value stands for. wanted: the sizes that are arguments.
+    The arguments of the function are `tensors`, then `scalars`, then the sizes `wanted`.
+
+    Attributes:
+        tensors: Tensors that the group reads from outside.
+        scalars: Scalars that it reads from outside.
+        outputs: Values of the group that are used outside.
+        dims: Tensor → its dynamic sizes.
+        term: Value of type index from outside → the size that it is.
+        wanted: Sizes that are arguments of the function.
     """
 
     def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
-        """grid: the dispatch has this one, chosen by hand."""
+        """Determine the values that the group reads and returns.
+
+        Args:
+            group: The operations of the dispatch, in order.
+            name: Name of the executable.
+            sizes: Sizes of tensors that are known, or known to be equal.
+            grid: Grid that the program states; None for a generated one.
+        """
         self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
         inside = set(self.group)
@@ -129,11 +143,13 @@ class Outline:
         location = self.group[0]
 
         def put(op: Operation) -> SSAValue:
+            """Append an operation to the function, and return its result."""
             set_location(op, location)
             body.add_op(op)
             return op.results[0]
 
         def size(term: Term) -> SSAValue:
+            """Return a size as a value of the function: an argument, or a constant that is appended on first use."""
             if isinstance(term, int) and term not in sizes:
                 sizes[term] = put(arith.ConstantOp.from_int_and_width(term, IndexType()))
             return sizes[term]
@@ -165,8 +181,8 @@ class Outline:
         return function
 
     def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of the
-        results.
+        """Return three lists of host values: the sizes that are arguments of the dispatch function, the dynamic sizes
+        of its tensors, and the dynamic sizes of its results.
         """
 
         def host(terms: Sequence[Term]) -> list[SSAValue]:
@@ -179,9 +195,7 @@ class Outline:
     def _dispatch(
         self, function: func.FuncOp, host: tuple[list[SSAValue], list[SSAValue], list[SSAValue]]
     ) -> flow.DispatchOp:
-        """Return the dispatch of the function. host: the values of the sizes, of the dynamic argument sizes and of the
-        dynamic result sizes.
-        """
+        """Return the dispatch of the function. host: the values that `_host_values` returns."""
         sizes, argument_dims, result_dims = host
         workload = sizes if self.grid is None else self.grid.workload
         dispatch = flow.DispatchOp(

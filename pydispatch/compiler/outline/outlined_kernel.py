@@ -34,9 +34,15 @@ DERIVED_COUNTS = (
 
 
 class OutlinedKernel(KernelBody):
-    """Outlining of one dispatch region into an executable.
+    """Outlining of one dispatch region into an executable. Results that are tied to no operand are the last bindings.
 
-    head: operations to insert before the body. Results that are tied to no operand become the last bindings.
+    Attributes:
+        op: The region.
+        name: Name of the executable, of its export and of the kernel.
+        kernel: Body of the kernel.
+        workload: Values of the host from which the number of workgroups is computed.
+        zero: The constant 0 at the head of the kernel; None until it is needed.
+        head: Operations to insert before the body of the kernel.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
@@ -44,9 +50,8 @@ class OutlinedKernel(KernelBody):
         self.op = self.source = op
         self.name = name
         self.kernel = self.block
-        # Values that the number of workgroups is computed from.
         self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
-        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed
+        self.zero: SSAValue | None = None
         self.head: list[Operation] = []
 
     @abstractmethod
@@ -107,7 +112,11 @@ class OutlinedKernel(KernelBody):
         return executable
 
     def count(self) -> Region:
-        """Return the grid as a region of an export. Values of the host that it uses become part of the workload."""
+        """Return the region of the export that computes the number of workgroups in x, y and z from the workload.
+
+        Values of the host that the grid uses are appended to the workload. A dispatch that states no grid has one
+        workgroup. Raises CompileError if it reads its workgroup id, or if grid and workload do not fit.
+        """
         region = cast(flow.DispatchRegionOp, self.op).count
         self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
         if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
@@ -151,18 +160,19 @@ class OutlinedKernel(KernelBody):
         return block.insert_arg(value.type, len(block.args))
 
     def at_head(self, op: Operation) -> SSAValue:
-        """Insert an operation before the body."""
+        """Insert an operation before the body of the kernel, and return its result."""
         set_location(op, self.op)
         self.head.append(op)
         return op.results[0]
 
     def _zero(self) -> SSAValue:
+        """Return the constant 0 of type index."""
         if self.zero is None:
             self.zero = self.at_head(arith.ConstantOp.from_int_and_width(0, IndexType()))
         return self.zero
 
     def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """Return an operation that views a whole binding as a memref."""
+        """Return an operation that views a whole binding as a memref of a tensor's shape. dims: its dynamic sizes."""
         return stream.BindingSubspanOp(
             operands=[binding, self._zero(), list(dims)],
             result_types=[MemRefType(type_.element_type, type_.get_shape())],

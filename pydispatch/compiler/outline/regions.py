@@ -54,17 +54,22 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
 class RegionKernel(OutlinedKernel):
     """Outlining of a `flow.dispatch.region`, whose body uses values of the host function directly.
 
-    arguments: the operands of the dispatch. reads: the memref of each tensor that is read. results: the memref of the
-    initial value of each result.
+    Attributes:
+        region: The region.
+        arguments: Operands of the dispatch, values of the host function; the kernel has an argument for each.
+        dims: Dynamic sizes of the tensors in `arguments`.
+        reads: Tensor of the host function that the body reads → memref of its binding.
+        results: Tensor that a result overwrites (see `base_of`) → memref of the result's binding.
+        inside: Blocks of the region.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
         super().__init__(op, name)
         self.region = cast(flow.DispatchRegionOp, op)
         self.arguments: list[SSAValue] = []
-        self.dims: list[SSAValue] = []  # dynamic sizes of the tensor arguments
+        self.dims: list[SSAValue] = []
         self.reads: dict[SSAValue, SSAValue] = {}
-        self.results: dict[SSAValue, SSAValue] = {}  # where a result began → its memref
+        self.results: dict[SSAValue, SSAValue] = {}
         self.inside = {self.region.body.block} | {
             block for inner in walk(self.region.body) for r in inner.regions for block in r.blocks
         }
@@ -97,7 +102,10 @@ class RegionKernel(OutlinedKernel):
         return [self._host_dim(value, axis) for axis, n in enumerate(value.type.get_shape()) if n < 0]
 
     def _host_dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return a size on the host, from an existing `tensor.dim` where one precedes the region."""
+        """Return the size in dimension `axis` of a tensor of the host function, as a value of the host function.
+
+        It is that of a `tensor.dim` before the region, or of a new one.
+        """
         block = self.op.parent
         assert block is not None
         for use in value.uses:
@@ -122,7 +130,7 @@ class RegionKernel(OutlinedKernel):
         raise self.error(f"'{op.name}' belongs into flow.dispatch.workgroups")
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """Return the subspan of a tensor from outside; the first read adds an argument for it."""
+        """Return the memref of a tensor from outside; the first read adds an argument for its binding."""
         if value not in self.reads:
             assert isinstance(value.type, TensorType)
             binding = self._argument(value, stream.BindingType())
@@ -132,7 +140,9 @@ class RegionKernel(OutlinedKernel):
         return self.reads[value]
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """Return the subspan of a result, or scratch memory for an empty tensor inside. Raises CompileError for other
+        """Return the memref of the result that overwrites a tensor.
+
+        For an empty tensor of the body that is no result it is memory of the workgroup. Raises CompileError for other
         tensors.
         """
         if value not in self.results:
@@ -200,8 +210,9 @@ class RegionKernel(OutlinedKernel):
         return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
 
     def _tie(self, root: SSAValue) -> int:
-        """Add the tensor that a result overwrites as an operand of the dispatch, and return its index; -1 for a new
-        tensor.
+        """Add the tensor `root` that a result overwrites as an operand of the dispatch, and return the operand's index.
+
+        Return -1 if the result is a new tensor: `root` is empty, or created in the body.
         """
         if self._is_empty(root) or not self.is_outer(root):
             return -1
@@ -214,7 +225,13 @@ class RegionKernel(OutlinedKernel):
         return operand_index
 
     def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
-        """Add the subspan of a result. offset: number of the result."""
+        """Emit the memref of a result that is a new tensor.
+
+        Args:
+            root: The tensor that the result overwrites.
+            offset: Index of the result among those that are new tensors.
+            dims: Dynamic sizes of the result, values of the host function.
+        """
         assert isinstance(root.type, TensorType)
         sizes = [self.scalar(d) for d in dims]
         binding = self.kernel.args[len(self.arguments) + offset]
@@ -222,6 +239,7 @@ class RegionKernel(OutlinedKernel):
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
+    """Return the shape of a tensor; () for a scalar."""
     return tuple(value.type.get_shape()) if isinstance(value.type, TensorType) else ()
 
 

@@ -68,19 +68,21 @@ class _Rows:
     inputs: Sequence[SSAValue]
 
     def coordinates(self, body: LoopBody, batch: Sequence[SSAValue]) -> tuple[list[SSAValue], SSAValue | None]:
-        """Emit the leading coordinates of the row at `batch`, and return them with the condition that it is written."""
+        """Emit the leading coordinates of the row at index `batch`, and return them with the condition that it is
+        written; None for a row that is always written.
+        """
         if isinstance(self.update, MapStoreOp):
             zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
             *at, wanted = body.inline(self.update.body, [*batch, *zeros])
             return at[: self.depth], wanted
         indices = self.update.inputs[1]
         is_listed = len(shape_of(indices.type)) > len(batch)
-        places = [[*batch, body.index(n)] if is_listed else list(batch) for n in range(self.depth)]
-        return [body.as_index(body.extract(indices, place)) for place in places], None
+        positions = [[*batch, body.index(n)] if is_listed else list(batch) for n in range(self.depth)]
+        return [body.as_index(body.extract(indices, position)) for position in positions], None
 
 
 def _rows_of(update: Operation) -> _Rows | None:
-    """Return the rows that an update overwrites; None where they are not whole runs of the innermost dimensions."""
+    """Return the rows that an update overwrites; None if it overwrites other parts than whole innermost dimensions."""
     if isinstance(update, ScatterOp):
         return _rows_of_scatter(update)
     return _rows_of_map_store(update) if isinstance(update, MapStoreOp) else None
@@ -99,24 +101,35 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
 
 
 def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
-    """Return the rows of a map_store: the innermost dimensions that it maps to themselves."""
+    """Return the rows of a map_store: the innermost dimensions that it maps to themselves, in their whole size.
+
+    Return None if the number of rows is dynamic.
+    """
     block, shape, whole = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
-    end = block.last_op
-    assert end is not None
-    common = 0
-    while common < min(len(shape), len(whole) - 1):
-        argument = block.args[len(shape) - 1 - common]
-        is_same = end.operands[len(whole) - 1 - common] is argument and argument.uses.get_length() == 1
-        if not is_same or shape[argument.index] != whole[len(whole) - 1 - common]:
+    terminator = block.last_op
+    assert terminator is not None
+    row_dims = 0
+    while row_dims < min(len(shape), len(whole) - 1):
+        argument = block.args[len(shape) - 1 - row_dims]
+        is_same = terminator.operands[len(whole) - 1 - row_dims] is argument and argument.uses.get_length() == 1
+        if not is_same or shape[argument.index] != whole[len(whole) - 1 - row_dims]:
             break
-        common += 1
-    batch = shape[: len(shape) - common]
+        row_dims += 1
+    batch = shape[: len(shape) - row_dims]
     inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
-    return None if DYNAMIC in batch else _Rows(update, len(whole) - common, batch, inputs)
+    return None if DYNAMIC in batch else _Rows(update, len(whole) - row_dims, batch, inputs)
 
 
 def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operation]:
-    """Return the updates that lead from a load of a global to a store, in order; none if anything else may write."""
+    """Return the updates that lead from a load of a global to its store, in order.
+
+    The list is empty if anything else may write the memory of the global, if it is not stored, or if its size is
+    dynamic, 0, or not in whole bytes.
+
+    Args:
+        load: The load.
+        type_: Type of the global.
+    """
     if not type_.has_static_shape() or (bit_width(type_.element_type) or 8) % 8 or 0 in type_.get_shape():
         return []
     updates: list[Operation] = []
@@ -141,7 +154,7 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
 
 
 def _update_at(use: Use) -> Operation | None:
-    """Return the update whose destination a use is, maybe through an optimization barrier."""
+    """Return the update that overwrites the used tensor, also through an optimization barrier; None if there is none."""
     op, index = use.operation, use.index
     if op.name == BARRIER and op.results[index].uses.get_length() == 1:
         (inner,) = op.results[index].uses
@@ -162,9 +175,14 @@ def _is_read(use: Use) -> bool:
 
 
 def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
-    """Move the operations from which positions are computed to a load, and return the operation after them.
+    """Move the operations that compute the positions of rows directly after a load.
 
-    None if that is impossible, because they have effects or read the updated tensor.
+    Return the operation after them. Return None, and move nothing, if they have effects or depend on the load.
+
+    Args:
+        load: The load of the global.
+        rows: The rows whose positions are needed.
+        updates: The updates of the global.
     """
     block, needed = load.parent, set[Operation]()
     assert block is not None
@@ -174,7 +192,7 @@ def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operatio
         if isinstance(value, OpResult) and value.op.parent is block and value.op not in needed:
             needed.add(value.op)
             pending += inputs_of(value.op)
-    late: list[Operation] = []
+    to_move: list[Operation] = []
     stored: set[str] = set()
     op = load.next_op
     while op is not None:
@@ -183,12 +201,12 @@ def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operatio
         if op in needed:
             if not is_pure(op) and not (isinstance(op, GlobalLoadOp) and name_of(op) not in stored):
                 return None
-            late.append(op)
+            to_move.append(op)
         op = op.next_op
     if load in needed or not needed.isdisjoint(updates):
         return None
     last: Operation = load
-    for op in late:
+    for op in to_move:
         if last.next_op is not op:
             op.detach()
             block.insert_op_after(op, last)
@@ -197,7 +215,14 @@ def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operatio
 
 
 def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
-    """Insert the operations that save rows before `following`, and let all readers of the load read their result."""
+    """Insert a `pyd.save_rows` for each list of rows before `following`; all readers of the load then read the last.
+
+    Args:
+        load: The load of the global.
+        following: The operation before which they are inserted.
+        type_: Type of the global.
+        rows: The rows that each update overwrites.
+    """
     readers = list(load.result.uses)
     build = Build(following)
     value: SSAValue = load.result
@@ -210,7 +235,10 @@ def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute]
 
 
 def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAValue:
-    """Emit the number of each row that an update overwrites, -1 for a row that it ignores; return the tensor."""
+    """Emit the index of each row that an update overwrites, -1 for a row that it ignores, and return the i64 tensor.
+
+    The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13.
+    """
     sizes = shape_of(type_)[: rows.depth]
     rank = len(rows.batch)
     body = LoopBody([i64])
@@ -221,17 +249,20 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
         inside = is_in if inside is None else body.both(inside, is_in)
         row = body.plus(body.times(row, body.index(size)), coordinate)
     assert inside is not None
-    numbered = body.cast(body.either(inside, row, body.index(-1)), i64, False)
+    row_index = body.cast(body.either(inside, row, body.index(-1)), i64, False)
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
-    return generic(build, structure, [], [empty], body.finish(numbered))[0]
+    return generic(build, structure, [], [empty], body.finish(row_index))[0]
 
 
 def _old_rows(
     build: Build, rows: _Rows, type_: TensorType[Attribute], whole: SSAValue, positions: SSAValue
 ) -> SSAValue:
-    """Emit a read of the rows of `whole` at positions; return the tensor [batch..., row...]."""
+    """Emit a copy of the rows of the tensor `whole` at `positions`, and return it: [batch..., row...].
+
+    Rows at position -1, which the update ignores, are copies of row 0.
+    """
     shape, element = shape_of(type_), type_.element_type
     batch = shape_of(positions.type)
     count = math.prod(shape[: rows.depth])
