@@ -138,14 +138,18 @@ class CommandList:
     ) -> None:  # fmt: skip
         """Add a dispatch.
 
-        bindings: each tensor, and whether the dispatch writes it. tiles: for each tensor, the bytes that a workgroup
-        accesses, see `Tiles`; empty if unknown.
+        Args:
+            export: Register of the export's index.
+            grid: Registers of the number of workgroups in x, y and z.
+            constants: Registers of the push constants, of 32 bits each.
+            bindings: (tensor, whether the dispatch writes it) of each binding.
+            tiles: Bytes that a workgroup accesses of each binding, see `Tiles`; empty if unknown.
         """
-        known: dict[Storage, int] = {}
+        tile_bytes: dict[Storage, int] = {}
         for (tensor, _), size in zip(bindings, tiles, strict=False):
-            whole = 0 if tensor.is_part else size
-            known[tensor.storage] = whole if known.get(tensor.storage, whole) == whole else 0
-        stated = Tiles(known) if tiles else None
+            own = 0 if tensor.is_part else size  # slices of a part of a storage are not at multiples of their size
+            tile_bytes[tensor.storage] = own if tile_bytes.get(tensor.storage, own) == own else 0
+        stated = Tiles(tile_bytes) if tiles else None
 
         def emit(function: ProgramFunction) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
@@ -160,7 +164,12 @@ class CommandList:
         self.copy_runs([(source, target)], length)
 
     def copy_runs(self, runs: Sequence[tuple[HostTensor, HostTensor]], length: int) -> None:
-        """Add copies that may run concurrently, to disjoint targets. length: register of the size in bytes of each."""
+        """Add copies that may run concurrently, to disjoint targets.
+
+        Args:
+            runs: (source, target) of each copy.
+            length: Register of the number of bytes of each.
+        """
 
         def emit(function: ProgramFunction) -> None:
             for source, target in runs:
@@ -169,7 +178,13 @@ class CommandList:
         self.add([source for source, _ in runs], [target for _, target in runs], emit)
 
     def fill(self, target: HostTensor, pattern: int, pattern_bytes: int) -> None:
-        """Add a fill. pattern: register of an element. pattern_bytes: its size."""
+        """Add a fill of a tensor with copies of one element.
+
+        Args:
+            target: The tensor.
+            pattern: Register of the element.
+            pattern_bytes: Its size in bytes.
+        """
         self.add(
             [], [target],
             lambda f: f.fill(BindingRange(target.storage.buffer, target.offset, target.length), pattern, pattern_bytes),
@@ -180,7 +195,11 @@ class CommandList:
     ) -> None:
         """Add a host command. Host commands keep their order, since they may have further effects.
 
-        command: its index in the program.
+        Args:
+            command: Its index in the program.
+            sizes: Registers of the dynamic sizes of the tensors.
+            constants: Registers of the scalar operands.
+            tensors: (tensor, how the command accesses it) of each tensor operand.
         """
 
         def emit(function: ProgramFunction) -> None:
@@ -199,9 +218,12 @@ class CommandList:
         self.commands.append(ScheduledCommand(*ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
-        """Assign each command the earliest region after those of its dependencies, and sort the commands by region."""
-        written: dict[Storage, list[tuple[Range, int]]] = {}
-        read: dict[Storage, list[tuple[Range, int]]] = {}
+        """Assign each command the earliest region after those of its dependencies, and sort the commands by region.
+
+        A command depends on earlier writes of what it accesses, and on earlier reads of what it writes.
+        """
+        written: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of writes so far
+        read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
         ordered = -1  # the region of the last ordered command
         for command in self.commands:
             after = [ordered if command.is_ordered else -1]
@@ -215,7 +237,7 @@ class CommandList:
             for touched in command.reads:
                 _record_access(read, touched, command.region)
             for touched in command.writes:
-                if touched.first is None:  # Everything earlier is complete when this one runs.
+                if touched.first is None:  # a write of the whole storage runs after all earlier accesses of it
                     written[touched.storage] = []
                     read.pop(touched.storage, None)
                 _record_access(written, touched, command.region)
@@ -223,12 +245,14 @@ class CommandList:
         self.commands.sort(key=lambda c: (c.region, not c.is_ordered))
 
     def may_share(self, source: Storage, target: Storage) -> bool:
-        """Return whether `target`, which begins as a copy of `source`, may use the same memory: no other command reads
-        `source` while or after `target` is written. Regions must be assigned.
+        """Return whether `target`, which begins as a copy of `source`, may use the same memory.
+
+        It may if no command reads `source` while or after `target` is written, not counting the initial copy. Regions
+        must be assigned.
         """
-        begun = next(c for c in self.commands if any(w.storage is target for w in c.writes))
-        readers = [c.region for c in self.commands if c is not begun and any(r.storage is source for r in c.reads)]
-        writers = [c.region for c in self.commands if c is not begun and any(w.storage is target for w in c.writes)]
+        copy, *others = [c for c in self.commands if any(w.storage is target for w in c.writes)]
+        writers = [c.region for c in others]
+        readers = [c.region for c in self.commands if c is not copy and any(r.storage is source for r in c.reads)]
         return not readers or not writers or max(readers) < min(writers)
 
     def storages(self) -> list[Storage]:
@@ -244,10 +268,13 @@ class CommandList:
 
 
 def _record_access(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
-    """Record an access; of accesses to a whole storage only the latest is kept."""
+    """Record an access of `touched` by a command in `region` in a table of (range, region) by storage.
+
+    Of accesses to a whole storage only the one in the last region is kept.
+    """
     entries = table.setdefault(touched.storage, [])
     if touched.first is None:
-        whole = [r for other, r in entries if other.first is None]
-        entries[:] = [e for e in entries if e[0].first is not None]
-        region = max([region, *whole])
+        whole_regions = [other_region for other, other_region in entries if other.first is None]
+        entries[:] = [entry for entry in entries if entry[0].first is not None]
+        region = max([region, *whole_regions])
     entries.append((touched, region))

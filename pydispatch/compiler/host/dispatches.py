@@ -36,7 +36,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     alignment = executables.alignment(executable)
     words: list[int] = []
     bindings: Bindings = []
-    binding_index: dict[int, int] = {}  # index of an argument, and its index among the bindings
+    binding_index: dict[int, int] = {}  # index of an argument → its index among the bindings
     dims = iter(op.argument_dims)
     for index, value in enumerate(op.arguments):
         if not isinstance(value.type, TensorType):
@@ -44,8 +44,9 @@ def dispatch(straight: Straight, op: Operation) -> None:
             continue
         tensor = straight.tensors[value]
         dynamic = [next(dims) for size in value.type.get_shape() if size < 0]
-        for axis, (have, said) in enumerate(zip(tensor.dims, straight.shape(value.type, dynamic, op), strict=True)):
-            straight.require_equal(have, said, f"operand {index} of '@{export}', axis {axis}", op)
+        declared = straight.shape(value.type, dynamic, op)
+        for axis, (actual_size, declared_size) in enumerate(zip(tensor.dims, declared, strict=True)):
+            straight.require_equal(actual_size, declared_size, f"operand {index} of '@{export}', axis {axis}", op)
         binding_index[index] = len(bindings)
         bindings.append((_aligned(straight, tensor, alignment), False))
     result_dims = iter(op.result_dims)
@@ -76,15 +77,28 @@ def _tied_result(
     straight: Straight, op: flow.DispatchOp, export: str, tied: int, type: Attribute, shape: tuple[int, ...],
     alignment: int,
 ) -> HostTensor:  # fmt: skip
-    """Return the tensor of a result that overwrites operand `tied`, with the sizes and dtype of the result."""
+    """Return the tensor of a result that overwrites an operand: the operand's memory, or a copy of it.
+
+    The copy is needed if the operand is read later, or is not aligned. Checks are emitted that result and operand have
+    equal sizes, or, if their types differ, as many bytes.
+
+    Args:
+        straight: The function that receives the code.
+        op: The dispatch.
+        export: Name of its export, for messages.
+        tied: Index of the operand.
+        type: Type of the result.
+        shape: Registers of the sizes of the result.
+        alignment: Alignment in bytes that the executable requires.
+    """
     value = op.arguments[tied]
     source = straight.tensors[value]
     dtype = dtype_of(cast("TensorType[Attribute]", type).element_type, location_of(op))
     what = f"result tied to operand {tied} of '@{export}'"
     if type == value.type:
-        for axis, (have, said) in enumerate(zip(source.dims, shape, strict=True)):
-            straight.require_equal(have, said, f"{what}, axis {axis}", op)
-    else:  # Another view of the same memory.
+        for axis, (actual_size, declared_size) in enumerate(zip(source.dims, shape, strict=True)):
+            straight.require_equal(actual_size, declared_size, f"{what}, axis {axis}", op)
+    else:  # another view of the same memory
         straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{what}, size in bytes", op)
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     target = straight.in_place(value, sum(1 for t in operands if t.storage is source.storage))
@@ -121,8 +135,17 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
 
 
 def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
-    """Return the words in the number that the layout expects. Hand-written layouts may take only the low word of an
-    `index`; a check is emitted for these.
+    """Return as many of the 32-bit words of a dispatch's scalars as the layout of the export expects.
+
+    A hand-written layout may have one word for an `index`, which has two: then only low words are returned, and checks
+    are emitted that the values fit. Raises CompileError if the layout expects another number.
+
+    Args:
+        straight: The function that receives the checks.
+        words: Registers of all words, with HIGH_WORD set for upper halves.
+        expected: Number of words of the layout.
+        op: The dispatch.
+        export: Name of its export, for messages.
     """
     if len(words) == expected:
         return words

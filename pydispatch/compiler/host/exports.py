@@ -55,14 +55,21 @@ def _read(variant: hal.ExecutableVariantOp) -> _Variant:
 
 
 class Executables:
-    """Index of executables and exports in the host program; it also inlines their host regions."""
+    """Index of executables and exports in the host program; it also inlines their host regions.
+
+    Attributes:
+        program: The host program.
+        ops: Name of an executable → its operation.
+        variants: Name of an executable → its variants.
+        numbers: Name of an executable → its index in the program.
+    """
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
         self.variants = {name: [_read(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
-        self.numbers: dict[str, int] = {}  # executable → its index in the program
-        self._exports: dict[tuple[str, str], int] = {}
+        self.numbers: dict[str, int] = {}
+        self._exports: dict[tuple[str, str], int] = {}  # (executable, export) → index of the export in the program
         self._alignments: dict[str, int] = {}  # executable → alignment that it states for its bindings
         for name, op in self.ops.items():
             self.numbers[name] = len(program.executables)
@@ -86,8 +93,10 @@ class Executables:
         return NONE
 
     def _constants(self, op: hal.ExecutableOp) -> int:
-        """Add the function that maps the index of the chosen variant to the executable constants, and return its index;
-        NONE if there are no constants. Raises CompileError if the variants declare different numbers of words.
+        """Add the function that computes the executable constants from the index of the chosen variant.
+
+        Return its index; NONE if there are no constants. It computes the constants of all variants and selects. Raises
+        CompileError if the variants declare different numbers of words.
         """
         variants = variants_of(op)
         counts = {len(constant_words(v)) for v in variants}
@@ -104,13 +113,12 @@ class Executables:
         chosen = function.emit(Opcode.SCALAR, 0)
         values: list[int] = []
         for variant_index, variant in enumerate(variants):
-            here = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
+            own_values = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
             if not values:
-                values = here
+                values = own_values
                 continue
-            is_this = function.emit(Opcode.CMP, chosen, function.constant(variant_index), 0, 64)
-            values = [old if old == new else function.emit(Opcode.SELECT, is_this, new, old)
-                      for old, new in zip(values, here, strict=True)]  # fmt: skip
+            is_chosen = function.emit(Opcode.CMP, chosen, function.constant(variant_index), 0, 64)
+            values = [_select(function, is_chosen, own, other) for other, own in zip(values, own_values, strict=True)]
         for value in values:
             add_scalar_result(function, value)
         return self.program.function_index(function)
@@ -142,7 +150,10 @@ class Executables:
         return self.ops[name], export
 
     def _require_export(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
-        """Raise CompileError unless every variant has the export `path[-1]`."""
+        """Raise CompileError unless every variant of an executable has the export `path[-1]`.
+
+        path: names of the executable and the export, as a dispatch writes them. op: the dispatch, for messages.
+        """
         for variant in self.variants[executable.sym_name.data]:
             if path[-1] not in variant.exports:
                 raise CompileError(
@@ -180,10 +191,10 @@ class Executables:
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
-        """Return for each binding the size in bytes of the slice that one workgroup accesses, the slices being in
-        workgroup order.
+        """Return for each binding the bytes that one workgroup accesses, if workgroup i accesses slice i of it.
 
-        Empty if the CPU variants, which run tile-fused, differ, or if the export may be replaced by its fallback.
+        The list is empty if the CPU variants, the only ones that run tile-fused, state different sizes, or if the
+        export may be replaced by its fallback.
         """
         stated = {
             tiles_of(variant.exports[export]) if not variant.exports[export].condition.blocks else ()
@@ -246,9 +257,9 @@ class Executables:
             if (export_register, grid) == (other_number, other_grid):
                 continue
             variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
-            is_this = function.emit(Opcode.CMP, variant, function.constant(i), 0, 64)
-            export_register = _select(function, is_this, other_number, export_register)
-            x, y, z = (_select(function, is_this, b, a) for a, b in zip(grid, other_grid, strict=True))
+            is_chosen = function.emit(Opcode.CMP, variant, function.constant(i), 0, 64)
+            export_register = _select(function, is_chosen, other_number, export_register)
+            x, y, z = (_select(function, is_chosen, other, size) for size, other in zip(grid, other_grid, strict=True))
             grid = (x, y, z)
         return export_register, grid
 
@@ -256,10 +267,12 @@ class Executables:
         self, function: ProgramFunction, executable: hal.ExecutableOp, variant: _Variant, export: str,
         workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
     ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
-        """Emit the export index and grid of one variant, selecting the fallback where the condition of the export does
-        not hold.
+        """Emit the choice between an export of one variant and its fallbacks.
 
-        seen: the exports that this one is a fallback of.
+        Return the registers of the export's index and of its grid. The fallback is chosen if the condition of the
+        export is false on the device. Arguments are those of `grid`, and:
+
+        variant: the variant. seen: the exports that this one is a fallback of.
         """
         declaration = variant.exports[export]
         if not declaration.count.blocks:
@@ -306,13 +319,20 @@ def _stated_alignment(executable: hal.ExecutableOp) -> int:
 
 
 def _select(function: ProgramFunction, condition: int, lhs: int, rhs: int) -> int:
-    """Emit a select, unless both registers are the same."""
+    """Emit the choice of register `lhs` if `condition` is true, else `rhs`, and return its register.
+
+    Nothing is emitted if both are the same.
+    """
     return lhs if lhs == rhs else function.emit(Opcode.SELECT, condition, lhs, rhs)
 
 
 def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) -> list[int]:
-    """Lower a host region into a function, and return the registers of the yielded values. The device argument of the
-    region has no register.
+    """Lower a host region into a function, and return the registers of the values that it yields.
+
+    Args:
+        function: The function.
+        region: The region.
+        arguments: Registers of its arguments other than the device, which has none.
     """
     block = region.block
     values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]

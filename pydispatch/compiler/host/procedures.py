@@ -56,10 +56,22 @@ class Micro:
 
 
 class ProcedureLowering:
-    """Lowering of the function `op` to a procedure of the host program.
+    """Lowering of a function with branches or read-backs to a procedure of the host program.
 
-    cuts: its blocks as segments and stops. slots: the slot of each value. micros: the steps of each block. following:
-    the block that is emitted after the current one.
+    Attributes:
+        op: The function.
+        executables: The executables that it may dispatch.
+        constants: The constants of the program.
+        globals: The globals of the program.
+        procedure: The procedure.
+        program: The program.
+        cuts: The blocks of the function as segments and stops.
+        slots: Value → its slot in the procedure.
+        labels: Block → label of its first step.
+        following: The block that is emitted after the current one; None for the last.
+        live_in: Block → values that it or a later block reads, with its own arguments.
+        predecessors: Block → the blocks that branch to it.
+        micros: Block → its steps.
     """
 
     def __init__(
@@ -70,10 +82,8 @@ class ProcedureLowering:
         self.program = executables.program
         self.cuts = Cuts(op.regions[0])
         self.slots: dict[SSAValue, int] = {}
-        # Where each block begins.
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
         self.following: Block | None = None
-        # Values that a block or a later one reads, with its own arguments.
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.cuts.blocks}
         for block in self.cuts.blocks:
@@ -96,7 +106,7 @@ class ProcedureLowering:
     # -- values
 
     def _type(self, type: Any) -> tuple[int, tuple[int, ...] | None]:
-        """Return the dtype word of a type, and the sizes of a tensor, -1 for dynamic ones; None for a scalar."""
+        """Return (dtype word, sizes) of a type. Dynamic sizes are -1; the sizes of a scalar are None."""
         location = location_of(self.op)
         if isinstance(type, TensorType):
             return dtype_of(type.element_type, location), tuple(d if d >= 0 else -1 for d in type.get_shape())
@@ -153,6 +163,7 @@ class ProcedureLowering:
         straight.finish(segment.outputs)
 
         def emit(last: Collection[int]) -> None:
+            """Emit the step; `last` has the slots of inputs that no later step reads."""
             inputs, outputs = [self.slot(v) for v in segment.inputs], [self.slot(v) for v in segment.outputs]
             self.procedure.run(function, inputs, outputs, last)
 
@@ -206,7 +217,8 @@ class ProcedureLowering:
             for label, (block, values) in zip(labels, edges, strict=True):
                 if values:
                     self.procedure.bind(label)
-                    self._edge(block, values, may_fall=values is edges[1][1] or not edges[1][1])
+                    is_emitted_last = values is edges[1][1] or not edges[1][1]
+                    self._edge(block, values, may_fall=is_emitted_last)
 
         return Micro(op.operands, [], branch)
 
@@ -216,7 +228,7 @@ class ProcedureLowering:
         Args:
             target: The block.
             values: The value of each argument. Arguments that the block does not read are not moved.
-            may_fall: Whether to leave the jump out if the block follows directly.
+            may_fall: Whether execution may fall through, without a jump, if the block is emitted next.
         """
         live = [(argument, value) for argument, value in zip(target.args, values, strict=True)
                 if argument in self.live_in[target]]  # fmt: skip
@@ -230,7 +242,7 @@ class ProcedureLowering:
     # -- lifetimes
 
     def _uses(self, micro: Micro) -> list[SSAValue]:
-        """Return the values whose lifetimes the step affects: constants are stored again for each use."""
+        """Return the values that a step reads, without constants, which are stored in their slots for each use."""
         return [v for v in micro.uses if not is_constant(v)]
 
     def _live_out(self, block: Block) -> set[SSAValue]:

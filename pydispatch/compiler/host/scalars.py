@@ -37,12 +37,14 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import SHOWS_VALUES, listed
 
 Registers = dict[SSAValue, int]
+"""Scalar of host code → index of the register of the host program that has its value."""
 
 
 class ScalarLowering:
     """Lowering of scalar operations into one function of the host program.
 
-    `registers` maps SSA values to registers; the caller may add entries (block arguments, sizes).
+    Methods receive an operation and `registers`, which has the registers of its operands; they emit instructions and
+    add the registers of its results. Callers may add entries (block arguments, sizes).
     """
 
     def __init__(self, function: ProgramFunction) -> None:
@@ -96,7 +98,14 @@ class ScalarLowering:
         registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
 
     def _compare(self, opcode: Opcode, predicate: int, lhs: int, rhs: int, bits: int) -> int:
-        """Emit a comparison with a predicate of `arith.cmpi` or `arith.cmpf`, and return its register."""
+        """Emit a comparison of two registers, and return the register of its result, 0 or 1.
+
+        Args:
+            opcode: CMP for integers, FCMP for floats.
+            predicate: Predicate of `arith.cmpi` or `arith.cmpf`.
+            lhs, rhs: The registers.
+            bits: Width of the operands, as `width` encodes it.
+        """
         return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
@@ -104,7 +113,11 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.emit(Opcode.SELECT, condition, a, b)
 
     def extend(self, op: Operation, registers: Registers) -> None:
-        """Lower an extension, truncation or index cast of integers: extend from the narrower width."""
+        """Lower an extension, truncation or index cast of integers.
+
+        Registers have 64 bits, and integers are sign-extended in them: each of these operations extends from the
+        narrower of its two widths.
+        """
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
         unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
         opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
@@ -173,10 +186,12 @@ class ScalarLowering:
         registers[op.results[1]] = self.function.binary(upper, a, b, bits)
 
     def fused(self, op: Operation, registers: Registers) -> None:
+        """Lower math.fma: a * b + c, rounded once."""
         a, b, c = (registers[v] for v in op.operands)
         registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, width(op.results[0].type, op))
 
     def sincos(self, op: Operation, registers: Registers) -> None:
+        """Lower math.sincos to a sine and a cosine."""
         bits = width(op.results[0].type, op)
         for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
             registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
@@ -208,8 +223,10 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:
-        """Lower math.ipowi by repeated squaring. For a negative exponent, the result is the integer quotient 1 /
-        base^n.
+        """Lower math.ipowi by repeated squaring: multiply the powers base^(2^i) for each bit i of the exponent.
+
+        For a negative exponent the result is the integer quotient 1 / base^n: 1 for base 1, 1 or -1 for base -1, else
+        0.
         """
         base, exponent = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
@@ -218,14 +235,15 @@ class ScalarLowering:
         result, factor = one, base
         for bit in range(bits):
             shifted = function.binary(Opcode.SHRU, exponent, function.constant(bit), bits)
-            taken = function.binary(Opcode.AND, shifted, one, bits)
-            result = function.emit(Opcode.SELECT, taken, function.binary(Opcode.MUL, result, factor, bits), result)
+            is_bit_set = function.binary(Opcode.AND, shifted, one, bits)
+            product = function.binary(Opcode.MUL, result, factor, bits)
+            result = function.emit(Opcode.SELECT, is_bit_set, product, result)
             factor = function.binary(Opcode.MUL, factor, factor, bits)
-        minus = function.constant(-1)
-        odd = function.binary(Opcode.AND, exponent, one, bits)
+        minus_one = function.constant(-1)
+        is_odd = function.binary(Opcode.AND, exponent, one, bits)
         inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, one, bits), one, zero)
-        sign = function.emit(Opcode.SELECT, odd, minus, one)
-        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, minus, bits), sign, inverse)
+        sign = function.emit(Opcode.SELECT, is_odd, minus_one, one)
+        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, minus_one, bits), sign, inverse)
         negative = self._compare(Opcode.CMP, SLT, exponent, zero, bits)
         registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
 

@@ -37,9 +37,21 @@ Rules = Mapping[str, Callable[[Any, Operation], None]]
 
 
 class Straight:
-    """Builder of one straight-line function: arguments, then operations, then `finish`.
+    """Builder of one straight-line function of the host program, without branches.
 
-    place: the operation whose location is used in errors without a better one. rules: `host/rules.py: table`.
+    Call `argument` for each argument, then `lower` with the operations, then `finish`.
+
+    Attributes:
+        function: The function.
+        executables: The executables that it may dispatch.
+        constants: The constants of the program.
+        place: Operation whose location is used in errors without a better one.
+        rules: Name of an operation on tensors → function that lowers it (`host/rules.py: table`).
+        scalars: Lowering of scalar operations into the function.
+        registers: Scalar → register of its value.
+        tensors: Tensor → its memory and sizes.
+        commands: Commands so far: dispatches, copies and fills.
+        position: Index of the operation that is being lowered.
     """
 
     def __init__(
@@ -48,8 +60,8 @@ class Straight:
         self.function, self.executables, self.constants, self.place = function, executables, constants, place
         self.rules = rules
         self.scalars = ScalarLowering(function)
-        self.registers: Registers = {}  # of scalars
-        self.tensors: dict[SSAValue, HostTensor] = {}  # where each tensor is stored, and its sizes
+        self.registers: Registers = {}
+        self.tensors: dict[SSAValue, HostTensor] = {}
         self.commands = CommandList(function)
         self.position = 0
         self._origins: dict[int, str] = {}  # register → what its size comes from, for messages
@@ -144,7 +156,15 @@ class Straight:
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
     def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
-        """Emit a check that two sizes are equal. Raises CompileError now if both are static and differ."""
+        """Emit a check that two registers, which have sizes, are equal.
+
+        Raises CompileError if both are constants and differ. A check that was emitted before is not repeated.
+
+        Args:
+            lhs, rhs: The registers.
+            what: What the sizes are of, as the message begins.
+            op: The operation that requires it, for the location.
+        """
         known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
@@ -158,9 +178,12 @@ class Straight:
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
-        """Return the registers of the sizes of a type.
+        """Return the registers of the sizes of a tensor type.
 
-        dynamic: its dynamic sizes, in order. Raises CompileError at `op` if one is missing.
+        Args:
+            type: The type.
+            dynamic: Its dynamic sizes, in order.
+            op: The operation that states them. Raises CompileError there if one is missing.
         """
         assert isinstance(type, TensorType)
         rest = iter(dynamic)
@@ -178,8 +201,9 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """Return the register of a size that the rule of `op` states. Raises CompileError if it does not follow from
-        operands.
+        """Return the register of a size that the rule of `op` states as a function of its operands.
+
+        Raises CompileError if the rule states none.
         """
         if isinstance(stated, int):
             return self.function.constant(stated)
@@ -213,10 +237,11 @@ class Straight:
         return copy
 
     def in_place(self, value: SSAValue, shared: int) -> HostTensor:
-        """Return a tensor that the current operation may overwrite: `value` itself if it is dead afterwards, else a
+        """Return a tensor that the current operation may overwrite: `value` itself if nothing reads it later, else a
         copy.
 
-        shared: number of operands of the operation that are stored in the memory of `value`.
+        shared: number of operands of the operation that are stored in the memory of `value`; with more than one, the
+        others would be overwritten, too.
         """
         tensor = self.tensors[value]
         if tensor.storage.kind is BufferKind.TRANSIENT and shared == 1 and not self.is_live(tensor.storage):
@@ -228,7 +253,9 @@ class Straight:
     def finish(self, values: Sequence[SSAValue], names: Sequence[str] = ()) -> None:
         """Define the results of the function, order its commands and assign memory to its buffers.
 
-        names: of the results, if they have any.
+        Args:
+            values: The results.
+            names: Their names; empty for none.
         """
         storages: list[Storage] = []  # of the results that are tensors
         for index, (value, name) in enumerate(zip(values, names or [""] * len(values), strict=True)):
@@ -249,8 +276,10 @@ class Straight:
         self.commands.emit(self.function)
 
     def _result_storage(self, tensor: HostTensor, index: int) -> Storage:
-        """Return the storage of result `index`: the whole transient memory of the tensor, which becomes the result's,
-        else memory into which the tensor is copied.
+        """Return the storage of result `index`, the tensor `tensor`.
+
+        A tensor that is the whole of a transient storage makes that the storage of the result. Any other tensor is
+        copied into a new one.
         """
         storage, size = tensor.storage, self.size(tensor)
         if storage.kind is BufferKind.TRANSIENT and not tensor.is_part:
@@ -262,16 +291,17 @@ class Straight:
         self.commands.copy(tensor, HostTensor(copy, tensor.dims, tensor.dtype), size)
         return copy
 
-    def _reuse_arguments(self, placed: Sequence[Storage]) -> None:
-        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command reads
-        that.
+    def _reuse_arguments(self, result_storages: Sequence[Storage]) -> None:
+        """Tie each result that begins as a copy of an argument to the argument, if no later command reads that.
+
+        A caller may then pass the same memory for both.
         """
-        taken: set[Storage] = set()
-        for storage in placed:
+        tied: set[Storage] = set()  # arguments; each may be tied to one result
+        for storage in result_storages:
             source = storage.copied_from
-            if source is None or source in taken or not self.commands.may_share(source, storage):
+            if source is None or source in tied or not self.commands.may_share(source, storage):
                 continue
-            taken.add(source)
+            tied.add(source)
             self.function.results[storage.index].tied = source.index
 
     def _scalar_result(self, value: SSAValue, name: str) -> None:
@@ -283,7 +313,7 @@ class Straight:
         self.function.results.append(Result(dtype, None, register=register, name=name))
 
     def _assign_buffer(self, storage: Storage) -> None:
-        """Assign a buffer number to a storage that has none."""
+        """Assign a buffer of the function to a storage that has none. Arguments have theirs from the start."""
         if storage.buffer != NONE:
             return
         if storage.kind is BufferKind.RESULT:

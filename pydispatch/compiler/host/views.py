@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -138,37 +139,44 @@ def view(straight: Straight, op: Operation) -> None:
 
 
 class _ContiguousSlice:
-    """Slice that covers contiguous bytes of the tensor `whole`, or one such run for each index of some outer axes.
+    """Slice that covers contiguous bytes of a tensor, or one such run of bytes for each index of some outer axes.
 
-    Emits checks that the slice lies in the tensor. Raises CompileError for a slice that is not contiguous.
+    The constructor emits checks that the slice is inside the tensor. It raises CompileError if the slice is not
+    contiguous.
+
+    Args:
+        straight: The function that receives the code.
+        op: The operation that states the slice.
+        whole: The tensor.
+        walked: Number of outer axes of static size whose indices have a run each; 0 for one run.
 
     Attributes:
         sizes: Registers of the sizes of the slice.
-        offset: Register of the offset of the first run in the memory of `whole`, in bytes.
-        length: Register of the bytes of a run.
-        walked: Number of outer axes whose indices have a run each.
+        offset: Register of the byte offset of the first run in the memory of the tensor.
+        length: Register of the number of bytes of a run.
     """
 
     def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
         self.straight, self.op = straight, op
-        part = slice_of(op)
         function = straight.function
         offsets, sizes, strides = (
-            [function.constant(n) if isinstance(n, int) else straight.registers[n] for n in row] for row in part.rows
+            [function.constant(n) if isinstance(n, int) else straight.registers[n] for n in row]
+            for row in slice_of(op).rows
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
-        outer = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
+        # A run may begin and end anywhere in its outermost axis of a size other than 1, and must cover the inner ones.
+        partial = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
         for axis in range(len(sizes)):
             if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
                 raise self._not_contiguous(f"the stride of axis {axis} is not 1")
             self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
-            if axis > outer and sizes[axis] != whole.dims[axis]:
+            if axis > partial and sizes[axis] != whole.dims[axis]:
                 self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
-        linear = function.constant(0)
+        first_element = function.constant(0)
         for axis, offset in enumerate(offsets):
-            linear = straight.add(linear, function.multiply([offset, *whole.dims[axis + 1 :]]))
-        self.offset = self._bytes(linear, element_bits(whole.dtype))
+            first_element = straight.add(first_element, function.multiply([offset, *whole.dims[axis + 1 :]]))
+        self.offset = self._bytes(first_element, element_bits(whole.dtype))
         if whole.is_part:
             self.offset = straight.add(whole.offset, self.offset)
         self.length = straight.bytes_of(sizes[walked:], whole.dtype)
@@ -179,15 +187,20 @@ class _ContiguousSlice:
         """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
         function, whole = self.straight.function, self._whole
         for indices in itertools.product(*map(range, self._walked)):
-            linear = function.constant(0)
+            distance = function.constant(0)  # from the first run, in elements
             for axis, index in enumerate(indices):
-                distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
-                linear = self.straight.add(linear, distance)
-            yield self.straight.add(self.offset, self._bytes(linear, element_bits(whole.dtype)))
+                axis_distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
+                distance = self.straight.add(distance, axis_distance)
+            yield self.straight.add(self.offset, self._bytes(distance, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
-        """Return the register of the byte offset of an element. Raises CompileError, or emits a check, if an element of
-        2 or 4 bits does not start at a byte.
+        """Return the register of the number of bytes that some elements take.
+
+        An element of 2 or 4 bits must start at a byte: raises CompileError if it is known not to, else emits a check.
+
+        Args:
+            elements: Register of the number of elements.
+            bits: Bits of an element.
         """
         function = self.straight.function
         if bits >= 8:
@@ -243,32 +256,41 @@ class _ContiguousSlice:
 def extract_slice(straight: Straight, op: Operation) -> None:
     """Lower a contiguous `tensor.extract_slice` to a view, which may drop axes of size 1."""
     source = straight.tensors[op.operands[0]]
-    part = _ContiguousSlice(straight, op, source)
-    is_in_result = _axes_in_result(straight, op, part.sizes, cast("TensorType[Any]", op.results[0].type))
+    run = _ContiguousSlice(straight, op, source)
+    is_in_result = _axes_in_result(straight, op, run.sizes, cast("TensorType[Any]", op.results[0].type))
     view = HostTensor(
         storage=source.storage,
-        dims=tuple(itertools.compress(part.sizes, is_in_result)),
+        dims=tuple(itertools.compress(run.sizes, is_in_result)),
         dtype=source.dtype,
-        offset=part.offset,
-        length=part.length,
+        offset=run.offset,
+        length=run.length,
     )
     straight.put(op.results[0], view)
 
 
 def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
-    """Return for each axis of a slice whether its result has it. The other axes have the size 1."""
+    """Return for each axis of a slice whether its result has it; the result lacks axes of size 1 only.
+
+    Raises CompileError if the result does not fit the sizes.
+
+    Args:
+        straight: The function, which knows static sizes.
+        op: The operation that states the slice.
+        sizes: Registers of the sizes of the slice.
+        type: Type of its result.
+    """
     kept: list[bool] = []
     shape = list(type.get_shape())
     to_drop = len(sizes) - len(shape)
     for size in sizes:
         known = straight.function.constant_value(size)
-        position = len([k for k in kept if k])
+        position = sum(kept)  # of the next axis of the result
         matches = position < len(shape) and (shape[position] == known or (shape[position] < 0 and known != 1))
-        drop = to_drop > 0 and known == 1 and not matches
-        to_drop -= drop
-        kept.append(not drop)
+        is_dropped = to_drop > 0 and known == 1 and not matches
+        to_drop -= is_dropped
+        kept.append(not is_dropped)
     surplus = sum(kept) - len(shape)
-    for axis in reversed(range(len(kept))):  # Equal candidates are interchangeable.
+    for axis in reversed(range(len(kept))):  # any of several axes of size 1 may be dropped: the elements are the same
         if surplus > 0 and kept[axis] and straight.function.constant_value(sizes[axis]) == 1:
             kept[axis] = False
             surplus -= 1
@@ -284,30 +306,21 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
-    same = source.storage is whole.storage
-    target = straight.in_place(value, 2 if same else 1)
+    is_same_storage = source.storage is whole.storage
+    target = straight.in_place(value, shared=2 if is_same_storage else 1)
     walked = walked_axes(op) or 0
     run = _ContiguousSlice(straight, op, target, walked)
     offsets = list(run.offsets())
-    rest = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
-    straight.require_equal(straight.size(source), rest, f"the bytes that '{op.name}' puts in", op)
+    total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
+    straight.require_equal(straight.size(source), total, f"the bytes that '{op.name}' puts in", op)
     runs = []
     for run_index, offset in enumerate(offsets):
-        piece = source
+        source_run = source
         if len(offsets) > 1:
             begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
             begin = straight.add(source.offset, begin) if source.is_part else begin
-            piece = HostTensor(
-                storage=source.storage, dims=source.dims, dtype=source.dtype, offset=begin, length=run.length
-            )
-        runs.append(
-            (
-                piece,
-                HostTensor(
-                    storage=target.storage, dims=tuple(run.sizes), dtype=target.dtype, offset=offset, length=run.length
-                ),
-            )
-        )
+            source_run = replace(source, offset=begin, length=run.length)
+        runs.append((source_run, replace(target, dims=tuple(run.sizes), offset=offset, length=run.length)))
     straight.commands.copy_runs(runs, run.length)
     straight.put(op.results[0], target)
 

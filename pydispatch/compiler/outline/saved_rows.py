@@ -154,7 +154,7 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
 
 
 def _update_at(use: Use) -> Operation | None:
-    """Return the update that overwrites the used tensor, also through an optimization barrier; None if there is none."""
+    """Return the update that overwrites the used tensor, also through an optimization barrier; None if none does."""
     op, index = use.operation, use.index
     if op.name == BARRIER and op.results[index].uses.get_length() == 1:
         (inner,) = op.results[index].uses
