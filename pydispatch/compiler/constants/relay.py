@@ -51,19 +51,25 @@ def transposed_by(op: Operation) -> OpResult | None:
     swap = AffineMap(2, 0, (AffineExpr.dimension(1), AffineExpr.dimension(0)))
     if len(generic.inputs) != 1 or generic.maps != (swap, AffineMap.identity(2)) or len(list(generic.block.ops)) != 1:
         return None
-    last = generic.block.last_op
-    assert last is not None
-    same = last.operands[0] is generic.block.args[0] and shape_of(op.results[0]) == shape_of(generic.inputs[0])[::-1]
-    return generic.inputs[0] if same and isinstance(generic.inputs[0], OpResult) else None
+    terminator = generic.block.last_op
+    assert terminator is not None
+    yields_input = terminator.operands[0] is generic.block.args[0]
+    is_transposed = shape_of(op.results[0]) == shape_of(generic.inputs[0])[::-1]
+    return generic.inputs[0] if yields_input and is_transposed and isinstance(generic.inputs[0], OpResult) else None
 
 
 class _Code:
-    """A builder of detached operations on a matrix with dynamic sizes.
+    """Builder of detached operations that transform a constant matrix whose sizes are dynamic in the code.
 
-    ops: the operations, in order. matrix: the current matrix. dims: its number of rows and columns.
+    Attributes:
+        ops: The operations, in order.
+        element: Element type of the matrix.
+        matrix: The current matrix, [rows, columns].
+        dims: Its number of rows, and of columns.
     """
 
     def __init__(self, matrix: Matrix) -> None:
+        """Start with a constant, which is reshaped to [rows, columns] if it has another number of dimensions."""
         self.ops: list[Operation] = []
         self.element = matrix.type.element_type
         dynamic = TensorType(self.element, [-1] * matrix.type.get_num_dims())
@@ -71,13 +77,14 @@ class _Code:
             tensors.TensorDynamicConstantOp(properties={"value": matrix.value}, result_types=[dynamic])
         )
         dims = [self.size(axis) for axis in range(matrix.type.get_num_dims())]
-        if len(dims) != 2:  # one of them is rows or columns alone
+        if len(dims) != 2:  # the last dimension is the columns, or the first is the rows; the others are the rest
             total = dims[0]
             for dim in dims[1:]:
                 total = self.put(arith.MuliOp(total, dim))
-            alone = dims[-1] if matrix.type.get_shape()[-1] == matrix.columns else dims[0]
-            rest = self.put(arith.DivUIOp(total, alone))
-            self.dims = [rest, alone] if alone is dims[-1] else [alone, rest]
+            has_columns_last = matrix.type.get_shape()[-1] == matrix.columns
+            known = dims[-1] if has_columns_last else dims[0]
+            other = self.put(arith.DivUIOp(total, known))
+            self.dims = [other, known] if known is dims[-1] else [known, other]
             self.matrix = self.put(
                 tensors.TensorReshapeOp(
                     operands=[self.matrix, dims, self.dims], result_types=[TensorType(self.element, [-1, -1])]
@@ -87,13 +94,16 @@ class _Code:
             self.dims = dims
 
     def put(self, op: Operation) -> SSAValue:
+        """Append an operation, and return its result."""
         self.ops.append(op)
         return op.results[0]
 
     def number(self, value: int) -> SSAValue:
+        """Append a constant of type index, and return it."""
         return self.put(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
     def size(self, axis: int) -> SSAValue:
+        """Append the read of a size of the current matrix, and return it."""
         return self.put(tensor.DimOp(self.matrix, self.number(axis)))
 
     def pad(self, axis: int, size: SSAValue) -> None:
@@ -106,9 +116,12 @@ class _Code:
         self.dims[axis] = size
 
     def copy(self, sizes: Sequence[SSAValue], static: Sequence[int], reads: Sequence[AffineExpr]) -> None:
-        """Add operations that copy the elements of the matrix at the indices `reads` into a tensor.
+        """Append operations that copy elements of the matrix into a new tensor.
 
-        static: the tensor's sizes that are known to the kernel, -1 for the others.
+        Args:
+            sizes: Dynamic sizes of the tensor.
+            static: Sizes of the tensor; -1 for dynamic ones.
+            reads: Index in the matrix of the element to copy, as expressions of the index in the tensor.
         """
         type_ = TensorType(self.element, static)
         empty = self.put(tensor.EmptyOp(list(sizes), type_))
@@ -120,6 +133,7 @@ class _Code:
         self.put(GenericOp([self.matrix], [empty], Region(body), maps, loops, [type_]))
 
     def cast(self, type_: TensorType[Attribute]) -> list[Operation]:
+        """Append a cast of the last result to a type with static sizes, and return all operations."""
         self.put(tensor.CastOp(self.ops[-1].results[0], type_))
         return self.ops
 

@@ -48,12 +48,10 @@ class Tensor:
 
 
 class ParameterFile(Mapping[str, Tensor]):
-    """Mapping from names to the arrays of a file.
-
-    Opening one raises InvalidArgumentError with the file, the array and the cause if the file is broken.
-    """
+    """Mapping from names to the arrays of a .safetensors, .npz or .npy file, which is mapped into memory."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a file; raise InvalidArgumentError with file, array and cause if it is broken."""
         self.path = Path(path_of("parameters", path, "the path of a file"))
         try:
             self.data = _map(self.path)

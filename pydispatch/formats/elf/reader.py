@@ -128,10 +128,18 @@ def identity(data: bytes | memoryview) -> Identity | None:
 class ElfFile:
     """Reader of a 64-bit little-endian ELF file.
 
-    The constructor raises ElfError for another class or byte order, each method for content that is broken.
+    Methods raise ElfError for broken content.
+
+    Attributes:
+        data: The file.
+        type: Kind of file (e_type), such as 3 for a shared object.
+        machine: Architecture (e_machine).
+        flags: Flags of the architecture (e_flags).
+        abi_version: Version of the ABI.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
+        """Read the header of the file; raise ElfError for another class or byte order."""
         self.data = memoryview(data).cast("B")
         if not is_elf(self.data):
             raise ElfError("it does not start with 7F 45 4C 46")
@@ -145,7 +153,7 @@ class ElfFile:
         self._segment_count, size, count, names = header[9:]
         self.abi_version = self.data[8]
         self._section_count, self._names = count, names
-        if (self._sections_at and count == 0) or names == _EXTENDED:
+        if (self._sections_at and count == 0) or names == _EXTENDED:  # numbers too large for the header: in section 0
             first = self._section(0)
             self._section_count = count or first.size
             self._names = first.link if names == _EXTENDED else names
@@ -177,6 +185,7 @@ class ElfFile:
     # -- sections
 
     def _section(self, index: int) -> ElfSection:
+        """Read a section header."""
         return ElfSection(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
 
     @cached_property
@@ -188,15 +197,18 @@ class ElfFile:
         return [self._section(index) for index in range(self._section_count)]
 
     def name(self, section: ElfSection) -> str:
+        """Return the name of a section."""
         names = self._linked(self._names)
         return self.text(names.offset + section.name, names.offset + names.size)
 
     def _linked(self, index: int) -> ElfSection:
+        """Return the section that another one refers to by its index."""
         if index >= len(self.sections):
             raise ElfError(f"it has no section {index}")
         return self.sections[index]
 
     def content(self, section: ElfSection) -> memoryview:
+        """Return the bytes of a section."""
         return self.part(section.offset, section.size, "section")
 
     def section_named(self, name: str) -> ElfSection | None:

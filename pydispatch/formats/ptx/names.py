@@ -40,6 +40,13 @@ class NameScopes:
     """Scopes of a function body, with the registers and variables declared in them.
 
     Attributes:
+        cursor: Reader of the module's tokens.
+        words: The tokens.
+        function: Name of the function.
+        registers: Unique name of a register → its PTX type.
+        variables: Variables that the function declares.
+        labels: Token index of a scope's `{` → (name, token index) of each of its labels.
+        scopes: The open scopes, innermost last.
         known: Returns whether a name is declared in the module.
         types: Types of the module's variables.
         pending: Undeclared names with their token index; they are checked at the end of the module, because
@@ -57,7 +64,7 @@ class NameScopes:
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
         self.taken: set[str] = set()
-        self.labels: dict[int, list[tuple[str, int]]] = {}  # begin of a scope → (label, position) of each of its labels
+        self.labels: dict[int, list[tuple[str, int]]] = {}
         outer = _Scope()
         for param in params:
             if param.name == "_":

@@ -36,20 +36,24 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
 
 
 def item_text(parts: PtxParts, item: Item) -> str:
+    """Return the text of a definition as the module has it."""
     return parts.module.text[item.what.start : item.what.end]
 
 
 class Text:
-    """Text of a definition with renamed symbols.
+    """Text of a definition in a PTX module with renamed symbols, to be written into another module.
 
     Attributes:
+        parts: The module.
+        item: The definition: a function, a variable or an alias.
         edits: Replacements (start, end, text), sorted by start; offsets are in the module's text.
     """
 
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
+        """Determine the edits: symbols of the module are renamed; `.loc`, `.visible` and `.weak` are removed."""
         self.parts, self.item = parts, item
         source, words = parts.words, parts.words.words
-        self.edits: list[tuple[int, int, str]] = []  # from, to, text
+        self.edits: list[tuple[int, int, str]] = []
         is_function, index = isinstance(item.what, PtxFunction), item.first
         while index < item.last:
             word = words[index]
@@ -67,7 +71,7 @@ class Text:
             index += 1
 
     def whole(self) -> str:
-        """Return the whole definition."""
+        """Return the edited text of the whole definition."""
         return self._until(self.item.what.end)
 
     def prototype(self) -> str:
@@ -84,13 +88,13 @@ class Text:
 
     def _until(self, end: int) -> str:
         """Return the edited text from the start of the definition to an offset in the module's text."""
-        text, at, pieces = self.parts.module.text, self.item.what.start, list[str]()
+        text, copied_to, pieces = self.parts.module.text, self.item.what.start, list[str]()
         for start, stop, new in self.edits:
             if start >= end:
                 break
-            pieces += (text[at:start], new)
-            at = stop
-        return "".join(pieces) + text[at:end]
+            pieces += (text[copied_to:start], new)
+            copied_to = stop
+        return "".join(pieces) + text[copied_to:end]
 
 
 def _end_of_location(words: Sequence[str], index: int) -> int:

@@ -47,9 +47,23 @@ class SpirvOutput:
     """SPIR-V module under construction: the kernels' module plus the globals and functions of libraries.
 
     Not thread-safe.
+
+    Attributes:
+        kernel: The kernels' module.
+        bound: The next unused id.
+        globals: Types, constants and variables in order, as words of instructions.
+        types: Id of a type → (opcode, operands after the result id).
+        variables: Id of a global variable → (type, storage class).
+        functions: Id of a function → its instructions, as words.
+        calls: Id of a function → the functions that it calls.
+        uses: Id of a function → the global variables that it uses.
+        ops: Opcodes that the functions use.
+        pointers_vary: Whether a function chooses between pointers into buffers, or receives one.
+        size: Words of all globals and functions.
     """
 
     def __init__(self, kernel: SpirvParts) -> None:
+        """Copy the globals of the kernels' module, and index them so that libraries share equal ones."""
         self.kernel = kernel
         self.bound = kernel.tables.bound
         self.version = kernel.tables.version
@@ -69,9 +83,9 @@ class SpirvOutput:
         self.ops: set[int] = set()  # opcodes that the functions use
         self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
         self.size = 0
-        self._views: dict[tuple[int, int], int] = {}  # variable and block type → the variable that aliases it
-        self._keys: dict[Key, int] = {}  # instruction without its id → id of the one like it
-        self._same: dict[int, int] = {}  # id → the first that means the same
+        self._views: dict[tuple[int, int], int] = {}  # (variable, block type) → variable of that type at its binding
+        self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
+        self._same: dict[int, int] = {}  # id of a type or constant → id of the first equal one
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
             operands = self._operands(inst.op, inst.words, inst.type, inst.result, inst.ids)
@@ -82,6 +96,7 @@ class SpirvOutput:
     # Ids, types and constants
 
     def id(self) -> int:
+        """Return a new id."""
         new_id = self.bound
         self.bound += 1
         return new_id

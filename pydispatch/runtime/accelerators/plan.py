@@ -46,7 +46,7 @@ class Record:
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
         self.data = data
         self.commands, self.has_deferred, self.command_indices = data.commands, data.has_deferred, data.numbers
-        # With copies for alignment: for each command, the command of `data` that it is or that it copies for.
+        # For each command, index of the command of `data` that it is, or whose operand it copies; None if all are same.
         self.origins: list[int] | None = None
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
@@ -69,8 +69,10 @@ class Record:
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
 
     def updating(self, memories: Sequence[Any]) -> Record:
-        """Return the plan for calls over `memories`, one per buffer, without copies of arguments to results in the
-        same memory.
+        """Return the plan for a call whose buffers have the memory `memories`.
+
+        If a result has the memory of an argument, it is the plan without the copies of that argument to that result;
+        it is cached.
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
@@ -86,14 +88,18 @@ class Record:
         return record
 
     def _without_copies(self, results: dict[int, int]) -> Record:
-        """Return the plan without copies from an argument to the result in its memory. results: result by argument."""
+        """Return the plan without copies from an argument to the result in its memory.
 
-        def moves(command: Command) -> bool:
+        results: buffer of an argument → buffer of the result in its memory.
+        """
+
+        def has_effect(command: Command) -> bool:
+            """Return whether a command is more than a copy of bytes to themselves."""
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
                 return True
             return results.get(command.source.buffer) != command.target.buffer
 
-        remaining = [i for i, command in enumerate(self.commands) if moves(command)]
+        remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
         record = copy.copy(self)
         origins = range(len(self.commands)) if self.origins is None else self.origins
         record.commands, record.command_indices = (
@@ -121,7 +127,7 @@ class Record:
                     aligned = staged[slot] = Slot(self._new_transient(slot.size), 0, slot.size)
                     copies_in.append(Copy(first_region, (slot, aligned)))
                     if self.data.buffers[slot.buffer].kind in (BufferKind.RESULT, BufferKind.TRANSIENT):
-                        copies_out.append(Copy(first_region + 2, (aligned, slot)))  # nothing else is ever written
+                        copies_out.append(Copy(first_region + 2, (aligned, slot)))  # other buffers are read only
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
             commands += [*copies_in, replace(command, region=first_region + 1, slots=slots), *copies_out]
             origins += [index] * (len(copies_in) + 1 + len(copies_out))
@@ -138,14 +144,15 @@ class Record:
         return len(self.sizes) - 1
 
     def _commands_with_arena(self) -> None:
-        """Rewrite the operands of commands from transients to ranges of the arena."""
+        """Rewrite the commands so that each transient is a range of one buffer, the arena, which is added."""
         if not self.transients:
             return
-        moved, arena = dict(self.transients), self.count
+        start_of, arena = dict(self.transients), self.count
         self.count += 1
 
         def in_arena(slot: Slot) -> Slot:
-            start = moved.get(slot.buffer)
+            """Return an operand in a transient as a range of the arena; other operands unchanged."""
+            start = start_of.get(slot.buffer)
             return slot if start is None else Slot(arena, start + slot.offset, slot.size)
 
         self.commands = [replace(c, slots=tuple(map(in_arena, c.slots))) for c in self.commands]

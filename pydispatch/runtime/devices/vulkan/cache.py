@@ -12,9 +12,20 @@ _MAX_BYTES = 256 << 20
 
 
 class PipelineCache:
-    """A VkPipelineCache. A file that is missing, broken, or of another driver counts as empty."""
+    """Vulkan pipeline cache (VkPipelineCache) with the content of a file.
+
+    A file that is missing, broken, or of another driver counts as empty.
+
+    Attributes:
+        uuid: Identifier of the driver's cache format.
+        header: First 32 bytes that a cache of this driver and device has.
+        entry: Folder and name of the file in the cache directory.
+        stored: Bytes of the cache in the file.
+        handle: VkPipelineCache.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
+        """Create the cache of a device, and fill it from the file."""
         self.context = context
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
@@ -38,11 +49,14 @@ class PipelineCache:
         self.handle = handle[0]
 
     def _load(self) -> bytes:
+        """Return the content of the file; b"" if it is missing, too large, or of another driver."""
         data = cache.load(*self.entry)
         return data if data is not None and len(data) <= _MAX_BYTES and data[:32] == self.header else b""
 
     def save(self) -> None:
-        """Write what was added since it was read; a failure to write is no failure."""
+        """Write the cache to the file if pipelines were added since it was read. A file that cannot be written is no
+        error.
+        """
         context, ffi = self.context, self.context.ffi
         size = ffi.new("size_t*")
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:

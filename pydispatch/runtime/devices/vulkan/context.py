@@ -88,6 +88,14 @@ class Context(Closing, base.Context):
     """
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
+        """Create the logical device; raise DeviceUnavailableError if its driver lacks timeline semaphores.
+
+        Args:
+            instance: The Vulkan instance.
+            physical: VkPhysicalDevice.
+            index: Its index among the devices of the instance.
+            force_staging: Whether device memory is not mapped even if it can be, so that all copies use staging memory.
+        """
         super().__init__()
         self.instance, self.physical, self.index = instance, physical, index
         self.ffi, lib = instance.ffi, instance.lib
@@ -108,6 +116,7 @@ class Context(Closing, base.Context):
         queue = self.ffi.new("VkQueue*")
         self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
         self.queue = queue[0]
+        # Addresses that submit_and_wait() takes: vkQueueSubmit, the queue, vkWaitSemaphores, the device.
         self.functions = tuple(
             int(self.ffi.cast("uintptr_t", pointer))
             for pointer in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
@@ -122,7 +131,7 @@ class Context(Closing, base.Context):
         self.command_pool = pool[0]
         self.cache = cache.PipelineCache(self)
         self.descriptors = Descriptors(self)
-        self.garbage: deque[Callable[[], None]] = deque()  # free what dead recordings and programs held
+        self.garbage: deque[Callable[[], None]] = deque()  # functions that free objects of dead recordings and programs
         limits = self.features.limits
         self.alignment = max(8, limits["minStorageBufferOffsetAlignment"])  # generated code reads pairs of 4 bytes
         self.max_range = limits["maxStorageBufferRange"]
@@ -151,7 +160,7 @@ class Context(Closing, base.Context):
         return handle[0]
 
     def _timeline(self) -> None:
-        """Create the timeline semaphore, whose value counts submissions."""
+        """Create the timeline semaphore. A submission sets it to `value`, the number of submissions, when it is done."""
         ffi, arena = self.ffi, self.arena
         kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
         handle = ffi.new("VkSemaphore*")
@@ -196,16 +205,21 @@ class Context(Closing, base.Context):
         return Submission(self, command_buffer)
 
     def run(self, prepare: Callable[[], RecordedBuffer], even_closed: bool = False) -> RecordedBuffer:
-        """Submit the commands that `prepare` returns, wait until they are done, and return them. `prepare` is called
-        under the lock. even_closed: also on a closed device, whose live buffers can be read.
+        """Submit the commands that `prepare` returns, wait until they are done, and return them.
 
-        The work is done whatever is raised: memory that the device uses is not released before.
+        The work is done even if an exception is raised, so that memory that the device uses is not released before.
+
+        Args:
+            prepare: Function that returns the commands; called under the lock.
+            even_closed: Whether to submit also on a closed device, whose live buffers can be read.
         """
         recorded: list[RecordedBuffer] = []
 
         def submission() -> tuple[int, int]:
-            """Prepare a recording for submission, and return the addresses of its structures; the semaphore's next
-            value is its end."""
+            """Prepare a recording for submission, and return the addresses of its submit and wait structures.
+
+            When it is done, the semaphore takes the next value.
+            """
             if self.lost or self.is_forked or (self.closed and not even_closed):
                 self.require_usable()
             recorded.append(recording := prepare())
@@ -220,6 +234,7 @@ class Context(Closing, base.Context):
         return recorded[0]
 
     def _failed(self, result: int, what: str) -> None:
+        """Raise the error for a VkResult of the call `what`; record whether the device was lost."""
         if result == api.DEVICE_LOST:
             self.lost = True
         api.check(result, f"vulkan:{self.index}: {what}")
@@ -293,7 +308,10 @@ class Context(Closing, base.Context):
             self.staging.release(stage)
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """Copy bytes between blocks on the device; the copy is complete on return."""
+        """Copy `size` bytes between blocks, from byte `at` of the source to byte `to` of the target.
+
+        The copy is complete on return. The host copies a few bytes between mapped blocks.
+        """
         if size == 0:
             return
         if size <= _SMALL and source.pointer is not None and target.pointer is not None:

@@ -26,9 +26,17 @@ def _no_driver() -> str:
 
 
 class Instance:
-    """A VkInstance, with the validation layer if PYDISPATCH_VULKAN_VALIDATION is set."""
+    """Vulkan instance (VkInstance), with the validation layer if PYDISPATCH_VULKAN_VALIDATION is set.
+
+    Attributes:
+        ffi, lib: Binding of the Vulkan loader.
+        validates: Whether the validation layer is enabled.
+        has_names: Whether objects can have debug names.
+        handle: VkInstance.
+    """
 
     def __init__(self) -> None:
+        """Create the instance. Raise DeviceUnavailableError without a driver, or without the requested layer."""
         self.ffi, self.lib = api.binding()
         arena = api.Arena()
         self.validates = os.environ.get(VARIABLE, "0") not in ("", "0")
@@ -67,8 +75,11 @@ class Instance:
     def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
         """Return the names of the layers or extensions that a Vulkan function enumerates.
 
-        enumerate: the function. kind, field: the structure that it fills, and the field with the name. first: its
-        leading arguments.
+        Args:
+            enumerate: The function.
+            kind: Type of the structures that it fills.
+            field: Their field with the name.
+            first: Arguments of the function before the count and the structures.
         """
         count = self.ffi.new("uint32_t*")
         if enumerate(*first, count, self.ffi.NULL) < 0 or not count[0]:
@@ -78,16 +89,18 @@ class Instance:
         return {self.ffi.string(getattr(properties[i], field)).decode() for i in range(count[0])}
 
     def _layers(self) -> set[str]:
+        """Return the names of the installed layers."""
         return self._names(self.lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName")
 
     def _extensions(self, layer: str | None) -> set[str]:
+        """Return the names of the instance extensions that a layer, or for None the loader, provides."""
         name = self.ffi.NULL if layer is None else self.ffi.new("char[]", layer.encode())
         enumerate = self.lib.vkEnumerateInstanceExtensionProperties
         return self._names(enumerate, "VkExtensionProperties", "extensionName", name)
 
     @property
     def messages(self) -> list[str]:
-        """What the validation layer said, in order."""
+        """Messages of the validation layer, in order."""
         self._messages += [text for *_, text in self._mailbox.take()]
         return self._messages
 
@@ -125,7 +138,10 @@ class Instance:
         return properties
 
     def queue_family(self, device: Any) -> int | None:
-        """Return the first family that computes; one that does nothing else besides copies is taken first."""
+        """Return the index of the queue family to use; None if no family can compute.
+
+        It is the first that can compute but not draw (GPUs run these beside graphics), else the first that can compute.
+        """
         count = self.ffi.new("uint32_t*")
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
         families = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
@@ -140,7 +156,10 @@ _owner = 0
 
 
 def instance() -> Instance:
-    """Return the instance, made when it is first asked for. DeviceUnavailableError without a loader or a driver."""
+    """Return the instance of this process, created on first use.
+
+    Raises DeviceUnavailableError without a loader or a driver.
+    """
     global _instance, _owner
     with _lock:
         if _instance is None or _owner != os.getpid():  # a child of fork cannot use the parent's

@@ -23,7 +23,19 @@ OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 
 
 
 class Adapter:
-    """WebGPU adapter. limits: by their names in the WebGPU standard. features: shader features and KEPT_FEATURES."""
+    """WebGPU adapter (WGPUAdapter).
+
+    Attributes:
+        handle: WGPUAdapter.
+        model: Name of the GPU.
+        driver: Description of its driver.
+        kind: "discrete GPU", "integrated GPU", "CPU" or "other".
+        backend: API that wgpu uses, such as "vulkan".
+        subgroup: Smallest and largest number of invocations of a subgroup.
+        supported_limits: WGPULimits with all limits of the adapter.
+        limits: Name of a limit in the WebGPU standard → its value.
+        features: Names of its features, of those in FEATURES and OPTIONAL_FEATURES.
+    """
 
     def __init__(self, handle: Any) -> None:
         ffi, lib = api.binding()

@@ -33,6 +33,15 @@ class Context(Closing, base.Context):
     """
 
     def __init__(self, name: str, adapter: Adapter, backend: str, staging: bool, standard: bool) -> None:
+        """Open the device of an adapter; raise DeviceUnavailableError if the adapter gives none.
+
+        Args:
+            name: Name of the device in messages.
+            adapter: The adapter.
+            backend: Backend of wgpu that it belongs to, such as "vulkan".
+            staging: Whether buffers are never mapped, so that all copies use staging buffers.
+            standard: Whether the device has only the limits that the WebGPU standard guarantees, and no features.
+        """
         super().__init__()
         self.name, self.adapter = name, adapter
         self.ffi, self.lib = api.binding()
@@ -50,25 +59,27 @@ class Context(Closing, base.Context):
         self.names = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
+        # Whether the host can map the buffers of the device; else uploads and downloads use staging buffers.
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
-        total = 1 << 40
+        total_bytes = 1 << 40
         if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):  # drivers promise more than there is
-            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
-        self.pool = BufferPool(self.errors, self.lock, usage, name, limit, total)
+        self.pool = BufferPool(self.errors, self.lock, usage, name, limit, total_bytes)
         self.readback = BufferPool(
-            self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total
+            self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total_bytes
         )
-        self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, object) of what nobody uses
+        self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, handle) of unused objects
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)
+        # Addresses of the functions that `copy_mapped` calls: to write to a mapped buffer, and to read from one.
         self._mapping = [
             tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
             for range_ in ("wgpuBufferGetMappedRange", "wgpuBufferGetConstMappedRange")
         ]
         self._submissions: deque[int] = deque()  # indices of submissions that may be running
-        self._has_writes = False
+        self._has_writes = False  # whether wgpuQueueWriteBuffer was called since the last submission
         self._commands = ffi.new("WGPUCommandBuffer[1]")
         self._index = ffi.new("WGPUSubmissionIndex*")
 
@@ -116,7 +127,10 @@ class Context(Closing, base.Context):
         return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
 
     def submit(self, encoder: Any, what: str) -> None:
-        """Finish an encoder and submit its commands to the queue. what: begins error messages."""
+        """Finish an encoder and submit its commands to the queue.
+
+        If more than `_MAX_IN_FLIGHT` submissions may be running, wait for the older half. what: begins error messages.
+        """
         lib, commands = self.lib, self._commands
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
         lib.wgpuCommandEncoderRelease(encoder)
@@ -189,7 +203,9 @@ class Context(Closing, base.Context):
         If the device is busy, the bytes are copied first, and written to the block in the order of the queue.
         """
         if self.is_mapped and not self._submissions and not self._has_writes:
-            self._copy_mapped(block, False, 0, _rounded_to_words(size), 0, source, size)
+            self._copy_mapped(
+                block, source, size, is_read=False, map_offset=0, map_length=_rounded_to_words(size), copy_offset=0
+            )
             return
         word_bytes = size & ~3
         if word_bytes:
@@ -228,33 +244,32 @@ class Context(Closing, base.Context):
             return
         self.transfers.add("from_device", size)
         target = self._bytes(target, writable=True)
-        first = at & ~7
-        length = _rounded_to_words(at + size - first)
+        start = at & ~7
+        length, copy_offset = _rounded_to_words(at + size - start), at - start
         with self.lock:
             if self.is_mapped:
-                self._read_range(block, target, size, first, at - first, length)
+                self._copy_mapped(
+                    block, target, size, is_read=True, map_offset=start, map_length=length, copy_offset=copy_offset
+                )
                 return
             stage = self.readback.acquire(length)
             try:
                 encoder = self.encoder()
-                self.lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, block.buffer, first, stage.buffer, 0, length)
+                self.lib.wgpuCommandEncoderCopyBufferToBuffer(encoder, block.buffer, start, stage.buffer, 0, length)
                 self.submit(encoder, f"{self.name}: a download of {size} bytes")
-                self._read_range(stage, target, size, 0, at - first, length)
+                self._copy_mapped(
+                    stage, target, size, is_read=True, map_offset=0, map_length=length, copy_offset=copy_offset
+                )
             finally:
                 self.release(stage)
 
     def read_mapped(self, block: Block, target: Any, size: int) -> None:
         """Copy the first `size` bytes of a `readback` block to host memory; the caller holds the lock."""
-        self._read_range(block, self._bytes(target, writable=True), size, 0, 0, size)
-
-    def _read_range(
-        self, block: Block, target: Any, size: int, map_offset: int, copy_offset: int, map_length: int
-    ) -> None:
-        """Copy from a mappable block to host memory. Arguments are those of `_copy_mapped`."""
-        self._copy_mapped(block, True, map_offset, map_length, copy_offset, target, size)
+        target = self._bytes(target, writable=True)
+        self._copy_mapped(block, target, size, is_read=True, map_offset=0, map_length=size, copy_offset=0)
 
     def _copy_mapped(
-        self, block: Block, is_read: bool, map_offset: int, map_length: int, copy_offset: int, host: Any, size: int
+        self, block: Block, host: Any, size: int, *, is_read: bool, map_offset: int, map_length: int, copy_offset: int
     ) -> None:
         """Wait for all submitted work, map a block, copy `size` bytes between it and host memory, and unmap it.
 
@@ -262,6 +277,9 @@ class Context(Closing, base.Context):
         mapped: wgpu aborts the process if a mapped buffer is used.
 
         Args:
+            block: The block, which must be mappable.
+            host: The host memory.
+            size: Number of bytes to copy.
             is_read: Whether to copy from the block to host memory, else from host memory to the block.
             map_offset: First byte of the mapped range, a multiple of 8.
             map_length: Length of the mapped range in bytes, a multiple of 4.

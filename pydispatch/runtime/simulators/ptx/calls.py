@@ -76,10 +76,11 @@ class _Call:
             self.address = builder.source(instruction, callee, "u64")
 
     def run(self, batch: Batch, group: ThreadGroup, frame: Frame, after: int) -> int:
-        """Start the calls of a group's threads; those of a function pointer start one activation for each function.
-        Return -1.
+        """Start the calls of a group's threads, and return -1: the group has no next block until they return.
 
-        after: the block of code where the threads continue.
+        A call through a function pointer starts one activation for each function that some threads call.
+
+        after: index of the block of code where the threads continue.
         """
         image = batch.launch.kernel.loaded
         if self.name:
@@ -102,7 +103,16 @@ class _Call:
     def _begin(
         self, batch: Batch, group: ThreadGroup, frame: Frame, code: FunctionCode, positions_in_frame: Any, after: int
     ) -> None:
-        """Start a call of one function. positions_in_frame: of the threads that call it; None for all."""
+        """Start a call of one function by some threads of a group.
+
+        Args:
+            batch: The batch of threads.
+            group: The group.
+            frame: Its frame.
+            code: The function.
+            positions_in_frame: Positions in the frame of the threads that call it; None for all.
+            after: Index of the block of code where the threads continue.
+        """
         params, returns = code.function.params, code.function.returns
         if len(params) != len(self.argument_slots) or len(returns) != len(self.result_registers):
             counts = f"{len(self.argument_slots)} arguments and takes {len(self.result_registers)} results"

@@ -54,7 +54,7 @@ class Frame:
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size
         self.full, self.index = full, index
-        self._lanes: Any = None  # number of a lane in its batch → position of its thread in the frame, -1 for others
+        self._lanes: Any = None  # warp * 32 + lane in the batch → position of its thread in the frame, -1 for others
         self._shared: Any = None  # address of each thread's shared memory
         self._loaded_blocks: set[int] = set()  # blocks of code whose registers are loaded
         self._written_stores: set[int] = set()  # stores that `flush` writes back
@@ -71,7 +71,7 @@ class Frame:
             self.stores = [None] * len(code.store_kinds)
 
     def _bind(self, slot: int) -> None:
-        """Set the operand of a slot that is not a constant: a register, a temporary or a special value."""
+        """Set `regs[slot]` for a slot that is not a constant: a register, a temporary or a special value."""
         operand = self.code.slots[slot]
         if isinstance(operand, RegisterView):
             self.regs[slot] = operand.of(self.stores[self.code.store_of[operand.storage]])

@@ -48,10 +48,18 @@ def _size(operand: str, shape: tuple[int, int, int]) -> tuple[int, int]:
 
 
 class _MatrixInMemory:
-    """A matrix in memory, of which each lane loads or stores the elements of its fragment.
+    """Matrix in memory, of which each lane loads or stores a fragment: `count` elements.
+
+    Args:
+        builder: Builder of the function that contains the instruction.
+        instruction: wmma.load or wmma.store.
+        address: Operand with the address of the first element.
+        stride: Operand with the distance of two rows (of two columns of a column-major matrix) in elements; None if
+            they are adjacent.
+        write: Whether the instruction is a store.
 
     Attributes:
-        rows, columns: Its size in elements.
+        rows, columns: Size of the matrix in elements.
         type: PTX type of its elements.
         count: Elements of a fragment.
     """
@@ -83,7 +91,10 @@ class _MatrixInMemory:
         self._resolver = AddressResolver(instruction, space_of(instruction), self._element_bytes, write, strong=False)
 
     def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
-        """Return the accesses of all threads to one element of their fragments."""
+        """Return the accesses of all threads to element `element` of their fragments.
+
+        Lane l has the elements count * l to count * (l + 1) - 1 of the matrix, in row-major order.
+        """
         frame: Frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         row, column = np.divmod(lane * self.count + element, self.columns)
