@@ -104,19 +104,27 @@ class Executor(ABC):
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan.
 
-        constants: 32-bit words of this call. patterns: fill pattern of each command.
+        Args:
+            record: The plan.
+            blocks: Device memory of each buffer of the plan; None for unused buffers.
+            constants: Push constants of this call, words of 32 bits.
+            patterns: Fill pattern of each command; unused for other commands.
         """
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """Return a repeatable run over fixed memory. The default implementation calls `run` each time."""
+        """Return a run of a plan over fixed memory that can be repeated. Arguments are those of `run`.
+
+        The default implementation calls `run` each time.
+        """
         return _UnfixedRun(self, record, blocks, constants, patterns)
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Run the commands one at a time, wait for each, and return their device times."""
+        """Run the commands one at a time, wait for each, and return their device times. Arguments are those of `run`.
+        """
 
     def keep(self, data: PlanData) -> Record:
-        """Return the record of a plan, which is cached for its calls."""
+        """Return the plan of the C core as a plan for this device. The caller caches it in `data.device`."""
         return Record(data, self.alignments)
 
     # For programs with host commands
@@ -159,7 +167,10 @@ class Executor(ABC):
         return memory.block
 
     def _derive(self, index: int) -> None:
-        """Compute a derived constant and the constants that it depends on, or share them with an equal program."""
+        """Provide a derived constant in `_uploaded`, and the derived constants that it depends on.
+
+        Those that a loaded program with an equal artifact has computed are shared; others are computed.
+        """
         assert self.derivations is not None
         shared, earlier = self.derivations.shared, set(self._uploaded)
         with shared.lock:
@@ -173,7 +184,7 @@ class Executor(ABC):
             del self._uploaded[index_read]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
-        """Run a function that has no arguments, and return the memory of its results."""
+        """Run the plan of a function that has no arguments, and return the memory of its results, in order."""
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
         blocks: Blocks = [None] * record.count
@@ -185,7 +196,10 @@ class Executor(ABC):
         return [results[i] for i in range(len(results))]
 
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Run a plan, with transients in memory that is acquired for this run."""
+        """Run a plan, with its transients in memory that is acquired for this run. Arguments are those of `run`.
+
+        If an observer waits for the plans of this thread, the commands are timed, and it is called with the times.
+        """
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
             if record.transients:
@@ -202,9 +216,13 @@ class Executor(ABC):
     # For calls through the memory of the process
 
     def run_addresses(self, data: PlanData, constants: bytes, patterns: list[int], addresses: list[int]) -> None:
-        """Run a plan for `_core.device.Runner` with arguments and results in host memory.
+        """Run a plan for `_core.device.Runner` with arguments and results in host memory, which are copied.
 
-        addresses: host addresses of the arguments and results.
+        Args:
+            data: The plan.
+            constants: Push constants of this call, words of 32 bits.
+            patterns: Fill pattern of each command of the plan.
+            addresses: Host address of each buffer that is an argument or result; 0 for unused ones.
         """
         context = self.context
         record: Record | None = data.device
@@ -265,7 +283,14 @@ class Executor(ABC):
     def run_blocks(
         self, data: PlanData, constants: bytes, patterns: list[int], memories: list[DeviceMemory | None]
     ) -> None:
-        """Run a plan for `_core.device.Runner` with arguments and results in device memory."""
+        """Run a plan for `_core.device.Runner` with arguments and results in device memory.
+
+        Args:
+            data: The plan.
+            constants: Push constants of this call, words of 32 bits.
+            patterns: Fill pattern of each command of the plan.
+            memories: Memory of each buffer that is an argument or result; None for other buffers.
+        """
         record: Record | None = data.device
         if record is None:
             record = data.device = self.keep(data)
@@ -278,7 +303,7 @@ class Executor(ABC):
 
 
 class _UnfixedRun:
-    """`Fixed` that calls `Executor.run` each time."""
+    """Run of a plan over fixed memory that calls `Executor.run` each time; implements `Fixed`."""
 
     def __init__(
         self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]

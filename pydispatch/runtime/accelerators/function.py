@@ -82,8 +82,9 @@ class AcceleratorFunction(Submitted, Callee):
     def _bind_converted(
         self, args: tuple[Any, ...], plan: Plan | None = None, copies: bool = True
     ) -> tuple[Plan, list[Any], bytes]:
-        """Bind arguments, after converting device arrays of other libraries to buffers. The parameters are those of
-        `DeviceFunction.bind`.
+        """Bind arguments, after converting device arrays of other libraries to buffers.
+
+        Parameters and results are those of `DeviceFunction.bind`: (plan, tensor arguments, bytes of scalar arguments).
         """
         convert = self._context.convert
         return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), plan, copies)
@@ -91,17 +92,24 @@ class AcceleratorFunction(Submitted, Callee):
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: list[Buffer | None] | None
     ) -> list[Any]:
-        """Run a plan and return its results, in the buffers of `outputs` where those are not None.
+        """Run a plan and return its results.
 
         Blocks are released in reverse order of acquisition. The pool hands out the most recently released block first,
         so that a loop of equal calls gets equal blocks.
+
+        Args:
+            plan: The plan in the C core.
+            record: The plan for the device.
+            inputs: The arguments that are tensors: arrays or buffers.
+            scalars: Bytes of the scalar arguments.
+            outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
         constants, patterns, values = record.data.constants, record.patterns, None
         if scalars or not self._is_simple:
             constants, patterns, values = self._compute(plan, record, scalars)
         results: list[Any] = values or [None]
         blocks: Blocks = [None] * record.count
-        staged: list[Any] = []
+        staged: list[Any] = []  # blocks to release after the run
         try:
             for buffer_index, index, size in record.results:
                 buffer = outputs[index] if outputs is not None else None
@@ -118,7 +126,7 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
             if record.commands:
                 traced.run(self._executor, record, blocks, constants, patterns)
-            else:  # a call of no elements: no command says that the device was closed
+            else:  # a call without commands does not notice by itself that the device was closed
                 self._context.require_usable()
         finally:
             while staged:
@@ -137,10 +145,10 @@ class AcceleratorFunction(Submitted, Callee):
         Results are written directly to outputs on this device that share no memory with an argument; others are copied.
         """
         outs, buffers = self._checked_outputs(record, out)
-        buffers_in_use = [output for output in inputs if isinstance(output, Buffer)]
+        buffers_in_use = [argument for argument in inputs if isinstance(argument, Buffer)]
         direct_outputs: list[Buffer | None] = []
         for output in buffers:
-            # An argument is not overwritten while it is read.
+            # A kernel may read arguments, and write other results, after it has written this one.
             is_written_directly = self._is_usable_in_place(output) and not any(
                 share_memory(output, other) for other in buffers_in_use
             )

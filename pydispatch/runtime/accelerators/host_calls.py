@@ -31,6 +31,8 @@ class LinkedCommand:
     """Host command of a loaded program.
 
     Attributes:
+        name: Its name in programs.
+        operands: Its operands.
         function: Python function, or None for a C function.
         address, context: Address and context pointer of a C function.
         synchronous: Whether all earlier work is complete when it is called.
@@ -47,7 +49,10 @@ class LinkedCommand:
 class OperandMemory:
     """Memory of an operand, valid during the call of a host command; implements `runtime.buffer.Memory`.
 
-    handle, offset: the driver's handle of the memory, and the offset in it in bytes.
+    Attributes:
+        size: Bytes of the operand.
+        handle: Handle of the memory, or its address, for the driver.
+        offset: Offset of the operand in the memory of that handle, in bytes.
     """
 
     def __init__(self, context: Any, block: Any, at: int, size: int, address: tuple[int, int], access: Access) -> None:
@@ -137,11 +142,16 @@ class Surroundings:
 
 
 class HostCalls:
-    """Host commands of one program. names: names of its public functions by number."""
+    """Caller of the host commands of one program.
+
+    Attributes:
+        commands: The commands by their index in the program.
+        names: Index of a public function → its name, for messages.
+    """
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
         self.commands, self.names = commands, names
-        self._inside: set[int] = set()  # threads
+        self._inside: set[int] = set()  # ids of the threads that run a command
 
     def require_outside(self) -> None:
         """Raise InvalidArgumentError if this thread is running a host command of the program."""
@@ -157,7 +167,15 @@ class HostCalls:
     def call(
         self, function: int, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
     ) -> None:
-        """Call a host command. Raise CommandError, which names the command and the function, if it fails."""
+        """Call a host command. Raise CommandError, which names the command and the function, if it fails.
+
+        Args:
+            function: Index of the function whose plan contains the command.
+            command: The command.
+            blocks: Device memory of each buffer of the plan.
+            constants: Push constants of the call, words of 32 bits, with the scalar operands.
+            surroundings: State of the device for the command.
+        """
         linked, thread = self.commands[command.command], threading.get_ident()
         tensors, scalars = self._operands(linked, command, blocks, constants, surroundings)
         context = CommandContext(
@@ -174,7 +192,7 @@ class HostCalls:
                         context, *[next(scalar_values if o.sizes is None else buffers) for o in linked.operands]
                     )
         except Exception as error:
-            name = self.names.get(function)  # what a procedure runs has none
+            name = self.names.get(function)  # functions that procedures run have no name
             where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"
             text = str(error) if isinstance(error, CommandError) else f"{type(error).__name__}: {error}"
             raise CommandError(f"{where}: {text}", linked.name) from error

@@ -45,13 +45,20 @@ class Prepared:
     """
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
+        """Prepare a call.
+
+        Args:
+            function: The function.
+            args: The arguments, in order.
+            out: Buffers or arrays that receive the results; None for buffers that the prepared call owns.
+        """
         self._function, self._context = function, function._context
         self._plan, *inputs = function._bind(args, copies=False)
-        self._inputs: list[Any] = inputs  # arguments, and the words of numbers
+        self._inputs: list[Any] = inputs  # [arguments, bytes of the scalars]
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._is_bound = out, True
-        # Has a "token" while a thread runs the call; `setdefault` makes taking it atomic.
+        # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
         self._running: dict[str, object] = {}
         if out is not None:
             function._checked_outputs(self._plan.device, out)
@@ -100,7 +107,7 @@ class Prepared:
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
                 "decides a size); prepare another call for them"
             )
-        self._is_bound = False  # until it has all of them, also where an exception comes in between
+        self._is_bound = False  # the next run binds them; if that raises, the run after it binds them again
         self._inputs = inputs
 
     @property
@@ -112,7 +119,16 @@ class Prepared:
 class Run:
     """Resources of a prepared call: device memory and one fixed run over it.
 
-    The memory holds array arguments, results and transients.
+    Attributes:
+        function: The function.
+        plan: Its plan for the prepared shapes, in the C core.
+        record: The plan for the device.
+        results: Buffer or number of each result.
+        arena: Memory of the transients; None if there are none.
+        argument_memory: Index of a buffer → memory into which an array argument is copied.
+        copies: (block, source, bytes) of each argument to copy before a run.
+        fixed_run: The run over this memory, once it is needed.
+        bound_values: Numbers of the blocks, constants and fill patterns that `fixed_run` has; None if unknown.
     """
 
     def __init__(self, function: Preparable, plan: Plan, record: Record) -> None:
@@ -124,13 +140,18 @@ class Run:
             memory = DeviceMemory(context, context.acquire(size), size)
             self.results[index] = function._buffer(record, index, memory)
         self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), 0) if record.transients else None
-        self.argument_memory: dict[int, DeviceMemory] = {}  # of array arguments, by buffer
+        self.argument_memory: dict[int, DeviceMemory] = {}
         self.copies: list[tuple[Any, Any, int]] = []
-        self.fixed_run: Fixed | None = None  # the run that is recorded with these arguments, if the device can
+        self.fixed_run: Fixed | None = None
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed."""
+        """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed.
+
+        Args:
+            inputs: The arguments that are tensors: arrays or buffers.
+            scalars: Bytes of the scalar arguments.
+        """
         record, function = self.record, self.function
         self.copies = []
         blocks: Blocks = [None] * record.count
@@ -154,10 +175,10 @@ class Run:
             if rank is None:
                 self.results[i] = values[i]
         self.value = function._value(self.results)
-        self.inputs = inputs  # whose memory the run reads
+        self.inputs = inputs  # keeps alive the memory that the run reads
         self.launch_arguments = blocks, constants, patterns
         new_values = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
-        old_values, self.bound_values = self.bound_values, None  # where an exception comes in between
+        old_values, self.bound_values = self.bound_values, None  # unknown if the update raises
         if new_values != old_values and record.commands:
             if self.fixed_run is None:
                 self.fixed_run = self.executor.fix(record, blocks, constants, patterns)
@@ -176,6 +197,6 @@ class Run:
             traced.run(self.executor, self.record, *self.launch_arguments)
         elif self.fixed_run is not None:
             self.fixed_run.run()
-        else:  # a call of no elements: no command says that the device was closed
+        else:  # a call without commands does not notice by itself that the device was closed
             self.context.require_usable()
         return self.value

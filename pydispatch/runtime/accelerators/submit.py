@@ -23,7 +23,7 @@ MAX_WORKERS = 1024
 
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 _Waiting = tuple[int, int, _Call]
-"""The priority of a call, its number, and the call."""
+"""Waiting call as (priority, position in the order of submission, call); the least tuple runs first."""
 
 
 def check_workers(name: str, workers: object) -> None:
@@ -36,7 +36,13 @@ def check_workers(name: str, workers: object) -> None:
 
 
 class CallThread:
-    """A thread that makes calls. It ends with this object, when those that were submitted have been made."""
+    """Thread that runs submitted calls.
+
+    The thread ends when this object is deleted and all submitted calls have run.
+
+    Attributes:
+        pending: Futures of the calls that have not ended, as a set.
+    """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[int, _Call] | None] = SimpleQueue()
@@ -48,7 +54,10 @@ class CallThread:
     def submit(
         self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], priority: int = 1
     ) -> Future:
-        """Queue a call and return its Future. It begins before waiting calls whose priority is a larger number."""
+        """Queue the call `function(*args, **named)` and return its Future.
+
+        priority: a call begins before waiting calls with a larger number.
+        """
         future = Future()
         self.pending[future] = None
         self._calls.put((priority, (future, function, args, named)))
@@ -56,7 +65,12 @@ class CallThread:
 
 
 def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Future, None]) -> None:
-    """Make the queued calls in order of priority, until None is queued: the body of a CallThread."""
+    """Run the queued calls, and set the results of their futures: the body of a CallThread.
+
+    Args:
+        calls: Queue of (priority, call); None ends it.
+        pending: Futures of calls that have not ended, from which those of ended calls are removed.
+    """
     for call in _in_order(calls):
         future, function, args, named = call
         if future.set_running_or_notify_cancel():
@@ -67,12 +81,15 @@ def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Futu
             else:
                 future.set_result(value)
         pending.pop(future, None)
-        del call, future, function, args, named  # not kept until the next one comes
+        del call, future, function, args, named  # so that arguments and results do not live until the next call
 
 
 def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
-    """Yield the calls of a queue, by priority among those that wait, until it has ended with None."""
-    waiting: list[_Waiting] = []
+    """Yield the calls of a queue until None is queued: of those that wait, the one with the least priority number.
+
+    Calls of one priority are yielded in the order of submission.
+    """
+    waiting: list[_Waiting] = []  # a heap
     ordinal, has_ended = 0, False
     while True:
         try:
@@ -82,7 +99,7 @@ def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
                 if entry is not None:
                     heapq.heappush(waiting, (entry[0], ordinal, entry[1]))
                     ordinal += 1
-                    del entry  # not kept until the next one comes
+                    del entry  # so that the call does not live until the next one
         except Empty:
             pass
         if not waiting:
@@ -100,7 +117,7 @@ def _after_fork() -> None:
     futures = [future for thread in _threads.values() for future in list(thread.pending)]
     _threads, _starting = weakref.WeakKeyDictionary(), threading.Lock()
     for future in futures:
-        future._condition = threading.Condition()  # a thread of the parent may have had it
+        future._condition = threading.Condition()  # a thread of the parent may hold the lock of the old one
         if future._state == RUNNING:
             future._state = PENDING
         if future.cancel():
@@ -125,7 +142,7 @@ class Submitted:
 
     _executor: Any
     _keeps_order = False
-    """Whether calls run in the order in which they are submitted, whatever their priority."""
+    """Whether calls run in the order of submission even if their priorities differ."""
     __call__: Callable[..., Any]
     name: str
 

@@ -61,7 +61,13 @@ class Current:
 
 
 class StepName(NamedTuple):
-    """Name of an executed step for messages. executable, export: set for dispatches, None otherwise."""
+    """Name of an executed step for messages.
+
+    Attributes:
+        label: Description of the step.
+        executable: Executable of a dispatch; None for other steps.
+        export: Export of a dispatch; None for other steps.
+    """
 
     label: str
     executable: str | None = None
@@ -74,11 +80,20 @@ class Context(base.Context):
     `lock` is held while operations that belong together are enqueued. On the device, `stream` and the default stream of
     the process wait for each other.
 
-    lost: reason why the device is unusable, or "". is_shut: whether the device is lost or closed.
+    Attributes:
+        is_checked: Whether each step is waited for, so that an error is attributed to the step that caused it.
+        lost: Reason why the device is unusable, or "".
+        is_shut: Whether the device is lost or closed.
+        recent: (function, names of steps) of the last launches, for the message of an error that shows up later.
+        capability: Compute capability, (major, minor).
+        handle: CUcontext of the device, the primary one.
+        current: Context manager that makes `handle` the current context of the thread.
+        modules: Loaded code of all programs.
+        garbage: (function of the driver, handle) of each unused object that must be destroyed.
     """
 
     def __init__(self, index: int, is_checked: bool) -> None:
-        """Raise DeviceUnavailableError when there is no such device, or it cannot do what is needed."""
+        """Open a device; raise DeviceUnavailableError if there is none, or if it lacks a required feature."""
         driver = self.driver = cuda.binding()
         self.index, self.name, self.is_checked = index, f"cuda:{index}", is_checked
         count = cuda.device_count()
@@ -89,7 +104,6 @@ class Context(base.Context):
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
-        # The last launches, for the message of an error that shows up later.
         self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
@@ -106,10 +120,10 @@ class Context(base.Context):
         self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
         self.current = Current(self)
         self.unload = driver.cuModuleUnload
-        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # loaded code of all programs
-        self.garbage: deque[tuple[Any, Any]] = deque()  # (function of the driver, handle) that is left to destroy
-        self._leaving: deque[tuple[Any, list[Block]]] = deque()  # (event, memory of others that is used until then)
-        self._events: list[Any] = []  # events that are free to be recorded
+        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.garbage: deque[tuple[Any, Any]] = deque()
+        self._leaving: deque[tuple[Any, list[Block]]] = deque()  # (event, borrowed memory that is used until the event)
+        self._events: list[Any] = []  # events that may be recorded again
         try:
             with self.current:
                 self.stream = self.check(driver.cuStreamCreate(0), "cuStreamCreate")
@@ -261,6 +275,7 @@ class Context(base.Context):
         self.check(result, f"copying {size} bytes on the device")
 
     def _is_pinned(self, address: int) -> bool:
+        """Return whether the driver has pinned (page-locked) the host memory at an address."""
         kind = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         result = self.driver.cuPointerGetAttribute(kind, address)
         return not result[0] and int(result[1]) != 0
@@ -280,7 +295,7 @@ class Context(base.Context):
     # Other streams
 
     def event(self) -> Any:
-        """Return an event that is only waited for; append it to `_events` to release it."""
+        """Return an event without timing, from `_events` if it has one; append it there to release it."""
         if self._events:
             return self._events.pop()
         return self.check(self.driver.cuEventCreate(_DISABLE_TIMING), "cuEventCreate")
@@ -301,7 +316,7 @@ class Context(base.Context):
             event = self.event()
             self.check(driver.cuEventRecord(event, first), "cuEventRecord")
             self.check(driver.cuStreamWaitEvent(then, event, 0), "cuStreamWaitEvent")
-            self._events.append(event)  # who waits has taken note of it: it may be recorded again
+            self._events.append(event)  # the wait refers to this record of the event: it may be recorded again
 
     def tidy(self) -> None:
         """Destroy unused objects of the driver, and release borrowed memory that no call uses any more."""

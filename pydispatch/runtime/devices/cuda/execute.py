@@ -31,7 +31,14 @@ MAX_GRAPHS = 4
 
 
 class PlanState:
-    """State of a plan on a CUDA device. single: its only dispatch if the plan has no other command, else None."""
+    """State of a plan on a CUDA device.
+
+    Attributes:
+        function: Name of the public function that the plan belongs to; "" for plans of procedures.
+        single: The only dispatch of a plan that has no other step; None for other plans.
+        is_empty: Whether the plan has no commands.
+        graphs: Cached graphs of the plan, by addresses, constants and patterns.
+    """
 
     __slots__ = ("function", "graphs", "is_empty", "single")
 
@@ -41,13 +48,19 @@ class PlanState:
 
 
 class CudaExecutor(Executor):
-    """Executables and constants of one program on a CUDA device."""
+    """Executables and constants of one program on a CUDA device.
+
+    Attributes:
+        modules: Loaded kernels.
+        names: Index of a public function → its name.
+        alignment: Largest alignment in bytes that an executable requires of its bindings.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.modules = Modules(context)
-        self.names: dict[int, str] = {}  # of functions, by their number
-        self.alignment = 1  # bytes that bindings are aligned to
+        self.names: dict[int, str] = {}
+        self.alignment = 1
 
     def load(self, executable: Executable) -> int | None:
         """Load the kernels of an executable, and return the alignment in bytes that its bindings need; None for any."""
@@ -71,8 +84,10 @@ class CudaExecutor(Executor):
         return bool(block.address % self.alignment == 0)
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """Return the device state that a host command receives: the stream and the context. synchronous: whether to
-        wait first until all submitted work is complete."""
+        """Return the device state that a host command receives: the stream and the context.
+
+        synchronous: whether to wait first until all submitted work is complete.
+        """
         context = self.context
         if synchronous:
             context.synchronize()
@@ -134,8 +149,16 @@ class CudaExecutor(Executor):
     def _graph(
         self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
-        """Return a graph over these addresses: a cached one, a new one, or the least recently used one after an
-        update.
+        """Return a graph of a plan that uses these addresses, constants and patterns.
+
+        It is a cached one, a new one, or, if MAX_GRAPHS are cached, the least recently used one, which is updated.
+
+        Args:
+            record: The plan.
+            state: Its state.
+            addresses: Device address of each buffer.
+            constants: Push constants, words of 32 bits.
+            patterns: Fill pattern of each command.
         """
         key = (tuple(addresses), constants, tuple(patterns))
         graph = state.graphs.take(key)
@@ -151,7 +174,10 @@ class CudaExecutor(Executor):
     def _new_graph(
         self, record: Record, function: str, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
-        """Build a graph of a plan, with scratch memory of its own."""
+        """Build a graph of a plan, with scratch memory of its own. Arguments are those of `_graph`.
+
+        function: name of the public function, for messages.
+        """
         steps, scratch_bytes = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
@@ -184,7 +210,7 @@ class CudaExecutor(Executor):
     def _bound_steps(
         self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> list[Step]:
-        """Return the steps of a plan in order, bound to these addresses."""
+        """Return the steps of a plan in order, bound to these addresses, constants and patterns."""
         steps, scratch_bytes = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
@@ -236,10 +262,14 @@ class Fixed:
     def _addressed(
         self, blocks: Blocks, constants: bytes, patterns: Sequence[int]
     ) -> tuple[list[int], bytes, list[int]]:
+        """Return the arguments of a run with the device address of each block; 0 for unused buffers."""
         return [0 if block is None else block.address for block in blocks], constants, list(patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Take other memory, constants or patterns; updates the graph nodes that use them."""
+        """Bind other memory, constants or patterns, and update the graph nodes that use them.
+
+        On a checked device nothing is updated: `run` launches each step.
+        """
         values = self.arguments = self._addressed(blocks, constants, patterns)
         context, executor = self.context, self.executor
         context.tidy()

@@ -20,7 +20,16 @@ _MAX_DEFAULT_SHARED_BYTES = 48 << 10
 
 
 class CudaKernel:
-    """Loaded kernel of an export. function: handle of the driver. packer: packer of its parameters."""
+    """Loaded kernel of an export.
+
+    Attributes:
+        executable: Name of its executable.
+        export: Name of the export.
+        function: CUfunction.
+        block: Threads of a block in x, y and z.
+        shared: Bytes of dynamic shared memory.
+        packer: Packer of its parameters.
+    """
 
     __slots__ = ("block", "executable", "export", "function", "packer", "shared")
 
@@ -35,10 +44,16 @@ class CudaKernel:
 
 
 class Modules:
-    """Kernels of a program by (executable, ordinal of the export), and the modules that contain them."""
+    """Loaded kernels of a program, and the modules that contain them.
+
+    Attributes:
+        kernels: (index of an executable, ordinal of an export) → kernel.
+        handles: CUmodule of each module.
+        context: The device.
+    """
 
     def __init__(self, context: Context) -> None:
-        self.kernels: dict[tuple[int, int], CudaKernel] = {}  # (executable, export) → kernel
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}
         self.handles: list[Any] = []
         self.context = context
         context.modules.add(self)
@@ -48,7 +63,12 @@ class Modules:
             self.destroy()
 
     def load(self, executable: Executable, parts: PtxParts, pieces: Sequence[bytes]) -> None:
-        """Load an executable. pieces: its modules, with imports resolved.
+        """Load the kernels of an executable.
+
+        Args:
+            executable: The executable.
+            parts: What its variant's code and manifest state of its modules.
+            pieces: Code of its modules, with imports resolved.
 
         Raises:
             ArtifactError: The driver rejects the code.
@@ -89,7 +109,15 @@ class Modules:
             )
 
     def _load(self, data: bytes, kind: str, where: str) -> Any:
-        """Load a module, compiled from PTX if needed. A cached cubin that the driver rejects is compiled again."""
+        """Load a module, compiled from PTX if needed, and return its CUmodule.
+
+        A cached cubin that the driver rejects is compiled again.
+
+        Args:
+            data: The module.
+            kind: "ptx" or CUBIN.
+            where: Begin of error messages.
+        """
         context = self.context
         code, is_kept = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
         log = Log(context.driver)
@@ -114,7 +142,14 @@ class Modules:
         return result
 
     def _kernel(self, loaded: Sequence[Any], entry: KernelEntry, name: str, where: str) -> CudaKernel:
-        """Return the loaded kernel of an export, with its shared memory limit raised if needed."""
+        """Return the loaded kernel of an export, with its shared memory limit raised if needed.
+
+        Args:
+            loaded: CUmodule of each module of the executable.
+            entry: The export.
+            name: Name of the executable.
+            where: Begin of error messages.
+        """
         context, driver = self.context, self.context.driver
         label = f"@{name}::@{entry.name}"
         result = driver.cuModuleGetFunction(loaded[entry.module], entry.symbol.encode() + b"\0")

@@ -160,7 +160,7 @@ class Context(Closing, base.Context):
         return handle[0]
 
     def _timeline(self) -> None:
-        """Create the timeline semaphore. A submission sets it to `value`, the number of submissions, when it is done."""
+        """Create the timeline semaphore. `value` counts submissions; each sets the semaphore to it when it is done."""
         ffi, arena = self.ffi, self.arena
         kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
         handle = ffi.new("VkSemaphore*")
