@@ -60,7 +60,7 @@ class BodyBuilder:
         return self.block
 
     def cast(self, value: SSAValue, to: Attribute, unsigned: bool) -> SSAValue:
-        """Return `value` as the type `to`; see `cast_operation`."""
+        """Emit the conversion of a scalar to the type `to`, and return it. unsigned: see `cast_operation`."""
         conversion = cast_operation(value, to, unsigned)
         return value if conversion is None else self.add(conversion)
 

@@ -249,7 +249,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
         inside = is_in if inside is None else body.both(inside, is_in)
         row = body.plus(body.times(row, body.index(size)), coordinate)
     assert inside is not None
-    row_index = body.cast(body.either(inside, row, body.index(-1)), i64, False)
+    row_index = body.cast(body.either(inside, row, body.index(-1)), i64, unsigned=False)
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)

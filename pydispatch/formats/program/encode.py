@@ -166,8 +166,8 @@ class Encoder:
             ]
             return [*head, port.slot if is_argument else 0, 0]
 
-        arguments = [word for x in procedure.arguments for word in port(x, True)]
-        results = [word for x in procedure.results for word in port(x, False)]
+        arguments = [word for x in procedure.arguments for word in port(x, is_argument=True)]
+        results = [word for x in procedure.results for word in port(x, is_argument=False)]
         slots = [word for s in procedure.slots for word in (int(s.rank is None), s.dtype, s.rank or 0, 0)]
         steps = [self.operand(procedure, operand) for step in procedure.steps for operand in step]
         tables = self.tables(

@@ -151,7 +151,7 @@ class Operands(NameScopes):
         if words[cursor.at] == ",":  # a texture or a tensor map with coordinates
             items: list[Operand | None] = [Address(base, value)]
             while cursor.accept(","):
-                items.append(self.operand(False, depth + 1))
+                items.append(self.operand(is_call=False, depth=depth + 1))
             cursor.expect("]", " after an address")
             return Arguments(tuple(item for item in items if item is not None))
         cursor.expect("]", " after an address")

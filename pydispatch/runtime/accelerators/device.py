@@ -216,7 +216,7 @@ class _Linker:
     def _link(self, module: Module, file: ArtifactFile, chosen: Chosen) -> None:
         """Load one executable with the code of its chosen variant, or with code that was supplied for it."""
         index, variant = chosen.index, chosen.entry
-        code: bytes | memoryview = file.find(variant["member"], True)
+        code: bytes | memoryview = file.find(variant["member"], verify=True)
         source = None
         if variant.get("dynamic"):
             if chosen.name not in self.supplied:

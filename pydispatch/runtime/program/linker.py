@@ -52,7 +52,7 @@ class CpuLinker:
         if chosen.entry.get("dynamic"):
             code = self._given(chosen)
             return code.elf, code
-        return file.find(chosen.entry["member"], True), None
+        return file.find(chosen.entry["member"], verify=True), None
 
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
         """Link an executable whose code is in the artifact, and mapped."""

@@ -70,7 +70,7 @@ def _load(
 ) -> Module:  # fmt: skip
     """Create the module, bind constants and parameters, and link executables and host commands, in this order."""
     executables, functions = manifest.read(file)
-    module = Module(file.find(PROGRAM, True), sched, pool, file)
+    module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, host.answer(category, key))
     for i, constant in enumerate(module.constants()):
@@ -108,7 +108,7 @@ def _link_executables(
     module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
     stated = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
     if stated:
-        module.load_contracts(file.find(CONTRACTS, True))
+        module.load_contracts(file.find(CONTRACTS, verify=True))
         for chosen in stated:
             module.set_contracts(chosen.index, chosen.entry["contracts"])
         module.apply_contracts()

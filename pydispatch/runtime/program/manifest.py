@@ -25,7 +25,7 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
     Raises:
         ArtifactError: The manifest is malformed.
     """
-    text = bytes(file.find(MANIFEST, True))
+    text = bytes(file.find(MANIFEST, verify=True))
     try:
         manifest = json.loads(text.decode())
         executables, functions = _executables(manifest), _functions(manifest)

@@ -129,7 +129,7 @@ class Program:
 
             if self._module.closed:
                 raise Error(f"{self!r} is closed; load it again")
-            state = State(self._module, True)
+            state = State(self._module, is_session=True)
         session = self._with_state(state)
         session.origin, session._is_session = self.origin, True
         return session

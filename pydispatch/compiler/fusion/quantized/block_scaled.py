@@ -300,7 +300,7 @@ class _BodyAt:
             return self.integer(op.operands[0], isinstance(op, arith.ExtSIOp))
         if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
             zero = self.term(op.operands[1])
-            inner = None if zero is None else self.narrowed(op.operands[0], True)
+            inner = None if zero is None else self.narrowed(op.operands[0], is_signed=True)
             if zero is not None and inner is not None:
                 return replace(inner, zeros=(*inner.zeros, zero))
         return None

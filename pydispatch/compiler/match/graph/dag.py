@@ -52,7 +52,16 @@ class Match:
 
 
 class DagPattern:
-    """The operations of a block, whose last one is the root and whose arguments are the inputs of the pattern."""
+    """Pattern of operations: a directed acyclic graph from a root operation to inputs.
+
+    Attributes:
+        block: Block that contains the operations; its arguments are the inputs of the pattern.
+        root: The operation whose results are those of the pattern.
+        view: Nodes of the operations.
+        inputs: The arguments of the block.
+        nodes: A node for each result of the root.
+        unused: Inputs that the root does not depend on.
+    """
 
     def __init__(self, block: Block, root: Operation) -> None:
         self.block, self.root = block, root
@@ -135,8 +144,16 @@ class DagPattern:
 class _Search:
     """State of one comparison of a pattern with a program.
 
-    bound: the values bound to inputs. trail: the inputs in the order of binding, for backtracking. agreed: pairs of
-    nodes known to match. best: the deepest mismatch.
+    Attributes:
+        pattern: The pattern.
+        view: Nodes of the program.
+        bound: Index of an input of the pattern → the value of the program, or ABSENT.
+        trail: Indices of the bound inputs in the order of binding, for backtracking.
+        agreed: (node of the pattern, node of the program) that are known to match.
+        ops: Operations of the program that matched.
+        depth: Number of operations on the current path that matched.
+        steps: Number of comparisons so far, which is limited.
+        best: The deepest mismatch so far.
     """
 
     def __init__(self, pattern: DagPattern, view: GraphView) -> None:
@@ -144,7 +161,7 @@ class _Search:
         self.bound: dict[int, SSAValue | str] = {}
         self.trail: list[int] = []
         self.agreed: set[tuple[Node, Node]] = set()
-        self.ops: set[Operation] = set()  # operations of the program that matched
+        self.ops: set[Operation] = set()
         self.depth = self.steps = 0
         self.best: Mismatch | None = None
 
@@ -162,9 +179,13 @@ class _Search:
     def compare(
         self, mine: SSAValue | Node, theirs: SSAValue | Node, where: str, user: Operation | None = None
     ) -> bool:
-        """Return whether a node of the pattern (`mine`) matches one of the program (`theirs`), and bind its inputs.
+        """Return whether a node of the pattern matches one of the program, and bind the inputs of the pattern.
 
-        where: the position for messages. user: the operation of the program that reads `theirs`.
+        Args:
+            mine: The node of the pattern, or a value of it.
+            theirs: The node of the program, or a value of it.
+            where: Position of the node in the pattern, for messages: "operand 1 of linalg.matmul".
+            user: The operation of the program that reads `theirs`.
         """
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
@@ -192,8 +213,9 @@ class _Search:
         return True
 
     def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
-        """Return whether the two nodes compute the same function of their operands, and their types fit; record the
-        reason if not.
+        """Return whether two nodes compute the same function of their operands, and their types fit.
+
+        Record the reason if not. Arguments are those of `compare`.
         """
         if mine.key != theirs.key:
             return self.fail(differ(mine, theirs), where, op)
@@ -207,8 +229,9 @@ class _Search:
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
     def children(self, mine: Node, theirs: Node) -> bool:
-        """Return whether the operands match, in either order for a commutative operation; undo the bindings of a failed
-        order.
+        """Return whether the operands of two nodes match, in either order for a commutative operation.
+
+        The bindings of an order that fails are undone.
         """
         if len(mine.children) != len(theirs.children):
             want, got = len(mine.children), len(theirs.children)
@@ -266,6 +289,7 @@ class _Search:
         return value if isinstance(inner, Node) else inner
 
     def _set(self, leaf: int, value: SSAValue | str) -> None:
+        """Bind input `leaf` to a value, so that backtracking can undo it."""
         self.bound[leaf] = value
         self.trail.append(leaf)
 

@@ -197,8 +197,8 @@ def _of_generic(op: GenericOp) -> list[Node]:
 def _scalar_root(
     generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
 ) -> Node:
-    """Return the node of one result of an elementwise generic: a copy of the yielded scalar's node with the result as
-    its value.
+    """Return the node of one result of an elementwise generic: the node of the scalar that it yields, with the result
+    as its value. Arguments are those of `_scalar`, and `result`.
     """
     child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.value is None:
@@ -221,8 +221,15 @@ def _scalar_root(
 def _scalar(
     generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return the node of a scalar of the body, typed as a tensor of the result's shape. Iterative, since bodies may be
-    long.
+    """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
+
+    The nodes of its operands are created first, without recursion, because bodies may be long.
+
+    Args:
+        generic: The generic.
+        value: The scalar.
+        type: Type of the result, whose shape all nodes have.
+        scalars: Nodes of scalars of the body; receives new ones.
     """
     pending = [value]
     while pending:
@@ -244,7 +251,7 @@ def _scalar(
 def _scalar_child(
     generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return the node of a scalar whose operands are in `scalars`."""
+    """Return the node of a scalar whose operands are in `scalars`. Arguments are those of `_scalar`."""
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
     if inner is generic.body:
@@ -280,8 +287,10 @@ def _is_named(op: Operation) -> bool:
 
 
 def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
-    """Return the nodes of the normalised form of a named operation, over its own operands. Return None if normalisation
-    fails or keeps the operation, or a result has no node.
+    """Return the nodes of a named operation as those of its normal form (generics), so that both match alike.
+
+    The operation is copied into a scratch function, which is normalized. Return None if normalization fails or keeps
+    the operation, or if a result has no node.
     """
     from pydispatch.compiler.normalize import normalize
 
@@ -349,9 +358,14 @@ def _inside(value: SSAValue, op: Operation) -> bool:
 def _moved(
     node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Translate a node of the scratch function to a node or value of the program: arguments become operands.
+    """Translate a node of the scratch function to a node or value of the program.
 
-    back: argument -> operand. done: memo.
+    Args:
+        node: The node.
+        inside: Nodes of the scratch function.
+        back: Argument of the scratch function → operand of the operation.
+        op: The operation, to which the new nodes belong.
+        done: Nodes that have been translated, and their translations.
     """
     if node in done:
         return done[node]

@@ -25,8 +25,15 @@ from pydispatch.patterns.sizes import Dynamic
 
 
 class Compiled:
-    """A pattern that is ready to be matched. dag: None for a matcher function. outputs: indices of the root's results
-    that are the outputs of the pattern.
+    """Pattern that is ready to be matched.
+
+    Attributes:
+        pattern: The pattern.
+        order: Position of the pattern among those of the compilation.
+        dag: Its operations; None for a matcher function.
+        outputs: Indices of the root's results that are the outputs of the pattern.
+        name: Name of the pattern.
+        compare: Inputs whose sizes must agree, or be constants, beyond their types.
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
@@ -70,7 +77,17 @@ class Compiled:
 
 
 class MatchedOpInfo:
-    """An operation as it is passed to matcher functions."""
+    """Operation as it is passed to matcher functions.
+
+    Attributes:
+        op: The operation.
+        name: Its name, such as "linalg.matmul".
+        operands: Its operands.
+        results: Its results.
+        attributes: Its attributes and properties by name.
+        inputs: Inputs of a structured operation; all operands of others.
+        loops: "parallel" or "reduction" for each loop of a structured operation; empty for others.
+    """
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -130,7 +147,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
 
 
 def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
-    """Create the DAG pattern. Raises CompileError if the pattern does not use an input."""
+    """Create the graph of a pattern's operations. Raises CompileError if the pattern does not use an input."""
     dag = Dag(block, root)
     if dag.unused:
         name = pattern.inputs[list(block.args).index(dag.unused[0])][0]
@@ -140,7 +157,14 @@ def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
 
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
-    """Build a CompileError for an exception of a user's pattern function, located at the operation."""
+    """Build a CompileError for an exception of a user's pattern function, located at the operation.
+
+    Args:
+        what: What the function is for: "function", "predicate".
+        pattern: Name of the pattern.
+        error: The exception.
+        op: The operation.
+    """
     ours = str(Path(__file__).parents[3])
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None

@@ -32,7 +32,13 @@ Dims = Sequence[int]
 class Decomposition:
     """Decomposition of an attention into generics.
 
-    Its tensors are described by the attention's iterations, by number.
+    The dimensions of a tensor are stated as loops of the attention (`Dims`): those that index them, in order.
+
+    Attributes:
+        op: The attention.
+        build: Builder that inserts operations before it.
+        loops: Its loops by their roles: rows, columns, features and so on.
+        dims: For each operand, the loops that index its dimensions.
     """
 
     def __init__(self, op: Attention, build: Build) -> None:
@@ -40,7 +46,7 @@ class Decomposition:
         self.loops = op.loops()
         self.dims = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in op.maps()]
         self.places: dict[int, tuple[SSAValue, int]] = {}
-        """Iteration -> an operand and its dimension that have the size, a static one where there is one."""
+        """Loop → (operand, dimension) that has the loop's size, a static one if there is one."""
         for operand, dims in zip(op.operands, self.dims, strict=True):
             for axis, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
                 if d not in self.places or size != DYNAMIC:
@@ -77,12 +83,15 @@ class Decomposition:
             return value
         (converted,) = computed(
             self.build, self.structure(dims, dims, dims), [value], [self.empty(dims, element)],
-            lambda body, x, _: [body.cast(x, element, False)],
+            lambda body, x, _: [body.cast(x, element, unsigned=False)],
         )  # fmt: skip
         return converted
 
     def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
-        """Return acc + a * b, summed over what the accumulator does not have."""
+        """Return acc + lhs * rhs, summed over the loops of `lhs` that the accumulator does not have.
+
+        a_dims, b_dims, dims: loops of `lhs`, `rhs` and `acc`.
+        """
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
@@ -135,7 +144,7 @@ class Decomposition:
         if self.op.body is None:
             return score
         block = self.op.body.block
-        values: dict[SSAValue, SSAValue] = {block.args[0]: body.cast(score, block.args[0].type, False)}
+        values: dict[SSAValue, SSAValue] = {block.args[0]: body.cast(score, block.args[0].type, unsigned=False)}
         last = block.last_op
         assert last is not None
         for inner in block.ops:
@@ -146,15 +155,19 @@ class Decomposition:
                 values[inner.result] = body.add(regions.IndexOp(dim))
             else:
                 body.block.add_op(inner.clone(values))
-        return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, False)
+        return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, unsigned=False)
 
     def _masked(self, body: BodyBuilder, score: SSAValue, mask: SSAValue) -> SSAValue:
+        """Emit a masked score: -inf where an i1 mask is false, or the sum with any other mask."""
         if mask.type == IntegerType(1):
             return body.add(arith.SelectOp(mask, score, self.build.scalar(float("-inf"), self.wide)))
-        return body.add(arith.AddfOp(score, body.cast(mask, self.wide, False)))
+        return body.add(arith.AddfOp(score, body.cast(mask, self.wide, unsigned=False)))
 
     def weighted_values(self, weights: SSAValue, acc: SSAValue, dims: Dims) -> SSAValue:
-        """acc + weights * value. The weights have the type of the values where that has 16 bits."""
+        """Return acc + weights * value. 16-bit values are multiplied with weights that are rounded to their type.
+
+        dims: loops of `acc`.
+        """
         values = self.op.inputs[2]
         narrow = element_type(values.type)
         if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.wide.bitwidth:

@@ -17,10 +17,10 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 class LoopBody(BodyBuilder):
-    """A block of scalar code."""
+    """Builder of a block of scalar code; methods append an operation and return its result."""
 
     def index(self, value: int) -> SSAValue:
-        """Return a constant of type index."""
+        """Append a constant of type index, and return it."""
         return self.add(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -51,7 +51,7 @@ class LoopBody(BodyBuilder):
         return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
 
     def either(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Return `lhs` where the condition holds, else `rhs`."""
+        """Append a select, which is `lhs` if the condition is true, else `rhs`, and return it."""
         return self.add(arith.SelectOp(condition, lhs, rhs))
 
     def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
@@ -63,7 +63,7 @@ class LoopBody(BodyBuilder):
 
     def as_index(self, value: SSAValue) -> SSAValue:
         """Return an integer as an index."""
-        return self.cast(value, IndexType(), False)
+        return self.cast(value, IndexType(), unsigned=False)
 
     def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
         """Copy a body with values for its arguments, and return the values that it yields."""
@@ -81,7 +81,13 @@ class LoopBody(BodyBuilder):
         self, count: SSAValue, carried: Sequence[SSAValue],
         body: Callable[[LoopBody, SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:  # fmt: skip
-        """Emit an `scf.for` from 0 to `count`."""
+        """Append an `scf.for` from 0 to `count` with a step of 1, and return the values after its last iteration.
+
+        Args:
+            count: Number of iterations.
+            carried: The values before the first iteration.
+            body: Function of (builder of the loop's body, index, carried values) that returns the values to carry on.
+        """
         inner = LoopBody([IndexType(), *(v.type for v in carried)])
         index, *values = inner.block.args
         inner.block.add_op(scf.YieldOp(*body(inner, index, list(values))))
@@ -95,10 +101,16 @@ def recurrence(
     first: Callable[[LoopBody, list[SSAValue]], Sequence[SSAValue]],
     step: Callable[[LoopBody, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit a `pyd.recurrence`, and return its results.
+    """Emit a `pyd.recurrence`, and return its results: tensors whose rows are computed element by element.
 
-    first: the values that a row begins with, from its index. step: the values to carry on and the elements, from the
-    index of an element and the values carried so far.
+    Args:
+        build: Builder of the surrounding tensor code.
+        types: Types of the results, which have one shape.
+        sizes: Their dynamic sizes.
+        along: The dimension along which elements are computed in order.
+        first: Function of (builder, index of a row) that returns the values with which a row begins.
+        step: Function of (builder, index of an element, carried values) that returns the values to carry on, and an
+            element for each result.
     """
     rank = types[0].get_num_dims()
     start = LoopBody([IndexType()] * (rank - 1))
@@ -119,7 +131,10 @@ def host_loop(
     build: Build, count: SSAValue, carried: Sequence[SSAValue],
     body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit an `scf.for` from 0 to `count` around tensor operations."""
+    """Emit an `scf.for` from 0 to `count` in host code, around tensor operations; return the values after it.
+
+    Arguments are those of `LoopBody.loop`, with a builder of tensor code.
+    """
     block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
     end = scf.YieldOp()
     block.add_op(end)

@@ -45,7 +45,7 @@ def _group_matmul(op: Operation, build: Build) -> None:
     group, factor, total = body.block.args
     at = body.most(body.least(group, body.minus(last, body.index(1))), body.index(0))
     other = body.extract(matrices, [at, body.add(IndexOp(2)), body.add(IndexOp(1))])
-    product = body.binary("mul", *(body.cast(value, summed, False) for value in (factor, other)))
+    product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))
     body.finish(body.either(body.less(group, last), body.binary("add", total, product), total))
     structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), (True, True, False))
     groups = _groups(build, rows, ends, first)

@@ -53,7 +53,7 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
     element = element_of(indices)
     body = LoopBody([element, IntegerType(1), element])
     index, wanted, _ = body.block.args
-    body.finish(body.either(wanted, index, body.cast(body.index(-1), element, False)))
+    body.finish(body.either(wanted, index, body.cast(body.index(-1), element, unsigned=False)))
     whole = AffineMap.identity(rank)
     structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), (True,) * rank)
     assert isinstance(indices.type, TensorType)

@@ -36,11 +36,15 @@ Before = Callable[[LoopBody, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 def sorted_rows(
     build: Build, tensors: Sequence[SSAValue], before: Before, most_passes: int | None = None
 ) -> list[SSAValue]:
-    """Sort the rows of tensors, (rows, n) each, together. Rows of the results have n elements or more, of which those
-    beyond n are undefined.
+    """Sort the rows of tensors, (rows, n) each, together.
 
-    most_passes: bound of the number of passes, each of which doubles the length of sorted runs; None to sort whole
-    rows.
+    Rows of the results have n elements or more, of which those beyond n are undefined.
+
+    Args:
+        build: Builder of the code.
+        tensors: The tensors; element i of a row of all of them moves together.
+        before: Function that emits whether one element (a value of each tensor) precedes another.
+        most_passes: Maximum number of passes, each of which doubles the length of sorted runs; None to sort whole rows.
     """
     size = size_of(build, tensors[0], 1)
     if most_passes == 0 or (isinstance(size, int) and size < 2):
@@ -51,7 +55,7 @@ def sorted_rows(
         return merged
 
     def again(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
-        """Emit the pass after the one numbered `pass_index`."""
+        """Emit the pass with index `pass_index` + 1."""
         following = inner.add(arith.AddiOp(pass_index, inner.index(1))).result
         return _merged(inner, runs, size, block, following, before)
 
@@ -68,10 +72,16 @@ def _block(build: Build, size: Mixed) -> Mixed:
 
 
 def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, count: int) -> list[SSAValue]:
-    """Return tensors whose rows begin with the first `count` elements, in order, of the rows of (rows, n) each.
+    """Return tensors whose rows begin with the first `count` elements, in order, of the rows of `tensors`.
 
-    Runs are merged until they have that many elements. Each further pass retains only the first elements of each pair
-    of runs, and so halves their number.
+    A few elements are selected in one pass. Otherwise runs are merged until they have `count` elements or more; each
+    further pass retains only the first elements of each pair of runs, and so halves the length of a row.
+
+    Args:
+        build: Builder of the code.
+        tensors: Tensors, (rows, n) each, that are ordered together.
+        before: Function that emits whether one element precedes another.
+        count: Number of elements.
     """
     length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], 1)
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
@@ -92,34 +102,38 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
 
 
 def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Before, count: int) -> list[SSAValue]:
-    """Return the first `count` elements in order of each row: one pass inserts each element that precedes the last of
-    the elements that were selected so far. Segments of a long row are selected from in parallel, then from what they
-    have selected. size: elements of a row.
+    """Return the first `count` elements in order of each row, by insertion.
+
+    One pass inserts each element that precedes the last of the elements that were selected so far. A long row is
+    divided into segments, from which elements are selected in parallel; then from the selected elements of all
+    segments. Arguments are those of `first_of_rows`, and:
+
+    size: number of elements of a row.
     """
     segments = max(1, size // SEGMENT)
     length, rows, width = size // segments, shape_of(tensors[0].type)[0], len(tensors)
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop over a segment, and return the selected elements."""
+        """Emit the loop over the segment at (row, segment), and return the selected elements."""
         row, segment = at
         start = code.times(segment, code.index(length))
         is_last = code.equal(segment, code.index(segments - 1))
         steps = code.either(is_last, code.index(size - (segments - 1) * length), code.index(length))
 
-        def pass_over(inner: LoopBody, place: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            """Insert the element at position `place` of the segment if it precedes the last selected element."""
-            new = [inner.extract(t, [row, inner.plus(start, place)]) for t in tensors]
-            is_early = inner.less(place, inner.index(count))
-            enters = inner.add(arith.OrIOp(is_early, before(inner, new, carried[-width:])))
+        def insert(inner: LoopBody, position: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            """Insert the element at `position` of the segment if it precedes the last selected element."""
+            new = [inner.extract(t, [row, inner.plus(start, position)]) for t in tensors]
+            has_free_slot = inner.less(position, inner.index(count))
+            is_selected = inner.add(arith.OrIOp(has_free_slot, before(inner, new, carried[-width:])))
             then, other = LoopBody([]), LoopBody([])
-            then.block.add_op(scf.YieldOp(*_inserted(then, before, place, new, carried)))
+            then.block.add_op(scf.YieldOp(*_inserted(then, before, position, new, carried)))
             other.block.add_op(scf.YieldOp(*carried))
-            branch = scf.IfOp(enters, [v.type for v in carried], Region(then.block), Region(other.block))
+            branch = scf.IfOp(is_selected, [v.type for v in carried], Region(then.block), Region(other.block))
             inner.block.add_op(branch)
             return list(branch.results)
 
-        return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, pass_over)
+        return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, insert)
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         """Return the next selected element, and rotate the others to the front."""
@@ -131,19 +145,25 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
 
 
 def _inserted(
-    code: LoopBody, before: Before, place: SSAValue, new: list[SSAValue], carried: list[SSAValue]
+    code: LoopBody, before: Before, seen: SSAValue, new: list[SSAValue], carried: list[SSAValue]
 ) -> list[SSAValue]:
-    """Insert the element at position `place` into selected elements, after equal ones, and return as many of them.
+    """Insert an element into the selected elements, after equal ones, and return as many as before.
 
-    carried: the selected elements in order, each with one value of each tensor; from number `place` on there are none.
     The new element is inserted once, also where `before` is no order because of NaN: no element appears twice.
+
+    Args:
+        code: Receives the code.
+        before: Function that emits whether one element precedes another.
+        seen: Number of elements of the segment before the new one: slots from this index on are free.
+        new: The new element, one value of each tensor.
+        carried: The slots of selected elements in order, each with one value of each tensor.
     """
     width, result = len(new), list[SSAValue]()
-    arriving = new
+    arriving = new  # the element for the next slot: the new one, or after its insertion the one it displaced
     is_placed: SSAValue | None = None
     for i in range(0, len(carried), width):
         slot = carried[i : i + width]
-        is_free = code.opposite(code.less(code.index(i // width), place))
+        is_free = code.opposite(code.less(code.index(i // width), seen))
         precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
         is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
         result += [code.either(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
@@ -152,9 +172,16 @@ def _inserted(
 
 
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
-    """Replace each pair of sorted runs of `length` elements by the run of the pair's first elements.
+    """Replace each pair of sorted runs of `length` elements by a run of the pair's first `length` elements.
 
-    Returns the new number of elements of a row, and the tensors. size: elements of a row; its last run may be shorter.
+    Return the new number of elements of a row, and the tensors.
+
+    Args:
+        build: Builder of the code.
+        tensors: Tensors, (rows, n) each.
+        size: Number of elements of a row; its last run may be shorter.
+        length: Number of elements of a run.
+        before: Function that emits whether one element precedes another.
     """
     run, pair = build.index(length), build.index(2 * length)
     pairs = build.add(arith.CeilDivUIOp(size, pair)).result
@@ -187,27 +214,38 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
 
 
 def _taken(
-    code: LoopBody, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
-    theirs: tuple[SSAValue, SSAValue],
+    code: LoopBody, read: Callable[[SSAValue], list[SSAValue]], before: Before, left_run: tuple[SSAValue, SSAValue],
+    right_run: tuple[SSAValue, SSAValue],
 ) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
-    """Emit one step of a merge of two runs, each given by its position and end. Return the positions after the step,
-    and the elements that come next; of equal elements those of `ours` come first.
+    """Emit one step of a merge of two runs; of equal elements those of the left run come first.
+
+    Return the positions in the two runs after the step, and the next element of the merged run.
+
+    Args:
+        code: Receives the code.
+        read: Function that emits the read of an element at a position.
+        before: Function that emits whether one element precedes another.
+        left_run: (position, end) of the left run.
+        right_run: (position, end) of the right run.
     """
-    (left, middle), (right, end) = ours, theirs
-    mine, other = read(left), read(right)
-    exhausted = code.opposite(code.less(left, middle))
-    taken = code.both(code.less(right, end), code.add(arith.OrIOp(exhausted, before(code, other, mine))))
+    (left, left_end), (right, right_end) = left_run, right_run
+    left_element, right_element = read(left), read(right)
+    left_is_over = code.opposite(code.less(left, left_end))
+    right_is_next = code.add(arith.OrIOp(left_is_over, before(code, right_element, left_element)))
+    takes_right = code.both(code.less(right, right_end), right_is_next)
     one = code.index(1)
-    chosen = arith.SelectOp(taken, right, left)
-    # Read again: a processor chooses a place without a branch, which could not be foreseen, but not a float.
+    chosen = arith.SelectOp(takes_right, right, left)
+    # The element is read again: a CPU selects a position without a branch, which it could not predict, but no float.
     chosen.attributes[UNPREDICTABLE] = UnitAttr()
-    next_positions = [code.either(taken, left, code.plus(left, one)), code.either(taken, code.plus(right, one), right)]
-    return next_positions, read(code.add(chosen))
+    next_left = code.either(takes_right, left, code.plus(left, one))
+    next_right = code.either(takes_right, code.plus(right, one), right)
+    return [next_left, next_right], read(code.add(chosen))
 
 
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
-    """Return how many times the runs must double in length until one run holds everything; at least once where sizes
-    are dynamic, and at most `most` times.
+    """Return how many times runs of one element must double in length until one run has `size` elements.
+
+    It is at most `most`, and at least 1 if the size is dynamic: ceil(log2(max(size, 2))).
     """
     if isinstance(size, int):
         needed = (size - 1).bit_length()
@@ -222,7 +260,16 @@ def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
 def _merged(
     build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, pass_index: SSAValue, before: Before
 ) -> list[SSAValue]:
-    """Merge pairs of runs of 2 ** pass_index elements into one each; passes are counted from 0."""
+    """Merge pairs of runs of 2 ** pass_index elements into one run each.
+
+    Args:
+        build: Builder of the code.
+        tensors: Tensors, (rows, n) each.
+        size: Number of elements of a row, n.
+        block: Number of elements of a row that are merged in sequence; blocks are merged in parallel.
+        pass_index: Index of the pass, from 0.
+        before: Function that emits whether one element precedes another.
+    """
     run = build.add(arith.ShLIOp(build.index(1), pass_index)).result
     total, length = as_value(build, size), as_value(build, block)
     blocks = blocks_of(build, size, block)

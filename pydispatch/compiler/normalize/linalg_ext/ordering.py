@@ -151,7 +151,7 @@ def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -
     """Return a tensor of the shape of `values` that holds the index of each element along dimension `along`."""
     shape = shape_of(values.type)
     body = LoopBody([element])
-    body.finish(body.cast(body.add(IndexOp(along)), element, False))
+    body.finish(body.cast(body.add(IndexOp(along)), element, unsigned=False))
     out = build.empty(TensorType(element, shape), build.dynamic_dims(values))
     structure = Structure((AffineMap.identity(len(shape)),), (True,) * len(shape))
     return generic(build, structure, [], [out], body.block)[0]
@@ -163,7 +163,7 @@ def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
     rank = len(shape_of(type_))
     if element_of(value) != type_.element_type:
         body = LoopBody([element_of(value), type_.element_type])
-        body.finish(body.cast(body.block.args[0], type_.element_type, False))
+        body.finish(body.cast(body.block.args[0], type_.element_type, unsigned=False))
         out = build.empty(TensorType(type_.element_type, shape_of(value.type)), build.dynamic_dims(value))
         structure = Structure((AffineMap.identity(rank),) * 2, (True,) * rank)
         (value,) = generic(build, structure, [value], [out], body.block)
@@ -178,12 +178,12 @@ def _arg_compare(op: Operation, build: Build) -> None:
     body = LoopBody([*(element_of(v) for v in (*op.inputs, *op.outputs))])
     value, *indices, best, index = body.block.args
     if indices:
-        candidate = body.cast(indices[0], element, False)
+        candidate = body.cast(indices[0], element, unsigned=False)
     else:
         candidate = body.add(IndexOp(op.along))
         if op.index_base is not None:
             candidate = body.plus(candidate, op.index_base)
-        candidate = body.cast(candidate, element, False)
+        candidate = body.cast(candidate, element, unsigned=False)
     (better,) = body.inline(op.body, [value, best])
     body.finish(body.either(better, value, best), body.either(better, candidate, index))
     kept = projection(rank, [d for d in range(rank) if d != op.along])

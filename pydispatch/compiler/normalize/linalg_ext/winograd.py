@@ -130,7 +130,8 @@ class WinogradProducts:
         type = TensorType(element, shape_of(value.type))
         (converted,) = computed(
             self.build, Structure((AffineMap.identity(rank),) * 2, (True,) * rank), [value],
-            [self.build.empty(type, self.build.dynamic_dims(value))], lambda body, x, _: [body.cast(x, element, False)],
+            [self.build.empty(type, self.build.dynamic_dims(value))],
+            lambda body, x, _: [body.cast(x, element, unsigned=False)],
         )  # fmt: skip
         return converted
 

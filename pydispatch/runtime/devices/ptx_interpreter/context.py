@@ -83,7 +83,7 @@ class Context(base.Context):
 
     def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
         with self.lock:
-            view_of(target, size, True)[:] = self.memory.view(block.address + at, size).data
+            view_of(target, size, writable=True)[:] = self.memory.view(block.address + at, size).data
         self.transfers.add("from_device", size)
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:

@@ -198,7 +198,7 @@ class Executor(execute.Executor):
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None
-                        self.calls.call(record.data.function, command, blocks, constants, self.surroundings(True))
+                        self.calls.call(record.data.function, command, blocks, constants, self.surroundings(synchronous=True))
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target
                         data = context.memory.read(addresses[source.buffer] + source.offset, source.size)
