@@ -93,8 +93,12 @@ def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[Co
 
 @translated()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionReport]) -> Artifact:
-    """Compile a program whose dispatches are formed already, and return its artifact. The program is changed.
-    reports: of its functions.
+    """Compile a program whose dispatches are formed already, and return its artifact.
+
+    Args:
+        module: The program, which is changed.
+        options: Options of the compilation.
+        reports: Report of dispatch formation for each function.
     """
     pipeline = Pipeline(module, options)
     with reading():
@@ -172,7 +176,7 @@ class Pipeline:
             self._run_phases(phase)
 
     def _run_phases(self, phase: str) -> None:
-        """Run the phases that have not run yet, up to and including `phase`."""
+        """Run the phases that have not run yet, up to and including `phase`, and dump the module after each."""
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             self.tracker.phase(name)
             if name == "input":
@@ -182,7 +186,7 @@ class Pipeline:
             elif name == "global-optimization":
                 normalize(self.module, self.options.reassociate, self._has_invocations)
                 self._rewrite(name)
-                normalize(self.module, self.options.reassociate, self._has_invocations)  # What a replacement brought.
+                normalize(self.module, self.options.reassociate, self._has_invocations)  # operations of replacements
             elif name == "dispatches":
                 if not self._stop:
                     report_asserts(self.module)
@@ -248,21 +252,26 @@ class Pipeline:
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
     def _rewrite(self, phase: str) -> None:
+        """Apply the rewrites of the options, and those of extensions, that belong to a phase."""
         self.options.rewrites.apply(phase, self.module)
         self.added.apply(phase, self.module)
 
     def targets(self) -> list[hal.ExecutableTargetAttr]:
+        """Return the targets to compile for: those of the options, or else of the module."""
         options = self.options
         is_single = self.chooser is not None  # measurements are of code for one CPU
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features, is_single)
 
     @cached_property
     def _levels(self) -> list[Level]:
-        """The CPU levels by which chains of products, constant panels and products of bytes are chosen; none unless
-        the kernels of all targets are the CPU's, which compute products in blocks of registers from panels."""
+        """CPU levels of the targets, by which panels of constants and products of bytes are chosen.
+
+        None unless all targets are CPUs, whose kernels compute products from panels in register blocks. Levels that
+        others of the list include are left out.
+        """
         if not self.options.reassociate:
             return []
-        with suppress(CompileError):  # targets that are refused, when their variants are made
+        with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             machines = [require_backend(target).contract_machine(target) for target in self.targets()]
             cpus = [machine for machine in machines if machine is not None]
             return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
@@ -270,7 +279,10 @@ class Pipeline:
 
     @property
     def _has_chain_kernel(self) -> Callable[[Chain], bool] | None:
-        """The test whether all targets have a kernel for a chain of two contractions; None if one has none for any."""
+        """Function that returns whether all targets have a kernel for a chain of two contractions.
+
+        None if a target has no kernel for any chain.
+        """
         if not self.options.reassociate:
             return None
         with suppress(CompileError):

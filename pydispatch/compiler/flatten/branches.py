@@ -87,8 +87,9 @@ def _select(op: scf.IfOp) -> None:
 
 
 def _split(op: Operation) -> tuple[Block, Block]:
-    """Split the block of `op` after it and detach `op`; return both blocks. Arguments of the second block replace the
-    results of `op`.
+    """Split the block that contains `op` after it, detach `op`, and return the two blocks.
+
+    The second block has an argument for each result of `op`, which replaces the result.
     """
     block = op.parent
     assert block is not None and op.next_op is not None
@@ -121,8 +122,9 @@ def _move_blocks(region: Region, after: Block) -> Block:
 
 
 def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
-    """Replace the terminator of each block in [first, after) that ends with `terminator` by a branch to `target` with
-    the yielded values.
+    """Replace terminators named `terminator` by branches to `target` with the values that they yield.
+
+    The blocks are those from `first` on, up to and without `after`.
     """
     block: Block | None = first
     while block is not None and block is not after:
@@ -166,8 +168,9 @@ def _lower_if(op: Operation) -> None:
 
 
 def _lower_for(op: Operation) -> None:
-    """Lower `scf.for` to a header block that compares and a body that increments. A step that is not a positive
-    constant is checked at run time.
+    """Lower `scf.for` to a header block that compares the index with the bound, and a body that increments the index.
+
+    A step that is not a positive constant is checked at run time.
     """
     assert isinstance(op, scf.ForOp)
     block, after = _split(op)
@@ -241,7 +244,16 @@ def _append_comparisons(
     block: Block, flag: SSAValue, cases: Sequence[int], targets: Sequence[tuple[Block, Sequence[SSAValue]]],
     default: tuple[Block, Sequence[SSAValue]], like: Operation,
 ) -> None:  # fmt: skip
-    """End `block` with a chain of equality comparisons: one conditional branch per case, then the default."""
+    """End `block` with a chain of equality comparisons: one conditional branch per case, then the default.
+
+    Args:
+        block: The block; further blocks are inserted after it.
+        flag: The value to compare.
+        cases: The value of each case.
+        targets: (block, arguments) to branch to in each case.
+        default: (block, arguments) to branch to in no case.
+        like: Operation whose location the new ones have.
+    """
     if not cases:
         _append(block, cf.BranchOp(default[0], *default[1]), like)
     for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):

@@ -30,21 +30,19 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def copied(value: SSAValue) -> Structured | None:
-    """Return the generic that defines `value` if it only copies: each element is an element of another tensor, at
-    distinct loop dimensions and constants. Return None for other values.
+    """Return the generic that defines `value` if it only copies elements of another tensor; None for other values.
+
+    The index that it reads consists of distinct loop dimensions and constants, as in a transposition or a broadcast.
     """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
         return None
     generic = structured(op)
-    end = generic.block.last_op
-    yields_input = end is not None and end is generic.block.first_op and end.operands[0] is generic.block.args[0]
-    if (
-        not yields_input
-        or len(generic.inputs) != 1
-        or not isinstance(generic.inputs[0].type, TensorType)
-        or generic.reduces
-    ):
+    block = generic.block
+    terminator = block.last_op
+    yields_input = terminator is not None and terminator is block.first_op and terminator.operands[0] is block.args[0]
+    reads_one_tensor = len(generic.inputs) == 1 and isinstance(generic.inputs[0].type, TensorType)
+    if not yields_input or not reads_one_tensor or generic.reduces:
         return None
     return generic if is_permutation(generic.maps[1]) and _is_selection(generic.maps[0]) else None
 
@@ -57,8 +55,9 @@ def _is_selection(map_: AffineMap) -> bool:
 
 
 def read_through_copies(op: Operation) -> SSAValue | None:
-    """Make a generic read the sources of copies instead of the copies, and return its new result. Return None if no
-    copy can be skipped, or the remaining operands would not state the sizes of all loops.
+    """Make a generic read the sources of copies instead of the copies, and return its new result.
+
+    A copy is skipped only if the operands still state the sizes of all loops. Return None if none can be skipped.
     """
     generic = structured(op)
     inputs, maps = list(generic.inputs), list(generic.maps)
@@ -77,7 +76,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
             AffineMap(maps[operand_index].num_dims, 0, tuple(source_index)),
             *maps[operand_index + 1 :],
         ]
-        if _determine_loop_sizes(
+        if _state_loop_sizes(
             [*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *generic.outputs], trial_maps
         ):
             inputs[operand_index], maps = copy.inputs[0], trial_maps
@@ -86,7 +85,7 @@ def read_through_copies(op: Operation) -> SSAValue | None:
     return generic_like(op, op.detach_region(0), inputs, generic.outputs, maps, generic.iterators)
 
 
-def _determine_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
+def _state_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
     """Return whether each loop directly indexes a dimension of an operand, which then states its size."""
     dims = {
         e.position
@@ -97,21 +96,28 @@ def _determine_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Pad a tensor without its dimensions of size 1, and return the result in the old shape. Return None if there are
-    none, or they are padded.
+    """Pad a tensor without its dimensions of size 1, and return the result in the old shape.
+
+    Return None if it has none, or if one of them is padded.
     """
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
-    if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not pads_simply(pad):
+    if not any(old == new == 1 for old, new in zip(source, shape, strict=True)) or not pads_simply(pad):
         return None
-    if any((a == 1) != (b == 1) for a, b in zip(source, shape, strict=True)):
+    if any((old == 1) != (new == 1) for old, new in zip(source, shape, strict=True)):
         return None
     kept = [d for d, n in enumerate(shape) if n != 1]
     return _with_units(op, padded(pad, _without_units(op, pad.source), kept), pad.result)
 
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """Pad `source` like `pad`, of whose dimensions it has `dims`, in that order."""
+    """Pad a tensor like `pad`, and return the result.
+
+    Args:
+        pad: The padding.
+        source: A tensor that has some dimensions of the padded one.
+        dims: Those dimensions, in the order of `source`.
+    """
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
     region, old_block = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
     for inner in old_block.ops:
@@ -132,7 +138,8 @@ def pads_simply(pad: tensor.PadOp) -> bool:
 
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     """Rewrite a generic without dimensions of size 1 and loops of one iteration; return its result in the old shape.
-    Return None if there are none, or the loop sizes would be unknown.
+
+    Return None if there are none, or if the operands would no longer state the sizes of all loops.
     """
     generic = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in generic.operands):
@@ -147,7 +154,8 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
-        # Without y, fewer rows are read at 2 * y + i: slice them, since the sizes of loops are read off tensors.
+        # An index 2 * y + i whose loop y has one iteration becomes i. The dimension is then sliced to the size of the
+        # loop i, because a dimension that a loop indexes by itself states the loop's size.
         strided_sizes = {
             axis: generic.extents[other_loops[e.position]] for axis, e in enumerate(results)
             if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
@@ -156,7 +164,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
             return None
         maps.append(AffineMap(len(other_loops), 0, results))
         operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", strided_sizes)))
-    if not _determine_loop_sizes(operands, maps):
+    if not _state_loop_sizes(operands, maps):
         return None
     n = len(generic.inputs)
     new = generic_like(
@@ -172,19 +180,20 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
-    """Slice the first elements of a tensor along some axes. sizes: the number of elements for each of these axes."""
+    """Return a slice of the first elements of a tensor along some axes. sizes: axis → number of elements."""
     shape = shape_of(value)
     if all(shape[axis] == n for axis, n in sizes.items()):
         return value
     assert isinstance(value.type, TensorType)
-    part = [sizes.get(axis, n) for axis, n in enumerate(shape)]
-    type_ = TensorType(value.type.element_type, part)
-    return before(tensor.ExtractSliceOp(value, [0] * len(part), part, [1] * len(part), type_), op)
+    new_shape, rank = [sizes.get(axis, n) for axis, n in enumerate(shape)], len(shape)
+    type_ = TensorType(value.type.element_type, new_shape)
+    return before(tensor.ExtractSliceOp(value, [0] * rank, new_shape, [1] * rank, type_), op)
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Compute an elementwise operation without dimensions of size 1, and return its result in the old shape. Return
-    None if there are none.
+    """Compute an elementwise operation without dimensions of size 1, and return its result in the old shape.
+
+    Return None if the result has none.
     """
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
@@ -200,15 +209,16 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Slice a tensor without its dimensions of size 1, and return the slice in the old shape. Return None if there are
-    none, or the slice drops others.
+    """Slice a tensor without its dimensions of size 1, and return the slice in the old shape.
+
+    Return None if there are none, or if the offset of one is not known to be 0.
     """
-    part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
-    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
+    slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
+    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *slice_.rows, strict=True)]
     if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
         return None
     offsets, sizes, strides = (
-        [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped] for row in part.rows
+        [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped] for row in slice_.rows
     )  # fmt: skip
     result = op.results[0].type
     assert isinstance(result, TensorType)
@@ -219,8 +229,9 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
-    """Partition the dimensions of a shape into groups that each have one size other than 1; no group if all sizes are
-    1.
+    """Partition the dimensions of a shape into groups of adjacent ones with one size other than 1 each.
+
+    (1, 4, 1, 8) gives [[0, 1, 2], [3]]; a shape of ones gives no group.
     """
     groups: list[list[int]] = []
     leading: list[int] = []
@@ -269,8 +280,15 @@ def generic_like(
 ) -> SSAValue:  # fmt: skip
     """Insert a generic with the attributes of `op` and other operands, maps and loops; return its result.
 
-    body: its region, which may be detached from `op`. loops: for each loop of `op`, the index in the new loops that
-    replaces it. insertion_point: by default `op`.
+    Args:
+        op: The generic.
+        body: Body of the new one, which may be detached from `op`.
+        inputs, outputs: Its operands.
+        maps: Its indexing maps.
+        iterators: "parallel" or "reduction" for each of its loops.
+        loops: For each loop of `op`, the index over the new loops that replaces it in linalg.index operations of the
+            body; None if the loops are the same.
+        insertion_point: The operation before which it is inserted; by default `op`.
     """
     for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None

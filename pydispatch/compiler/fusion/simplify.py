@@ -41,7 +41,9 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import constant_index, shape_of
 
 Rule = Callable[[Operation], "SSAValue | None"]
-"""Returns a value to replace the only result of an operation, or None; new operations are inserted before it."""
+"""Rewrite of an operation: a function that returns the value to replace its only result; None if it does not apply.
+
+The function inserts new operations before the operation."""
 
 
 def simplify(function: Operation) -> None:
@@ -70,21 +72,21 @@ def simplify(function: Operation) -> None:
 
 def erase_unused(function: Operation) -> bool:
     """Erase the operations of a host function that have no effects and no used results; return whether there were
-    any.
+    any. Dispatches and operations without results stay.
     """
     changed = False
     for op in reversed(list(walk(function))):
-        useless = op.results and all(not list(r.uses) for r in op.results)
-        if useless and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
+        is_unused = op.results and all(not list(r.uses) for r in op.results)
+        if is_unused and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
             erase_op(op, safe_erase=False)
             changed = True
     return changed
 
 
 def _equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
-    """Eliminate common subexpressions: merge pure operations that have the same name, operands and attributes.
+    """Eliminate common subexpressions of a block: merge pure operations with equal names, operands and attributes.
 
-    An operation in an inner block may be replaced by an equal one of an enclosing block.
+    op_by_key: the operations of enclosing blocks, by name, operands and attributes; they replace equal ones here.
     """
     op_by_key = dict(op_by_key)
     for op in list(block.ops):
@@ -130,12 +132,12 @@ def _producer_of_kind(value: SSAValue, *names: str) -> Operation | None:
 
 
 def _fold_same_type(op: Operation) -> SSAValue | None:
-    """Fold an operation whose result has the type of its operand."""
+    """Replace an operation whose result has the type of its operand by the operand."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
 
 
 def _fold_inverse_bitcast(op: Operation) -> SSAValue | None:
-    """Fold a bitcast to the type and the sizes that the operand of another bitcast has."""
+    """Fold a bitcast of a bitcast that restores the type and the sizes of the source."""
     inner = op.operands[0].owner
     if not isinstance(inner, tensors.TensorBitCastOp):
         return None
@@ -157,14 +159,14 @@ def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
         return None
     source_shape, result_shape = shape_of(inner.operands[0]), shape_of(op.results[0])
     if any(a >= 0 and b < 0 for a, b in zip(shape_of(op.operands[0]), source_shape, strict=True)):
-        return None  # the cast in the middle promised a size
+        return None  # the inner cast checks a size
     if source_shape == result_shape:
         return inner.operands[0]
     return before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
 
 
 def _splat_value(value: SSAValue) -> Attribute | None:
-    """Return the element of a splat constant."""
+    """Return the element of a constant whose elements are equal; None for other values."""
     op = _producer_of_kind(value, "arith.constant")
     dense = op.properties.get("value") if op is not None else None
     return splat_of(dense)
@@ -292,11 +294,11 @@ def _fold_constant_elements(op: Operation) -> SSAValue | None:
 
 def _fold_whole_slice(op: Operation) -> SSAValue | None:
     """Fold the extraction or insertion of a whole tensor."""
-    whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
-    part = slice_of(op)
-    if shape_of(op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]) != shape_of(whole):
+    is_extraction = op.name == "tensor.extract_slice"
+    whole, inner = (op.operands[0], op.results[0]) if is_extraction else (op.operands[1], op.operands[0])
+    if shape_of(inner) != shape_of(whole):
         return None
-    for axis, (offset, size, stride) in enumerate(zip(*part.rows, strict=True)):
+    for axis, (offset, size, stride) in enumerate(zip(*slice_of(op).rows, strict=True)):
         terms = [n if isinstance(n, int) else term_of(n) for n in (offset, size, stride)]
         if terms != [0, size_of(whole, axis), 1]:
             return None
@@ -306,17 +308,17 @@ def _fold_whole_slice(op: Operation) -> SSAValue | None:
 def _fold_no_padding(op: Operation) -> SSAValue | None:
     """Fold padding of width 0."""
     pad = cast(tensor.PadOp, op)
-    none = not any(int(n) for n in (*pad.static_low.get_values(), *pad.static_high.get_values()))
-    return op.operands[0] if none and pad.nofold is None else None
+    has_padding = any(int(n) for n in (*pad.static_low.get_values(), *pad.static_high.get_values()))
+    return op.operands[0] if not has_padding and pad.nofold is None else None
 
 
 def _fold_copy(op: Operation) -> SSAValue | None:
     """Fold a generic that yields one of its inputs unchanged."""
     generic = structured(op)
-    end = generic.block.last_op
-    if len(op.results) != 1 or end is None or end is not generic.block.first_op or generic.reduces:
+    terminator = generic.block.last_op
+    if len(op.results) != 1 or terminator is None or terminator is not generic.block.first_op or generic.reduces:
         return None
-    value = end.operands[0]
+    value = terminator.operands[0]
     operand_index = value.index if isinstance(value, BlockArgument) and value.owner is generic.block else -1
     if not 0 <= operand_index < len(generic.inputs) or generic.maps[operand_index] != generic.maps[-1]:
         return None

@@ -25,19 +25,39 @@ from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import shape_of
 
-MOST_RESULTS = 8  # with more results, these already keep the workers busy
-FEWEST_ELEMENTS = 1 << 17  # minimum: with fewer elements, a second dispatch costs more than it saves
-MOST_COLUMNS = 4096  # maximum results that are adjacent in the operands: whole rows are read from memory faster than
-FEWEST_IN_COLUMNS = 1 << 20  # runs of columns. Sum of columns of 4096x1024: 0.45x the time
-PARTS = range(64, 15, -1)  # the first of these that divides the loop; else the largest, with a remainder
-MOST_PRODUCTS = (
-    4096  # maximum results of a product that fill few tiles: each tile would run along all of K on one worker
-)
-LONG, TIMES_RESULTS = 8192, 3  # minimum steps along K of such a product, and their minimum ratio to its results
+# Reductions that are split because they have few results.
+MOST_RESULTS = 8
+"""Maximum number of results; more of them keep the workers busy already."""
+FEWEST_ELEMENTS = 1 << 17
+"""Minimum number of elements for each result; with fewer, the second dispatch costs more than the split saves."""
+
+# Reductions of columns: the operands are read along the last dimension of the result.
+MOST_COLUMNS = 4096
+"""Maximum number of results. Split, whole rows are read, which is faster than runs of columns: the sum of the columns
+of 4096x1024 takes 0.45 of the time."""
+FEWEST_IN_COLUMNS = 1 << 20
+"""Minimum number of elements that are read."""
+PARTS = range(64, 15, -1)
+"""Numbers of parts for reductions of both kinds: the first that divides the loop; else the largest, with a
+remainder."""
+
+# Products with few results and many steps along K.
+MOST_PRODUCTS = 4096
+"""Maximum number of results: so few fill few tiles, and one worker would compute a tile along all of K."""
+LONG, TIMES_RESULTS = 8192, 3
+"""Minimum number of steps along K, and minimum ratio of steps to results."""
 PARTS_OF_PRODUCTS = range(16, 7, -1)
-MOST_ROWS, FEWEST_READ = 8, 1 << 19  # of a product that streams an argument: maximum rows, minimum elements read
-FEWEST_STEPS = 96  # minimum steps along K of each part of such a product
-MOST_IN_RUN, FEWEST_RUNS = 64, 64  # of a reduction over short, non-adjacent runs of memory: elements of a run, runs
+"""Numbers of parts for products, as PARTS."""
+
+# Products that stream a matrix argument with contiguous columns (`_rows_streamed`).
+MOST_ROWS, FEWEST_READ = 8, 1 << 19
+"""Maximum number of rows of the result, and minimum number of elements of the matrix."""
+FEWEST_STEPS = 96
+"""Minimum number of steps along K in each part."""
+
+# Reductions over short, non-adjacent runs of memory (`_short_runs`).
+MOST_IN_RUN, FEWEST_RUNS = 64, 64
+"""Maximum number of elements of a run, and minimum number of runs."""
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
@@ -51,7 +71,11 @@ def split_reductions(function: Operation, reassociate: bool = True) -> None:
 
 
 def _split_reduction(op: GenericOp, reassociate: bool) -> None:
-    """Split one reduction if its combiner allows that, and its sizes make it pay."""
+    """Split one reduction if its combiner allows that and its sizes make the split worthwhile.
+
+    One of its loops becomes two, over parts and over the steps of a part. A first generic computes a result for each
+    part, a second reduces these.
+    """
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
         return
@@ -87,7 +111,14 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
 
 
 def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
-    """Replace `op` by a reduction of `partials`, which has `axis` as its only additional dimension."""
+    """Replace a reduction by a reduction of its partial results along one axis.
+
+    Args:
+        op: The reduction.
+        combine: The operation of its body that combines two values.
+        partials: The partial results: a tensor as the result, with one more dimension.
+        axis: That dimension.
+    """
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     rank = len(out_type.get_shape())
@@ -105,28 +136,38 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
 
 
 def _short_runs(op: GenericOp) -> int | None:
-    """Return the innermost loop of a reduction over many short, non-adjacent runs of memory, such as the channels of a
-    group over all pixels of an image; None for other reductions. Without this loop, whole rows are reduced.
+    """Return the innermost loop of a reduction over many short, non-adjacent runs of memory; None for others.
+
+    An example is the sum over the channels of a group and all pixels of an image [pixels, groups, channels]. If the
+    loop (channels) is split off, whole rows [groups, channels] are reduced.
     """
     generic = structured(op)
     loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
     sizes = [n or 0 for n in generic.extents]
     if len(loops) < 2 or is_contraction(op) or not generic.maps[-1].results:
         return None
-    order = [e.position for e in generic.maps[0].results if isinstance(e, AffineDimExpr)]
-    if not order or len(order) != len(generic.maps[0].results) or any(m != generic.maps[0] for m in generic.maps[1:-1]):
+    memory_order = [e.position for e in generic.maps[0].results if isinstance(e, AffineDimExpr)]
+    reads_alike = all(m == generic.maps[0] for m in generic.maps[1:-1])
+    if not memory_order or len(memory_order) != len(generic.maps[0].results) or not reads_alike:
         return None
-    inner, outer = order[-1], [i for i in loops if i != order[-1]]
-    between = [i for i in order if i not in loops and order.index(i) > order.index(outer[-1])] if outer else []
-    short = 1 < sizes[inner] <= MOST_IN_RUN and math.prod(sizes[i] for i in outer) >= FEWEST_RUNS
-    return inner if inner in loops and between and short else None
+    inner, outer = memory_order[-1], [i for i in loops if i != memory_order[-1]]
+    has_gaps = bool(outer) and any(
+        i not in loops and memory_order.index(i) > memory_order.index(outer[-1]) for i in memory_order
+    )
+    is_short = 1 < sizes[inner] <= MOST_IN_RUN and math.prod(sizes[i] for i in outer) >= FEWEST_RUNS
+    return inner if inner in loops and has_gaps and is_short else None
 
 
 def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> GenericOp:
-    """Split the loop `inner` off a reduction: compute a partial result for each of its steps, and reduce these
-    afterwards. Return the generic of the partial results.
+    """Split a loop off a reduction: compute a partial result for each of its steps, and reduce these afterwards.
 
-    identity: the identity element of the operation `combine`.
+    Return the generic of the partial results.
+
+    Args:
+        op: The reduction.
+        combine: The operation of its body that combines two values.
+        identity: Identity element of `combine`: 0 for a sum.
+        inner: The loop.
     """
     generic = structured(op)
     out_type = op.outputs[0].type
@@ -154,8 +195,14 @@ def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool)
 
 
 def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
-    """Insert a reduction over `count` steps of a loop, starting at `first`, with the initial value `output`; return
-    it.
+    """Insert a reduction like `op` over some steps of a loop, and return it.
+
+    Args:
+        op: The reduction.
+        loop: The loop.
+        first: First step.
+        count: Number of steps.
+        output: Initial values of the result.
     """
     generic = structured(op)
     inputs: list[SSAValue] = []
@@ -171,14 +218,15 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
 
 
 def combiner(op: GenericOp) -> Operation | None:
-    """Return the operation that combines an element with the accumulator. Return None if the body uses the accumulator
-    in any other way, or the operation must not be regrouped.
+    """Return the operation of a reduction's body that combines an element with the accumulator.
+
+    Return None if the body uses the accumulator in any other way, or if the operation must not be regrouped.
     """
     body = op.body.block
-    end = body.last_op
-    if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
+    terminator = body.last_op
+    if len(op.results) != 1 or terminator is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
         return None
-    combine = end.operands[0].owner
+    combine = terminator.operands[0].owner
     accumulator = body.args[-1]
     if not isinstance(combine, Operation) or combine.parent is not body or accumulator.uses.get_length() != 1:
         return None
@@ -193,7 +241,9 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
         return None
     sizes = [n or 0 for n in generic.extents]
-    windows = {d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()}
+    sliding_loops = {
+        d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()
+    }
     loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
     results, steps = math.prod(shape_of(generic.outputs[0])), math.prod(sizes[i] for i in loops)
     has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
@@ -205,12 +255,14 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
         return None
     part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS
     fewest = FEWEST_STEPS if streams_rows else 1
-    splittable = [loop for loop in loops if loop not in windows and sizes[loop] >= 2 * part_counts[0]]
+    splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * part_counts[0]]
     for loop in splittable:
         parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest), None)
         if parts is not None:
             return loop, parts
-    parts = next((p for p in part_counts if splittable and sizes[splittable[0]] >= p * fewest), None)
+    if not splittable:
+        return None
+    parts = next((p for p in part_counts if sizes[splittable[0]] >= p * fewest), None)  # leaves a remainder
     return None if parts is None else (splittable[0], parts)
 
 
@@ -221,11 +273,12 @@ def _in_columns(generic: Structured) -> bool:
 
 
 def _rows_streamed(generic: Structured, results: int) -> int:
-    """Return the number of rows of the result of a product by one matrix argument with contiguous columns; 0 for other
-    products. results: number of elements of the result.
+    """Return the number of rows of the result of a product by one matrix argument [K, columns]; 0 for other products.
 
     Split along K, such a matrix is read by whole rows: 1x4096x4096 takes 2.5 ms instead of 4.9 on an AMD EPYC (Zen 4),
     one worker.
+
+    results: number of elements of the result.
     """
     if not generic.maps[-1].results or not results:
         return 0
@@ -243,10 +296,10 @@ def _rows_streamed(generic: Structured, results: int) -> int:
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
-    """Return an indexing map of the nest in which `loop` has become two loops: parts, then steps of a part.
+    """Return an indexing map for the loops in which `loop` has become two: over parts, then over the steps of a part.
 
-    split: whether axes that `loop` alone indexes become two, one for each of the new loops. Otherwise the inner new
-    loop takes the place of `loop`.
+    split: whether a dimension that `loop` alone indexes has become two, one for each of the new loops. Otherwise the
+    loop over steps indexes it.
     """
     moved = [AffineExpr.dimension(dim if dim < loop else dim + 1) for dim in range(map_.num_dims)]
     results: list[AffineExpr] = []
@@ -259,8 +312,16 @@ def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
 
 
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
-    """Insert, before `op`, the reshape of an operand in which each axis that `loop` indexes becomes [parts, size /
-    parts]. Return its result, or `value` if there is no such axis. map_: the indexing map of the operand.
+    """Insert a reshape of an operand before `op` that makes two dimensions, [parts, size / parts], of one.
+
+    It is the dimension that `loop` indexes. Return the result, or the operand itself if it has no such dimension.
+
+    Args:
+        op: The reduction.
+        value: Its operand.
+        map_: The indexing map of the operand.
+        loop: The loop.
+        parts: Number of parts.
     """
     shape = list(shape_of(value))
     groups: list[list[int]] = []
