@@ -82,7 +82,12 @@ class Trace:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, events: int = EVENTS) -> None:
-        """path: of the file that is written at the end; None for none. events: that are kept of each thread."""
+        """Prepare a recording, which begins when the `with` block is entered.
+
+        Args:
+            path: Path of the file that is written at the end; None for none.
+            events: Number of events that are retained for each thread.
+        """
         if type(events) is not int or not 1 <= events <= 1 << 24:
             raise InvalidArgumentError(f"trace: events: expected a number from 1 to {1 << 24}, got {events!r}")
         self.path = None if path is None else path_of("trace", path, "the path of a .json file")
@@ -136,12 +141,18 @@ class Trace:
 
 
 def trace(path: str | os.PathLike[str] | None, *, events: int = EVENTS) -> Trace:
-    """Record what all devices of the process do, for a timeline: `with pydispatch.trace("out.json"): ...`. The file
-    opens in ui.perfetto.dev; see docs/tracing.md.
+    """Record the work of all devices of the process as a timeline: `with pydispatch.trace("out.json"): ...`.
 
-    path: of the file that is written at the end; None for none, when only `tracks` is wanted. events: that are kept of
-    each thread, the latest ones; how many were lost is in the file. Raises InvalidArgumentError when a trace is on, or
-    for a number that is not from 1 to 16777216; SystemError when the file cannot be written.
+    The file opens in ui.perfetto.dev; see docs/tracing.md.
+
+    Args:
+        path: Path of the file that is written at the end; None for none, if only `tracks` is wanted.
+        events: Number of events that are retained for each thread, from 1 to 16777216; the latest ones. The file states
+            how many were lost.
+
+    Raises:
+        InvalidArgumentError: Another trace is being recorded, or `events` is out of range.
+        SystemError: The file cannot be written.
     """
     return Trace(path, events)
 

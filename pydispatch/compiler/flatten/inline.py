@@ -137,7 +137,12 @@ def _count_inlined(
 ) -> None:
     """Store in `grown` the number of operations of `root`, and of each function that it calls, after inlining.
 
-    calls: the calls in each function. own: the number of operations of each function before. grown: gets callees first.
+    Args:
+        root: Name of a function.
+        functions: Name → function.
+        calls: Name of a function → its calls.
+        own: Name of a function → number of its operations before inlining.
+        grown: Name of a function → number of its operations after inlining; callees are stored first.
     """
     way = {} if root in grown else {root: iter(calls[root])}
     while way:

@@ -100,10 +100,15 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
 
 
 def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:
-    """Return the value with the dimensions of each group collapsed. Fills and empty tensors are recreated in that
-    shape.
+    """Return a tensor with the dimensions of each group collapsed into one.
 
-    op: new operations are inserted before it. groups: an empty group adds a dimension of size 1. shape: the new sizes.
+    Fills and empty tensors are created anew in that shape; others get a reshape.
+
+    Args:
+        op: The operation before which new ones are inserted.
+        value: The tensor.
+        groups: Its dimensions in groups; an empty group adds a dimension of size 1.
+        shape: The new sizes.
     """
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)

@@ -63,10 +63,14 @@ def select_targets(
 ) -> list[ExecutableTargetAttr]:
     """Return the targets to compile `module` for.
 
-    targets: names such as "cpu" or "sm_80", or embedded ELF formats; None takes the module's own. cpu: one CPU name or
-    several ("generic", "native", "x86-64-v3", "cortex-a76"); each gives a variant for its architecture. features: LLVM
-    features ("+avx2,+fma") added to every CPU target. Without both, targets of this machine get
-    `default_cpus`, or generic code alone where is_single is set.
+    Args:
+        module: The module.
+        targets: Names such as "cpu" or "sm_80", or embedded ELF formats; None for the targets that the module states.
+        cpu: One CPU name or several ("generic", "native", "x86-64-v3", "cortex-a76"), each of which gives a variant for
+            its architecture.
+        features: LLVM features ("+avx2,+fma") that are added to every CPU target.
+        is_single: Whether to compile for one CPU only. Without `cpu` and `features`, targets of this machine's
+            architecture get the CPUs of `default_cpus`, or, with `is_single`, generic code alone.
     """
     own = module.attributes.get("hal.device.targets")
     of_machine: set[ExecutableTargetAttr] = set()

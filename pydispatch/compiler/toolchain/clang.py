@@ -53,13 +53,26 @@ def compile_c(
     extra_args: Sequence[str] = (),
     language: str = "c",
 ) -> bytes:
-    """Compile C for a freestanding target: an ELF object (`emit="obj"`) or LLVM bitcode (`emit="bc"`).
+    """Compile C for a freestanding target to an ELF object or LLVM bitcode.
 
-    source: a file, or text in bytes (`<stdin>` in diagnostics). arch: one of ARCHES, or of GPU_ARCHES with
-    `emit="bc"`. cpu: an LLVM CPU name or "generic"; "native" must be resolved by the caller. features: LLVM names
-    with a sign, `+avx2`. defines: `NAME` or `NAME=VALUE`. language: "c" or "c++".
-    The result depends only on the arguments, the files included and the compiler, and is cached by them.
-    Raises ToolchainError with clang's diagnostics in `stderr`; ValueError for an unknown arch, emit or cpu.
+    The result depends only on the arguments, the included files and the compiler, and is cached by them.
+
+    Args:
+        clang: The compiler.
+        source: A file, or text in bytes (`<stdin>` in diagnostics).
+        arch: One of ARCHES, or of GPU_ARCHES with `emit="bc"`.
+        cpu: An LLVM CPU name or "generic"; the caller must resolve "native".
+        features: LLVM names with a sign, such as "+avx2".
+        emit: "obj" for an ELF object, "bc" for bitcode.
+        include_dirs: Directories of headers.
+        defines: Macros, `NAME` or `NAME=VALUE`.
+        opt: Optimization level, such as "-O3".
+        extra_args: Further arguments of clang.
+        language: "c" or "c++".
+
+    Raises:
+        ToolchainError: clang fails; `stderr` has its diagnostics.
+        ValueError: The arch, emit or cpu is unknown.
     """
     flags = _target_flags(arch, cpu, features)
     standard = "gnu11" if language == "c" else "gnu++17"

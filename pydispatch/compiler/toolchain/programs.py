@@ -36,8 +36,10 @@ _VERSION = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
 class ToolchainError(Error):
     """A tool is missing or failed.
 
-    message: one line that states what failed. command: the argument list that ran (empty when no tool was found).
-    stderr: the tool's diagnostics, unmodified (`file:line:col: error: ...` for C).
+    Attributes:
+        message: One line that states what failed.
+        command: The argument list that ran; empty if no tool was found.
+        stderr: Diagnostics of the tool, unmodified (`file:line:col: error: ...` for C).
     """
 
     def __init__(self, message: str, command: Sequence[str] = (), stderr: str = "") -> None:

@@ -88,11 +88,20 @@ class Toolchain:
     ) -> bytes:
         """Link objects into an embedded ELF: a freestanding shared object that exports only `exports`.
 
-        objects: ELF objects or archives of them, as bytes or files. archives: objects taken only where they define a
-        symbol that is still missing; give the device library here. labels: what errors call the objects; "object0.o"
-        and so on without. The file has DT_HASH, section headers, RELRO, no executable stack and no build id; the same
-        input gives the same bytes. Not cached (a link takes less than 1 ms).
-        Raises UndefinedSymbolsError, also for a missing export, or ToolchainError for any other failure.
+        The file has DT_HASH, section headers, RELRO, no executable stack and no build id; the same input gives the same
+        bytes. It is not cached (a link takes less than 1 ms).
+
+        Args:
+            objects: ELF objects or archives of them, as bytes or files.
+            arch: Architecture of the objects.
+            exports: Symbols that the shared object exports.
+            archives: Objects that are linked only if they define a symbol that is still missing, such as the device
+                library.
+            labels: Names of the objects in errors; by default "object0.o" and so on.
+
+        Raises:
+            UndefinedSymbolsError: A symbol or an export is not defined.
+            ToolchainError: The link fails for another reason.
         """
         require(arch, ARCHES, "arch")
         for name in exports:

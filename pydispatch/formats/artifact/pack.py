@@ -88,7 +88,10 @@ def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
 def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
     """Return the ZIP header before the data of a member, padded so that the data is aligned.
 
-    offset: position of the header in the archive. name: of the member.
+    Args:
+        offset: Position of the header in the archive.
+        entry: The member.
+        name: Its name, encoded.
     """
     large = entry.size >= _FULL32
     extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""

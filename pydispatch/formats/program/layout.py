@@ -76,7 +76,15 @@ class QueryRecord(NamedTuple):
 
 
 class ConstantRecord(NamedTuple):
-    """A constant: bytes of a member of the artifact. parameter: the parameter that supplies it instead, or NONE."""
+    """Constant: a range of bytes in a member of the artifact.
+
+    Attributes:
+        member, member_length: Name of the member, (offset, length) in the string table.
+        offset_low, offset_high: Offset of the bytes in the member.
+        length_low, length_high: Number of bytes.
+        parameter: Index of the parameter that supplies it instead, or NONE.
+        reserved: 0.
+    """
 
     member: int
     member_length: int
@@ -135,9 +143,18 @@ class ProcedureRecord(NamedTuple):
 
 
 class GlobalRecord(NamedTuple):
-    """A variable of the program.
+    """Global variable of the program. Texts are (offset, length) in the string table.
 
-    constant: the initial value of a tensor, or NONE. value: the initial value of a scalar. flags: 1 if it is mutable.
+    Attributes:
+        name, name_length: Its name.
+        is_scalar: 1 for a scalar, 0 for a tensor.
+        dtype: Word that encodes the element type.
+        rank: Number of dimensions.
+        sizes: Offset of its sizes in the pool.
+        constant: Index of the constant that is the initial value of a tensor, or NONE.
+        value_low, value_high: Initial value of a scalar.
+        flags: 1 if it is mutable.
+        reserved, reserved2: 0.
     """
 
     name: int
@@ -222,11 +239,17 @@ class OperandRecord(NamedTuple):
 
 
 class ValueRecord(NamedTuple):
-    """An argument or a result of a function or a procedure.
+    """Argument or result of a function or a procedure.
 
-    sizes: offset in the pool of the sizes of an argument, or of the registers with the sizes of a function's result.
-    target: the buffer or register of a function's value, or the slot of a procedure's argument. tied: of a function's
-    result, 1 + the argument whose memory it may take over; 0 for none.
+    Attributes:
+        is_scalar: 1 for a scalar, 0 for a tensor.
+        dtype: Word that encodes the element type.
+        rank: Number of dimensions.
+        sizes: Offset in the pool of the sizes of an argument, or of the registers with the sizes of a function's
+            result.
+        name, name_length: Its name, (offset, length) in the string table.
+        target: Buffer or register of a function's value, or slot of a procedure's argument.
+        tied: For a function's result, 1 + the index of the argument whose memory it may take over; 0 for none.
     """
 
     is_scalar: int
@@ -240,9 +263,14 @@ class ValueRecord(NamedTuple):
 
 
 class BufferRecord(NamedTuple):
-    """A buffer of a function, and the regions of commands during which it is live.
+    """Buffer of a function.
 
-    ordinal: of the argument, result or constant that it is. size: a register, or NONE.
+    Attributes:
+        kind: `BufferKind` of the buffer.
+        ordinal: Index of the argument, result or constant that it is.
+        size: Register that has its size in bytes, or NONE.
+        first_region, last_region: Regions of commands between which it is live.
+        tile_bytes: Bytes of one tile, for a transient of one tile-fused dispatch sequence; else 0.
     """
 
     kind: int
@@ -254,7 +282,7 @@ class BufferRecord(NamedTuple):
 
 
 class InstructionRecord(NamedTuple):
-    """An instruction of a function. opcode: the low half is the opcode, the high half modifies it."""
+    """Instruction of a function. The low half of `opcode` is the opcode, the high half modifies it."""
 
     opcode: int
     dst: int

@@ -46,7 +46,12 @@ def check_apart(function: str, outs: Sequence[Any]) -> None:
 def check_out(where: str, output: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
     """Raise InvalidArgumentError, which begins with `where`, unless an output fits its result.
 
-    is_number: whether the result is a number. shape: sizes of the result; None if they are not known yet.
+    Args:
+        where: Begin of the message.
+        output: The output that the caller passed.
+        element: Element type of the result.
+        is_number: Whether the result is a number.
+        shape: Sizes of the result; None if they are not known yet.
     """
     if output is None:
         return

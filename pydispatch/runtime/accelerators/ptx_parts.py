@@ -251,7 +251,12 @@ class PtxParts:
 class Packer:
     """Packer of kernel parameters in CUDA's layout: each offset is a multiple of the parameter's size.
 
-    size: total bytes. offsets: offset of each parameter in bytes.
+    Attributes:
+        bindings: Number of bindings, which are passed as addresses of 8 bytes before the constants.
+        offsets: Offset of each parameter in bytes.
+        size: Bytes of all parameters.
+        pack_into: `struct` function that packs addresses and constants into memory.
+        unpack_from: `struct` function that reads the constants from push constants of 4 bytes or multiples of it.
     """
 
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
@@ -270,8 +275,12 @@ class Packer:
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + unpack_codes).unpack_from
 
     def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
-        """Return the parameters as bytes. addresses: of the bindings. constants: 32-bit words. first: index of the
-        first word.
+        """Return the parameters of a dispatch as bytes.
+
+        Args:
+            addresses: Addresses of the bindings.
+            constants: Push constants of all dispatches, words of 32 bits.
+            first: Index of the dispatch's first word.
         """
         data = bytearray(self.size)
         self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))

@@ -130,7 +130,10 @@ class CpuLinker:
 def not_given(chosen: Chosen, supplied: Iterable[str], file: str) -> MissingImportError:
     """Return the error for an executable whose code was not supplied.
 
-    supplied: names of executables whose code was. file: example of a file that could contain the code.
+    Args:
+        chosen: The executable.
+        supplied: Names of the executables whose code was supplied.
+        file: Name of a file that could contain the code, as an example for the message.
     """
     have = ", ".join(f"'{other}'" for other in supplied)
     exports = ", ".join(f"@{export}" for export in chosen.exports)

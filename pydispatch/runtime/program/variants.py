@@ -74,10 +74,18 @@ class Chosen:
 
 
 def choose(module: Module, file: str, host: HostProperties, index: int, executable: dict[str, Any]) -> Chosen:
-    """Return the variant of executable `index` that asks for most of what runs on `host`.
+    """Return the variant of an executable that runs on a device; of several, the one with the most requirements.
 
-    executable: its entry of the manifest. file: of the artifact, for messages. ArtifactError when manifest and program
-    differ, DeviceUnavailableError when no variant runs.
+    Args:
+        module: The program.
+        file: File of the artifact, for messages.
+        host: Properties of the device.
+        index: Index of the executable in the program.
+        executable: Its entry in the manifest.
+
+    Raises:
+        ArtifactError: Manifest and program differ.
+        DeviceUnavailableError: No variant runs on the device.
     """
     name, constants_function, constant_count, conditions = module.executable(index)
     variants = executable["variants"]
@@ -102,7 +110,10 @@ def best_of(
 ) -> int | None:
     """Return the index of the variant with the most requirements that a device meets, the first of equals.
 
-    needs: format and requirements of each variant. holds: whether the condition of a variant holds.
+    Args:
+        host: Properties of the device.
+        needs: (format, requirements) of each variant.
+        holds: Function that returns whether the condition of the variant with an index is true.
     """
     best, most_requirements = None, -1
     for index, (format, requires) in enumerate(needs):

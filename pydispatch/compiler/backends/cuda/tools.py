@@ -190,11 +190,15 @@ def _compile_error(file: ObjectFile, arch: str, said: str) -> CompileError:
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
-    """Assemble a PTX text by ptxas, and return its errors; '' if there are none, or ptxas is missing or too old for the
-    text.
+    """Assemble a PTX text by ptxas, and return its errors.
 
-    target: the architecture of the text. is_open: whether it may use undefined functions, because it is linked later.
-    Accepted texts are cached.
+    Return "" if there are none, or if ptxas is missing or too old for the text. Accepted texts are cached.
+
+    Args:
+        text: The text.
+        name: Its name in messages.
+        target: GPU architecture of the text, such as "sm_80".
+        is_open: Whether it may use undefined functions, because it is linked later.
     """
     ptxas = tool("ptxas")
     if ptxas is None:

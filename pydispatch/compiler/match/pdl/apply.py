@@ -113,10 +113,13 @@ def _apply_at(
 
 
 class _NameNode:
-    """A node of the discrimination tree for PDL.
+    """Node of the discrimination tree for PDL.
 
-    key: the interned id of the operation's name; -1 for a block argument. Any binary arith operation counts as
-    commutative: the tree may return too many candidates, which the match then rejects.
+    Any binary arith operation counts as commutative: the tree may return too many candidates, which the match then
+    rejects.
+
+    Attributes:
+        key: Interned id of the operation's name; -1 for a block argument.
     """
 
     __slots__ = ("children", "commutative", "key")

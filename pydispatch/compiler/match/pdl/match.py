@@ -99,8 +99,12 @@ class PdlPattern:
 
 
 class _Search:
-    """State of one match attempt. bound: the values bound so far. depth: matched operations. best: the deepest
-    mismatch.
+    """State of one match attempt.
+
+    Attributes:
+        bound: Value of the pattern → value of the program that it is bound to.
+        depth: Number of operations that matched so far.
+        best: The deepest mismatch so far.
     """
 
     def __init__(self) -> None:

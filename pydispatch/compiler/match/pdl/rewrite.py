@@ -20,8 +20,14 @@ from pydispatch.ir.core.walk import walk
 
 
 class Rewriting:
-    """Replacement of one match of one PDL pattern. bindings: the value of each pattern value. insertion_point: the
-    operation before which operations are created.
+    """Replacement of one match of one PDL pattern.
+
+    Attributes:
+        pattern: The pattern.
+        program: The program.
+        bindings: Value of the pattern → operation, value, type or attribute of the program.
+        root: Operation of the program that the root of the pattern matched.
+        insertion_point: The operation before which new ones are created.
     """
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:

@@ -156,8 +156,13 @@ def check_arguments(
 ) -> None:
     """Raise CompileError if the values that a pattern passes do not fit the parameters of the C function.
 
-    arguments: the name of the value for each parameter. values: name -> (SSA value, type in the kernel). outputs: the
-    names of the values that the function writes.
+    Args:
+        pattern: Name of the pattern.
+        symbol: Name of the function.
+        parameters: Its parameters.
+        arguments: Name of the value that is passed for each parameter.
+        values: Name of a value → (SSA value, type in the kernel).
+        outputs: Names of the values that the function writes.
     """
     head = f"pattern '{pattern}': the C function {symbol}({', '.join(declared.text for declared in parameters)})"
     remedy = f"name the arguments in the order of its parameters; there are {', '.join(values)}"

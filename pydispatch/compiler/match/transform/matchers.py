@@ -132,7 +132,10 @@ def _operand_handler(
 ) -> Handler:
     """Return a handler for inputs or outputs: it checks their maps, and yields the values, maps or producers.
 
-    of: returns the values. offset: the index of the first one's map. what: their name in messages.
+    Args:
+        of: Function that returns the inputs or outputs of an operation.
+        offset: Function that returns the index of the first one's indexing map.
+        what: "input" or "output", for messages.
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:

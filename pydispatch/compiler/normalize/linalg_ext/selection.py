@@ -36,7 +36,12 @@ def top_of_rows(
 ) -> list[SSAValue]:
     """Return the first `count` elements of the rows of tensors, (rows, n) each, and their positions in the row.
 
-    comparator: takes a pair of elements of each tensor. positions: the integer type of the positions.
+    Args:
+        build: Builder of the code.
+        tensors: The tensors; element i of a row of all of them belongs together.
+        comparator: Region that takes a pair of elements of each tensor, and yields whether the first precedes.
+        count: Number of elements.
+        positions: Integer type of the positions.
     """
     arguments = comparator.block.args  # of a prefix of the tensors
     compared = [i for i in range(len(arguments) // 2) if any(a.uses for a in arguments[2 * i : 2 * i + 2])] or [0]

@@ -86,8 +86,14 @@ class Names(frozenset[str]):
 class Features:
     """Features and limits of a device.
 
-    enabled: the chained structures to create the VkDevice with. names: capabilities and features that variants of
-    executables may require. limits: VkPhysicalDeviceLimits by name.
+    Attributes:
+        properties: VkPhysicalDeviceProperties.
+        extensions: Names of the extensions that it supports.
+        features: Names of the features that are enabled.
+        enabled: Chained structures to create the VkDevice with.
+        subgroup_size: Invocations of a subgroup.
+        limits: Name of a limit in VkPhysicalDeviceLimits → its value.
+        names: Capabilities and features that variants of executables may require.
     """
 
     def __init__(self, instance: Instance, device: Any) -> None:

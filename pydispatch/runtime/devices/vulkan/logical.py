@@ -14,9 +14,12 @@ OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 
 
 class LogicalDevice(Protocol):
-    """Interface of a VkDevice (`context.Context`).
+    """Interface of a logical device (`context.Context`) that other parts of the Vulkan device use.
 
-    alignment, max_range: of bindings, in bytes. ends_loops: whether the driver silently ends long loops.
+    Attributes:
+        alignment: Alignment in bytes that bindings need.
+        max_range: Largest size of a binding in bytes.
+        ends_loops: Whether the driver silently ends long loops.
     """
 
     ffi: Any
@@ -43,10 +46,12 @@ class LogicalDevice(Protocol):
 
 
 class Submission:
-    """A VkSubmitInfo and a VkSemaphoreWaitInfo that are filled once and used for each submission.
+    """VkSubmitInfo and VkSemaphoreWaitInfo of a command buffer, which are filled once and used for each submission.
 
-    value: the value of the timeline semaphore when the submission is complete; it is written before each submission, so
-    at most one is in flight. addresses: of the two structures.
+    Attributes:
+        value: Value of the timeline semaphore when the submission is complete. It is written before each submission, so
+            at most one is in flight.
+        addresses: Addresses of the two structures.
     """
 
     __slots__ = ("_arena", "addresses", "value")

@@ -80,7 +80,17 @@ class ChunkPool(BlockPool[Block]):
     granule = GRANULE
 
     def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, total: int) -> None:
-        """kind: index of the memory type. limit: bytes of the largest buffer. total: bytes of all of them together."""
+        """Create an empty pool.
+
+        Args:
+            device: VkDevice.
+            calls: Its functions.
+            kind: Index of the memory type.
+            mapped: Whether the host can access the memory.
+            name: Name of the pool in messages.
+            limit: Bytes of the largest block.
+            total: Bytes of all blocks together.
+        """
         super().__init__()
         self.ffi, _ = api.binding()
         self.device, self.calls, self.kind, self.mapped = device, calls, kind, mapped

@@ -196,7 +196,9 @@ class Executables:
     def _layout(self, bindings: int, constants: int) -> tuple[Any, Any]:
         """Return (descriptor set layout, pipeline layout), created on first use.
 
-        bindings: number of storage buffers, at bindings 0, 1, ... of set 0. constants: number of 32-bit push constants.
+        Args:
+            bindings: Number of storage buffers, at bindings 0, 1, ... of set 0.
+            constants: Number of 32-bit push constants.
         """
         cached = self.layouts.get((bindings, constants))
         if cached is not None:
@@ -316,7 +318,12 @@ class SpirvParts:
     """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
-        """Read the layout. size: bytes of the member. notes: the key "spirv" of the manifest, or None.
+        """Read the layout.
+
+        Args:
+            size: Bytes of the member.
+            notes: Value of the key "spirv" in the manifest, or None.
+            where: Begin of error messages.
 
         Raises:
             ArtifactError: The notes do not fit `size` bytes.

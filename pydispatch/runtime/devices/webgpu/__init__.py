@@ -26,10 +26,13 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> WebGPUDevice:
-    """See `Scheme.open`. The number counts the adapters that the options leave.
+    """Open a device; see `Scheme.open`. The number in its name counts the adapters that the options leave.
 
-    adapter: text in the name of the adapter. backend: vulkan, metal, d3d12 or gl. staging=1: buffers are never mapped,
-    as on a discrete GPU. standard=1: no more than the limits and features that every WebGPU device has.
+    Args:
+        name: Name of the device, such as "webgpu" or "webgpu:1".
+        options: "adapter": text in the name of the adapter. "backend": vulkan, metal, d3d12 or gl. "staging": "1" if
+            buffers are never mapped, as on a discrete GPU. "standard": "1" for no more than the limits and features
+            that every WebGPU device has.
     """
     base = name.partition(":")[0]
     check_options(base, options, OPTIONS)

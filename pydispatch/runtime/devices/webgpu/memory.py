@@ -31,7 +31,16 @@ class BufferPool(BlockPool[Block]):
     granule = GRANULE
 
     def __init__(self, errors: api.Errors, lock: Any, usage: int, name: str, limit: int, total: int) -> None:
-        """lock: of the context. limit: bytes of the largest buffer. total: bytes of all of them together."""
+        """Create an empty pool.
+
+        Args:
+            errors: Collector of the device's errors.
+            lock: Lock of the context.
+            usage: WGPUBufferUsage of all buffers.
+            name: Name of the pool in messages.
+            limit: Bytes of the largest buffer.
+            total: Bytes of all buffers together.
+        """
         super().__init__(lock)
         self.errors, self.usage, self.name = errors, usage, name
         self.limit, self.total = limit, total

@@ -91,7 +91,13 @@ class Pipelines:
     ) -> Any:
         """Create a compute pipeline. Raise ArtifactError if wgpu rejects it.
 
-        values: values of overridable constants. where: begins error messages.
+        Args:
+            module: WGPUShaderModule.
+            entry: Name of the entry point.
+            layout: WGPUPipelineLayout.
+            values: Name of an overridable constant → its value.
+            label: Name of the pipeline for tools.
+            where: Begin of error messages.
         """
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)

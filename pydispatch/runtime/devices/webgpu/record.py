@@ -68,7 +68,12 @@ class RecordedPlan:
             self.release()
 
     def run(self, what: str, host: HostCommands | None = None) -> None:
-        """Submit the whole recording. host: calls host commands. what: begins error messages."""
+        """Submit the whole recording.
+
+        Args:
+            what: Begin of error messages.
+            host: Caller of the host commands in the recording; None if it has none.
+        """
         self.submit(self.pieces, what, host)
 
     def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:

@@ -82,7 +82,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Unused:
-    """The target of an unused result."""
+    """Target of a result that the instruction does not store (`_`); `dtype` is its type."""
 
     dtype: np.dtype[Any]
 
@@ -90,8 +90,14 @@ class Unused:
 class FunctionBuilder:
     """Builder of the operands of one function's closures: each operand has a slot in the list that closures receive.
 
-    module, lines: name and text of the module, for messages. symbols: constant addresses by name. functions: functions
-    of the module by name. reads, writes: slots of registers that the current instruction reads and writes.
+    Attributes:
+        module: Name of the module, for messages.
+        symbols: Name of a variable or function → its address, or a special value.
+        functions: Name → function of the module.
+        storages: Registers and `.param` variables of the function.
+        slots: Operand of each slot; slot 0 is the frame.
+        reads: Slots of registers that the current instruction reads.
+        writes: Slots of registers that the current instruction writes.
     """
 
     def __init__(
@@ -107,7 +113,7 @@ class FunctionBuilder:
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions
         self.storages: list[Storage] = []
-        self._index: dict[str, int] = {}  # name of a register → number of its storage
+        self._index: dict[str, int] = {}  # name of a register or variable → its index in `storages`
         for name, type_ in types.items():
             self.declare(name, dtype_of(type_) if type_ in SIZES and SIZES[type_] <= 8 else None)
         self.slots: list[Any] = [None]

@@ -11,12 +11,16 @@ from pydispatch.runtime.simulators.ptx.launch import Launch
 from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 MAX_STEPS = 1 << 40
+"""Maximum number of instructions of a launch by default, counted as `Machine.steps`."""
 
 
 class Machine:
     """Simulated GPU, which loads PTX modules and launches their kernels.
 
-    capability: its compute capability; PTX for a newer one is refused. races: whether data races are detected.
+    Attributes:
+        capability: Compute capability, (major, minor); PTX for a newer one is refused.
+        races: Whether data races are detected.
+        memory: Global memory.
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
@@ -53,9 +57,18 @@ class Machine:
     ) -> None:
         """Run a kernel to its end.
 
-        params: laid out as in `.param` space, each at the next multiple of its size (kernel.offsets). dynamic_shared:
-        bytes. cancel: polled; true ends the launch. max_steps: instructions, counted once for all threads that
-        run one together. Raises KernelError for a fault of the kernel, InvalidArgumentError for an invalid launch.
+        Args:
+            kernel: The kernel.
+            grid: Number of blocks in x, y and z.
+            block: Number of threads of a block in x, y and z.
+            params: Parameters laid out as in `.param` space, each at the next multiple of its size (kernel.offsets).
+            dynamic_shared: Bytes of dynamic shared memory.
+            cancel: Function that is polled; the launch ends if it returns True.
+            max_steps: Maximum number of instructions, each counted once for all threads that run it together.
+
+        Raises:
+            KernelError: The kernel has a fault.
+            InvalidArgumentError: The launch is invalid.
         """
         launch = Launch(self.memory, kernel, grid, block, params, dynamic_shared, cancel, max_steps, self.races)
         try:

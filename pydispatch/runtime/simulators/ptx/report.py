@@ -15,6 +15,7 @@ _SHOWN = 4
 
 
 def _threads(batch: ThreadBatch, threads: Any) -> str:
+    """Return text that names the first of some threads, and the number of others."""
     first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
     more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
     return "; ".join(batch.describe_thread(t) for t in first) + more
@@ -23,7 +24,10 @@ def _threads(batch: ThreadBatch, threads: Any) -> str:
 def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waiting]) -> str:
     """Return the message for a deadlock: which threads wait at which instruction.
 
-    parked: groups that wait for lanes of their warp. waiting: threads at barriers.
+    Args:
+        batch: The batch of threads.
+        parked: Groups that wait for lanes of their warp.
+        waiting: Threads that wait at barriers.
     """
     lines = []
     code: FunctionCode | None = None

@@ -24,12 +24,16 @@ _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 def _comparison(
     builder: FunctionBuilder, instruction: Instruction, name: str, floating: bool
 ) -> Callable[[Any, Any], Any]:
-    """Return a comparison of arrays, such as that of `setp.lt`.
+    """Return a function that compares two arrays, such as that of `setp.lt`.
 
-    Of floats, ordered comparisons (eq, lt, ..., and ne too) do not hold for a NaN; unordered ones (equ, ltu, ...) do.
-    num and nan ask whether both are numbers, or one is a NaN.
+    If a float is NaN, ordered comparisons (eq, lt, ..., and ne too) are false; unordered ones (equ, ltu, ...) are true.
+    `num` is true if both are numbers, `nan` if one is NaN.
 
-    name: the comparison without its dot. floating: whether it compares floats.
+    Args:
+        builder: Builder of the function that contains the instruction.
+        instruction: The instruction, for errors.
+        name: The comparison without its dot.
+        floating: Whether it compares floats.
     """
     if not floating:
         if name not in _ORDERED:
