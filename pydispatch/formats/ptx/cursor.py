@@ -22,7 +22,9 @@ _RANKS = {
     "?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "<<": 9,
     ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11,
 }  # fmt: skip
+"""Precedence of each binary operator of constant expressions; a higher rank binds tighter."""
 COMPARISONS = 8
+"""Rank of the operators <, <=, > and >=."""
 _COMPARE: dict[str, Callable[[int | float, int | float], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
@@ -40,6 +42,13 @@ class Cursor:
     """Position in the tokens of a PTX text.
 
     Parsing methods consume the construct they are named after, or raise ArtifactError.
+
+    Attributes:
+        source: The text with the positions of its tokens.
+        words: The tokens; "" marks the end.
+        at: Index of the next token.
+        literals: Token → its value as a number, None if it is none; a cache.
+        filled: Number of zeros so far for values that initializers of arrays leave out.
     """
 
     def __init__(self, source: Words) -> None:
@@ -48,9 +57,11 @@ class Cursor:
         self.filled = 0
 
     def fail(self, message: str, at: int | None = None) -> ArtifactError:
+        """Return an error at token `at`, by default the next one."""
         return self.source.fail(self.at if at is None else at, message)
 
     def fail_expected(self, what: str) -> ArtifactError:
+        """Return an error at the next token: "expected `what`, got the token"."""
         return self.fail(f"expected {what}, got {self.source.shown(self.at)}")
 
     def accept(self, word: str) -> bool:
@@ -101,7 +112,13 @@ class Cursor:
         return value
 
     def integer(self, what: str, least: int = 0, rank: int = 0) -> int:
-        """Parse a constant integer expression of at least `least`, up to an operator of rank `rank` or lower."""
+        """Parse a constant integer expression, and return its value.
+
+        Args:
+            what: What the integer is, for the error message.
+            least: Least value that is allowed.
+            rank: Operators of this rank or lower (`_RANKS`) end the expression.
+        """
         start = self.at
         value = self.expression(self._no_symbol, 0, rank)
         if not isinstance(value, int) or value < least:

@@ -43,6 +43,9 @@ class _PtxReader(Cursor):
     """Parser of a PTX module.
 
     Attributes:
+        functions: Functions so far.
+        variables_: Variables so far.
+        defined: Name of a definition → its line.
         kinds: "function" or "variable" for each declared name.
         types: Types of the module's variables.
         reserved: Names of static variables in functions.
@@ -55,7 +58,7 @@ class _PtxReader(Cursor):
         super().__init__(source)
         self.functions: list[PtxFunction] = []
         self.variables_: list[Variable] = []
-        self.defined: dict[str, int] = {}  # name → line of its definition
+        self.defined: dict[str, int] = {}
         self.kinds: dict[str, str] = {}
         self.types: dict[str, str] = {}
         self.reserved: set[str] = set()
@@ -149,10 +152,10 @@ class _PtxReader(Cursor):
         word = self.words[self.at]
         self.at += 1
         if word == ".entry" or word == ".func":
-            self._function(word == ".entry", linkage, start)
+            self._function(linkage, start, is_entry=word == ".entry")
         elif word[:1] == "." and word[1:] in SPACES and word != ".param":
             for variable, at in self.variables(word[1:], linkage, start, self._address_of):
-                self._define(variable.name, "variable", at, linkage != "extern")
+                self._define(variable.name, "variable", at, is_definition=linkage != "extern")
                 self.variables_.append(variable)
                 self.types[variable.name] = variable.type
         elif linkage:
@@ -186,6 +189,7 @@ class _PtxReader(Cursor):
             raise self.fail_expected("a declaration such as .entry, .func or .global")
 
     def _address_of(self, name: str, at: int) -> PtxSymbol:
+        """Return the symbol of a name; one that is not declared yet is checked at the end of the module."""
         if name not in self.kinds:
             self.pending.append((name, at))
         return PtxSymbol(name)
@@ -221,8 +225,14 @@ class _PtxReader(Cursor):
 
     # Functions
 
-    def _function(self, is_entry: bool, linkage: str, start: int) -> None:
-        """Parse the declaration or definition of a function after `.entry` or `.func`."""
+    def _function(self, linkage: str, start: int, *, is_entry: bool) -> None:
+        """Parse the declaration or definition of a function after `.entry` or `.func`.
+
+        Args:
+            linkage: "visible", "extern", "weak" or another linkage; "" for none.
+            start: Index of the declaration's first token.
+            is_entry: Whether it is a kernel.
+        """
         what = "an entry" if is_entry else "a function"
         if self.accept(".attribute"):
             self.attribute()
@@ -263,14 +273,14 @@ class _PtxReader(Cursor):
             return
         self._define(name, "function", at, is_definition=True)
         body = FunctionReader(
-            self,
-            name,
-            [*returns, *params],
-            self.kinds.__contains__,
-            self.pending,
-            self.types,
-            self.reserved,
-            self.opcodes,
+            cursor=self,
+            function=name,
+            params=[*returns, *params],
+            known=self.kinds.__contains__,
+            pending=self.pending,
+            types=self.types,
+            reserved=self.reserved,
+            opcodes=self.opcodes,
         )
         body.read()
         self.functions.append(
@@ -292,7 +302,7 @@ class _PtxReader(Cursor):
         )
 
     def _params(self, what: str) -> list[Param]:
-        """Parse a parenthesized list of parameters or return values."""
+        """Parse a parenthesized list of parameters or return values. what: "a parameter", for messages."""
         params: list[Param] = []
         self.expect("(")
         if self.accept(")"):
@@ -337,7 +347,10 @@ class _PtxReader(Cursor):
         )
 
     def _directives(self) -> dict[str, tuple[int, ...]]:
-        """Parse the directives between a function's parameters and its body; return their numbers by name."""
+        """Parse the directives between a function's parameters and its body; return the integers of each.
+
+        `.maxntid 128, 1, 1` gives {"maxntid": (128, 1, 1)}.
+        """
         directives: dict[str, tuple[int, ...]] = {}
         while True:
             word = self.words[self.at]

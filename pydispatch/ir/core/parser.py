@@ -138,7 +138,10 @@ class ProgramParser(FastParser):
         return op
 
     def _parse_op_result_list(self) -> list[Any]:
-        """Parse `%name =`, one name without a count, or else what the base class parses."""
+        """Parse the result names before an operation; return (span of a name, number of results) of each.
+
+        The usual case, `%name =`, is parsed here; other lists, such as `%a:2, %b =`, by the base class.
+        """
         state = self._parser_state
         token = state.current_token
         if token.kind is not MLIRTokenKind.PERCENT_IDENT:
@@ -150,7 +153,13 @@ class ProgramParser(FastParser):
         return super()._parse_op_result_list()
 
     def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
-        """Check the number of result names, and register the results of an operation under these names."""
+        """Register the results of an operation under their names; raise a parse error if the numbers differ.
+
+        Args:
+            op: The operation.
+            bound: (span of a name, number of results) as `_parse_op_result_list` returns them.
+            start: Offset of the first name, for the error.
+        """
         results = op.results
         if len(bound) == 1 and bound[0][1] == 1 and len(results) == 1:
             self._register_ssa_definition(bound[0][0].text[1:], results, bound[0][0])
@@ -183,10 +192,11 @@ class ProgramParser(FastParser):
         loaded = [op.name for op in self.ctx.loaded_ops]
         return nearest(name, loaded, 3, 0.5) or "no operation has a similar name"
 
-    # --- locations of the text itself are ours; of what a text says about its origin, names are kept ---
+    # --- locations: operations have those in this text; of `loc(...)` in the text only names are used ---
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """Parse `loc(...)`, of which only a name is kept."""
+        """Parse `loc(...)`. Return the location of `loc("name")`, an unknown location for others, None without `loc`.
+        """
         if self._current_token.text != "loc":
             return None
         content = self.lexer.input.content
@@ -225,7 +235,7 @@ class ProgramParser(FastParser):
     # --- attributes ---
 
     def parse_optional_attribute(self) -> Attribute | None:
-        """Parse an attribute, and skip the device type that some releases write after it."""
+        """Parse an attribute, and skip the type `: !hal.device` that some releases of IREE write after it."""
         attribute = super().parse_optional_attribute()
         if attribute is not None and attribute.name in TYPED and self._current_token.text == ":":
             self._skip_device_type()
@@ -284,22 +294,25 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
-        """Parse an attribute or type of a dialect; an unknown one is kept as text."""
+        """Parse an attribute or type of a dialect; an unknown one becomes an attribute that has its text."""
         attr_name = FORMER_NAMES.get(attr_name, attr_name)
         if "." in attr_name:
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
-            if known is None:  # Kept as text.
+            if known is None:
                 register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
                 register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
     def _parse_dialect_symbol_body(self) -> str:
-        """Parse the body of a dialect attribute or type, and return its text on one line, because printing indents
-        lines."""
+        """Parse the body of an unknown attribute or type, and return its text on one line.
+
+        Printing would indent further lines, so that the text would differ when it is parsed again.
+        """
         body = super()._parse_dialect_symbol_body()
         return body if "//" in body else _LINE_END.sub(" ", body)
 
     def _raw_scan_balanced(self, pos: int) -> int:
+        """Return the offset of the `>` that matches the `<` before `pos`."""
         return self._skip_balanced(pos, ">") - 1
 
     def _parse_tensor_literal_element(self) -> Any:

@@ -96,7 +96,11 @@ class ShapedSignature(NamedTuple):
     """Parsed types of a dispatch or call.
 
     Attributes:
-        tied: For each result, the argument whose memory it reuses, or -1.
+        argument_types: Types of the arguments.
+        argument_dims: Names of the dynamic sizes of all arguments, in order.
+        result_types: Types of the results.
+        result_dims: Names of the dynamic sizes of all results, in order.
+        tied: For each result, the index of the argument whose memory it reuses, or -1.
     """
 
     argument_types: list[Attribute]
@@ -109,7 +113,9 @@ class ShapedSignature(NamedTuple):
 def parse_shaped_signature(
     parser: Parser, names: Sequence[UnresolvedOperand], with_dims: bool = True
 ) -> ShapedSignature:
-    """Parse `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`.
+    """Parse `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`: types with their dynamic sizes in braces.
+
+    A result that is written as an operand is tied to it: it reuses its memory.
 
     Args:
         parser: The parser.
@@ -223,15 +229,28 @@ def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
 def take_inherent(
     op: type[Operation], attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
 ) -> None:
-    """Move entries of the attribute dictionary that are properties today into `properties`; older releases write
-    them there."""
+    """Move attributes that the operation has as properties from `attributes` to `properties`.
+
+    Older releases of MLIR write properties into the attribute dictionary.
+
+    Args:
+        op: The operation.
+        attributes: The parsed attribute dictionary.
+        names: Names of the properties.
+        properties: Receives the moved entries.
+    """
     for name in names:
         if name in attributes:
             properties[name] = attributes.pop(name)
 
 
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
-    """Merge static numbers and dynamic values: each dynamic marker in the numbers is replaced by the next value."""
+    """Return integers and values as one list: [4, dynamic, 8] with the values [%n] gives [4, %n, 8].
+
+    Args:
+        numbers: Array of integers, in which DYNAMIC marks a value.
+        values: The values, in order.
+    """
     if isinstance(numbers, ArrayAttr):
         listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
     else:
@@ -245,6 +264,7 @@ def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | S
 
 
 def print_visibility(printer: Printer, visibility: StringAttr | None) -> None:
+    """Print ` private` or another visibility; nothing for None."""
     if visibility is not None:
         printer.print_string(f" {visibility.data}")
 
@@ -285,6 +305,7 @@ def print_dims(printer: Printer, dims: Sequence[SSAValue]) -> None:
 
 
 def print_operands(printer: Printer, operands: Sequence[SSAValue], open: str = "(", close: str = ")") -> None:
+    """Print `(%a, %b)`, or with other brackets."""
     printer.print_string(open)
     printer.print_list(operands, printer.print_ssa_value)
     printer.print_string(close)
@@ -298,7 +319,16 @@ def print_results(
     print_operand: Callable[[int], object],
     operand_types: Sequence[Attribute],
 ) -> None:
-    """Print result types in the syntax that `parse_tied_results` parses."""
+    """Print result types in the syntax that `parse_tied_results` parses: `T{%d}` or `%operand as T{%d}`.
+
+    Args:
+        printer: The printer.
+        types: The result types.
+        dims: Dynamic sizes of all results, in order; empty if they are not part of the syntax.
+        tied: For each result, the index of the operand that it is tied to, or -1; None if no result is tied.
+        print_operand: Function that prints the operand with an index.
+        operand_types: Types of the operands: a type that equals that of the tied operand is left out.
+    """
     groups = split_dims(types, dims) if dims else [()] * len(types)
 
     def print_result(i: int) -> None:
@@ -360,6 +390,7 @@ def print_region_signature(printer: Printer, region: Region, results: Sequence[A
 
 
 def tied_list(tied: DenseArrayBase[Any] | None) -> tuple[int, ...] | None:
+    """Return the property that `tied_attr` builds as integers; None if it is absent."""
     return None if tied is None else tuple(int(v) for v in tied.get_values())
 
 

@@ -20,15 +20,21 @@ assert instruction_set.LOADED
 
 
 class Translator:
-    """Translator of a function body into basic blocks of closures. Used once."""
+    """Translator of a function body into basic blocks of closures. Used once.
+
+    Args:
+        function: The function.
+        builder: Builder of the operands of its closures.
+    """
 
     def __init__(self, function: PtxFunction, builder: FunctionBuilder) -> None:
         self._function, self._builder = function, builder
         self._blocks: list[CodeBlock] = [CodeBlock(0)]
-        self._labels: dict[str, int] = {}  # label → number of its block of code
-        # (block of code, the function that builds its end once all labels are known).
+        self._labels: dict[str, int] = {}  # label → index of the block that it begins
+        # (block, function that builds its end from (function that returns the block of a label, index of the next
+        # block)): ends are built at last, when all labels are known.
         self._pending_ends: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
-        self._is_closed = False
+        self._is_closed = False  # whether the last block has its end, so that the next instruction opens a block
 
     def run(self, local_size: int) -> FunctionCode:
         """Translate the function, and return its code. local_size: bytes of its local memory.
@@ -53,8 +59,8 @@ class Translator:
                 except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
-        for block, make in self._pending_ends:
-            block.end = make(self._label, block.index + 1)
+        for block, build_end in self._pending_ends:
+            block.end = build_end(self._label, block.index + 1)
         return self._finish(local_size)
 
     def _declare(self, param: Param) -> None:
@@ -80,11 +86,19 @@ class Translator:
         return self._blocks[-1]
 
     def _append_return(self) -> None:
+        """End the function with a return, because its text may end without one."""
         self._open_block()
         self._terminate(Instruction("ret", (), (), self._function.line))
 
     def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
-        """Record the registers that the last instruction of a block accesses, and count it."""
+        """Record the registers that the last instruction of a block accesses, and count it.
+
+        Args:
+            block: The block.
+            instruction: The instruction.
+            guarded: Whether a predicate decides, for each thread, whether the instruction runs.
+            steps: Number that it adds to the instructions of the block.
+        """
         builder = self._builder
         block.accesses.append((builder.reads, builder.writes, guarded))
         block.count += steps
@@ -111,14 +125,14 @@ class Translator:
             )
             block.steps.append(builder.take(handler(builder, instruction)))
             self._record_accesses(block, instruction, guarded=False)
-            self._is_closed = instruction.guard is not None  # What is skipped is one block.
+            self._is_closed = instruction.guard is not None  # the branch around it skips exactly this block
             return
         step = builder.take(handler(builder, instruction))
         block = self._blocks[-1] if not self._is_closed else self._open_block()
         if instruction.guard is not None:
             step = guarded(builder, instruction, step)
         block.steps.append(step)
-        self._record_accesses(block, instruction, instruction.guard is not None)
+        self._record_accesses(block, instruction, guarded=instruction.guard is not None)
 
     def _skip_unless(self, instruction: Instruction) -> None:
         """Emit a branch around a guarded instruction that is not a closure of its own."""
@@ -150,8 +164,8 @@ class Translator:
         A register whose values do not leave their block shares an array with others.
         """
         builder = self._builder
-        blocks_of: dict[int, set[int]] = {}
-        exposed: set[int] = set()
+        blocks_of: dict[int, set[int]] = {}  # register → blocks that access it
+        exposed: set[int] = set()  # registers that a block may read before it has written them for all threads
         for block in self._blocks:
             written: set[int] = set()
             for reads, writes, guarded_ in block.accesses:
@@ -185,24 +199,32 @@ class Translator:
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
         pool = RegisterPool(store_kinds, list(range(live_count)))
         return FunctionCode(
-            self._function.name,
-            self._function,
-            builder,
-            self._blocks,
-            slots,
-            template,
-            bound_slots,
-            store_of,
-            store_kinds,
-            pool,
-            local_size,
+            name=self._function.name,
+            function=self._function,
+            builder=builder,
+            blocks=self._blocks,
+            slots=slots,
+            template=template,
+            bound_slots=bound_slots,
+            store_of=store_of,
+            store_kinds=store_kinds,
+            pool=pool,
+            local_size=local_size,
         )
 
     def _registers(self, slots: set[int]) -> list[int]:
+        """Return the registers (indices of `builder.storages`) that some slots are views of."""
         return [what.storage for slot in slots if isinstance(what := self._builder.slots[slot], RegisterView)]
 
     def _share_stores(self, block_local: set[int], store_of: list[int], store_kinds: list[tuple[Any, int]]) -> None:
-        """Let registers that live inside one block share arrays: an array is free after its register's last use."""
+        """Assign stores to registers that live inside one block, which share them: a store is free again after the last
+        use of its register.
+
+        Args:
+            block_local: The registers.
+            store_of: Register → its store, -1 for none yet; receives those of `block_local`.
+            store_kinds: (type, number of elements) of each store; receives new ones.
+        """
         arrays_of_kind: dict[tuple[Any, int], list[int]] = {}
         for block in self._blocks:
             last_access: dict[int, int] = {}
@@ -227,7 +249,7 @@ class Translator:
                         free_arrays.setdefault(store_kinds[store_of[register]], []).append(store_of[register])
 
     def _summarize_accesses(self, block: CodeBlock, block_local_stores: set[int], store_of: list[int]) -> None:
-        """Compute the slots and registers of a frame that a block accesses."""
+        """Set the slots and stores that a block accesses. Arguments are those of `_share_stores`."""
         slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
         block.slots = sorted(slots)
         registers = set(self._registers(slots))
@@ -247,14 +269,15 @@ def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, b
 
 
 def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> Step:
-    """Return the closure for the threads whose guard holds: it runs on copies of the registers unless all do."""
+    """Return a closure that runs `step` for the threads whose guard is true.
+
+    Unless these are all threads, `step` runs on copies of their registers, which are written back.
+    """
     accessed, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
-        """Run `step` for the threads whose predicate is as wanted: on copies of the accessed registers unless these are
-        all threads.
-        """
+        """Run `step` for the threads whose guard has the value `wanted`; `regs` are the registers of all threads."""
         guard = regs[slot]
         count = np.count_nonzero(guard)
         n = regs[0].n

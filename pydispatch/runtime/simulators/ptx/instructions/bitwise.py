@@ -84,7 +84,10 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("shf")
 def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of shf.l and shf.r of b:a by c, with .wrap (mod 32) or .clamp (at most 32)."""
+    """Build the closure of shf.l and shf.r: shift the 64 bits b:a (b above a) by c, and return 32 of them.
+
+    c is taken modulo 32 with .wrap, and is at most 32 with .clamp.
+    """
     if len(instruction.modifiers) != 3:
         builder.fail(instruction)
     direction, overflow, _ = instruction.modifiers
@@ -104,8 +107,9 @@ def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("lop3")
 def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of `lop3.b32 d, a, b, c, table`: any logic function of three inputs, bit by bit. Bit
-    4 a + 2 b + c of the table is the result for these inputs.
+    """Build the closure of `lop3.b32 d, a, b, c, table`: any logic function of three inputs, bit by bit.
+
+    The function of bits a, b and c is bit 4 a + 2 b + c of the table.
     """
     if instruction.modifiers != ("b32",):
         builder.fail(instruction)
@@ -127,7 +131,8 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def bit_length(value: Any) -> Any:
-    """Return the number of bits up to the highest one, of unsigned values, int64."""
+    """Return how many bits unsigned values need, int64: 0 -> 0, 1 -> 1, 0b1010 -> 4. Found by halving a 64-bit range.
+    """
     length = np.zeros(np.shape(value), np.int64)
     remaining = np.asarray(value).astype(np.uint64)
     for width in (32, 16, 8, 4, 2, 1):
@@ -151,8 +156,9 @@ def count(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bfind")
 def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of bfind: the highest bit that differs from the sign; .shiftamt: how far it is from the top;
-    all ones: none.
+    """Build the closure of bfind: the index of the highest bit that differs from the sign bit.
+
+    With .shiftamt it is the distance of that bit from the top one. If there is none, it is 0xFFFFFFFF.
     """
     type_ = integer_type(builder, instruction, "shiftamt")
     d, a = builder.bind(instruction, "u32", type_)
@@ -190,8 +196,10 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bfe")
 def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of bfe: `length` bits from `position` on, extended by the sign; bits past the top are copies of
-    the sign.
+    """Build the closure of `bfe d, value, position, length`, which extracts a field of bits.
+
+    The field is extended to the whole width by its sign, or by zeros for unsigned types. Bits of the field beyond the
+    top of the value are copies of the value's sign, or zeros.
     """
     type_ = integer_type(builder, instruction)
     dtype = dtype_of(type_)
@@ -218,7 +226,10 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bfi")
 def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of bfi, which inserts `length` bits of one value into another at `position`."""
+    """Build the closure of `bfi f, value, base, position, length`.
+
+    It replaces `length` bits of the base, from `position` on, by the low bits of the value.
+    """
     type_ = integer_type(builder, instruction)
     dtype = UNSIGNED[SIZES[type_]]
     f, a, b, c, d = builder.bind(instruction, dtype, dtype, dtype, "u32", "u32")
@@ -264,7 +275,7 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("szext")
 def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of szext: the low bits extended by their sign or by zeros."""
+    """Build the closure of `szext d, value, width`: the low `width` bits of a value, extended by sign or zeros."""
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -329,7 +340,11 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("fns")
 def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
+    """Build the closure of `fns d, mask, base, n`: the index of the n-th set bit of a mask from a base on.
+
+    It counts upwards for n > 0, downwards for n < 0. For n = 0 it is the base, if that bit is set. If there is no such
+    bit, it is 0xFFFFFFFF.
+    """
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 
     def compute(mask: Any, base: Any, offset: Any) -> Any:
