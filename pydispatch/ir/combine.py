@@ -46,13 +46,16 @@ def combine(programs: Sequence[tuple[str | None, ModuleOp]]) -> ModuleOp:
 
 
 class _Combined:
-    """Program under construction.
+    """Combined program under construction.
+
+    Args:
+        states: The states of all programs: (name, type and initial value) of each mutable global.
 
     Attributes:
-        module: Holds the operations of the programs that were added.
+        module: Module with the operations of the programs that were added.
         taken: Names that no further symbol may have.
-        symbols: Operations of `module` by name.
-        globals: Constant globals of `module` by what they hold.
+        symbols: Name → operation of `module`.
+        globals: Type and initial value → name of the constant global of `module` that has them.
     """
 
     def __init__(self, states: Set[object]) -> None:
@@ -63,7 +66,12 @@ class _Combined:
         self._states = states
 
     def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
-        """Return the names of a program's public functions in the combined one, which no other symbol can have now."""
+        """Choose and reserve the names of a program's public functions in the combined program.
+
+        Return public function → name. Raises CompileError if a name is taken.
+
+        key: the key of the program, as in `combine`.
+        """
         functions = [(name, op) for name, op in symbols_of(program) if _is_public(op)]
         names = {}
         for name, op in functions:
@@ -77,7 +85,10 @@ class _Combined:
         return names
 
     def add(self, program: ModuleOp, public_names: dict[Operation, str]) -> None:
-        """Move the operations of a program into this one, and rename what the names of others would hide."""
+        """Move the operations of a program into the combined one.
+
+        Symbols whose names are taken are renamed; those that equal a symbol of the combined program are replaced by it.
+        """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}
         stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
@@ -100,7 +111,11 @@ class _Combined:
         self._add_attributes(program)
 
     def _register(self, name: str, op: Operation, is_stored: bool) -> None:
-        """Add an operation to the symbols of the module under a new name; a constant is found again by its contents."""
+        """Add an operation to the symbols of the module under a name.
+
+        is_stored: whether an operation stores to it. If not, a constant global can replace equal ones of later
+        programs.
+        """
         op.properties["sym_name"] = StringAttr(name)
         self.taken.add(name)
         self.symbols[name] = op
@@ -136,7 +151,10 @@ class _Combined:
         return name if known.is_structurally_equivalent(op, {known.parent: op.parent}) else None
 
     def _unused(self, name: str, own_names: set[str]) -> str:
-        """Return `name`, or with a number if it is taken, a name that the program that has it does not use either."""
+        """Return `name`, or, if it is taken, `name_1`, `name_2`, ...: the first name that is free in both programs.
+
+        own_names: names of the symbols of the program that is being added.
+        """
         if name not in self.taken:
             return name
         suffix = 1
@@ -145,8 +163,10 @@ class _Combined:
         return candidate
 
     def _add_attributes(self, program: ModuleOp) -> None:
-        """Add the attributes of a program to the module: dictionaries are merged, others kept where the module has
-        one."""
+        """Add the attributes of a program to the module.
+
+        Of two values the module's own stays; two dictionaries are merged.
+        """
         for name, value in program.attributes.items():
             known = self.module.attributes.get(name)
             if isinstance(known, DictionaryAttr) and isinstance(value, DictionaryAttr):
@@ -165,19 +185,20 @@ def _is_import(op: Operation) -> bool:
 
 
 def _states(programs: Iterable[ModuleOp]) -> Set[object]:
-    """Return the states of programs: what `_state_of` returns for their mutable globals."""
+    """Return the states of programs: (name, contents) of each mutable global, as `_state_of` returns them."""
     globals_ = (op for program in programs for op in program.ops if isinstance(op, GlobalOp))
     return {_state_of(op) for op in globals_ if op.is_mutable is not None}
 
 
 def _state_of(op: GlobalOp) -> object:
-    """Return the name, type and initial value of a global, which state it is if it is one."""
+    """Return name and contents of a global. Mutable globals of several programs with equal ones are one state."""
     return op.sym_name, _contents(op)
 
 
 def _contents(op: Operation) -> object:
-    """Return the type and initial value of a global, with the elements of an array but not its name, or the properties
-    of an import but for its name.
+    """Return the properties of a global or an import without name, visibility and mutability, to compare it.
+
+    The elements of an array stand for the attribute that contains it, whose key may differ.
     """
     names = "sym_name", "sym_visibility", "is_mutable"
     contents = {name: value for name, value in op.properties.items() if name not in names}
@@ -191,8 +212,9 @@ def _contents(op: Operation) -> object:
 
 
 def _share_arrays(programs: Iterable[ModuleOp]) -> None:
-    """Let globals with equal arrays hold one of them. An array is read as a whole only if another one has its type and
-    first elements.
+    """Make globals with equal arrays share one of the arrays.
+
+    An array is read as a whole only if another array has the same type and the same first `_HEAD` elements.
     """
     candidates: dict[object, list[tuple[GlobalOp, NumPyArrayAttr]]] = {}
     for program in programs:
@@ -217,6 +239,7 @@ _HEAD = 1024
 
 
 def _digest(array: Any) -> bytes:
+    """Return a digest of the bytes of an array."""
     import numpy as np
 
     return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, digest_size=32).digest()

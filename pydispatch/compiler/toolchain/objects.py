@@ -65,7 +65,10 @@ class Checked:
 
 
 def check_object(file: ObjectFile, arch: str) -> Checked:
-    """Check a relocatable object or an archive of them."""
+    """Check a relocatable object or an archive of them, and return its symbols.
+
+    Raises CompileError for an object that is broken, for another architecture, or uses what kernels cannot have.
+    """
     if archive.is_archive(file.data):
         members = [_relocatable(f"{file.name}({name})", data, arch, file) for name, data in _members(file)]
         defined = frozenset[str]().union(*(member.defined for member in members))
@@ -83,7 +86,14 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
 
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
-    """Check a relocatable object."""
+    """Check a relocatable object, and return its symbols.
+
+    Args:
+        name: Name of the object in messages.
+        data: The object.
+        arch: Architecture of the target.
+        file: The object, or the archive that contains it.
+    """
     elf = _open(name, data, arch, file)
     if elf.type != reader.REL:
         raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c", name="")
@@ -92,7 +102,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
             file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
         )
     with _tables(name, file):
-        if not archive.is_archive(file.data):  # of which the linker takes what is used
+        if not archive.is_archive(file.data):  # the linker takes only members that are used from an archive
             _check_runtime(name, elf, file)
         for index, section in enumerate(elf.sections):
             _check_section(name, elf, index, section, file)
@@ -266,16 +276,25 @@ def check_needs(checked: Sequence[Checked], own: Collection[str], provided: Coll
 
 
 def _quoted(names: Sequence[str]) -> str:
+    """Return up to 8 names in quotes, and the number of others, for messages."""
     return ", ".join(f"'{name}'" for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
+    """Return known names similar to missing ones, as text for a message; "" if there are none."""
     similar = {near for name in missing for near in close_matches(name, known, 2, 0.75)}
     return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
 
 
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:
-    """Check a linked embedded ELF: it must have no dependencies, and no pages both writable and executable."""
+    """Check a linked embedded ELF: it must have no dependencies, and no pages both writable and executable.
+
+    Args:
+        data: The ELF file.
+        arch: Architecture of the target.
+        query: Symbol that it must export: the function that returns its kernels.
+        file: The user's object; None for a file that the compiler linked.
+    """
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)
     if elf.type != reader.DYN:
@@ -329,8 +348,9 @@ def check_bitcode(file: ObjectFile) -> None:
 
 @functools.lru_cache(maxsize=32)
 def _parses(data: bytes) -> str:
-    """Return '' if LLVM reads the file, else its error. Another process tries it, because LLVM may end the process over
-    hostile bitcode.
+    """Return "" if LLVM can read the bitcode, else its error.
+
+    A process of its own tries it, because LLVM may end the process that reads broken bitcode.
     """
     key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:

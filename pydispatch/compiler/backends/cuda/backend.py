@@ -38,8 +38,11 @@ ALIGNMENT = 16
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     """Compile and check one variant. Raises CompileError.
 
-    dump: called with each module as (suffix, bytes), and with the LLVM IR of generated ones. `Binary.notes` holds "ptx"
-    and "warnings" for the manifest, and "seconds", the time of each phase.
+    `notes` of the result has "ptx" and "warnings" for the manifest, and "seconds", the time of each phase.
+
+    Args:
+        variant: The variant.
+        dump: Function that is called with each module as (suffix, bytes), and with the LLVM IR of generated ones.
     """
     with located_errors(variant):
         return _compile(variant, dump)
@@ -111,8 +114,14 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 def _imports_of_objects(
     variant: Variant, modules: Sequence[CudaModule], chosen: Sequence[tuple[int, CudaKernel]]
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the symbols that hand-written kernels call and no object defines, and descriptions of the calls for the
-    manifest. They are resolved when the program is loaded.
+    """Return the symbols that hand-written kernels call and no object defines, and their descriptions for the manifest.
+
+    They are resolved when the program is loaded.
+
+    Args:
+        variant: The variant.
+        modules: Its modules.
+        chosen: (index of the module, kernel) of each export.
     """
     symbols = sorted({symbol for module in modules for symbol in module.unresolved})
     calls: list[dict[str, object]] = []
@@ -126,8 +135,9 @@ def _imports_of_objects(
 
 
 def _declared_binary(variant: Variant) -> Binary:
-    """Return an empty binary for an executable whose PTX is supplied at run time. Only the launch metadata of its
-    exports (block sizes, shared memory, constants) is stored, in its notes.
+    """Return an empty binary for an executable whose PTX is supplied at run time.
+
+    Its notes have what launches need of its exports: block sizes, shared memory, constants.
     """
     ptx: dict[str, object] = {
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
@@ -157,8 +167,10 @@ def _generated_module(linked: LinkedKernels, variant: Variant) -> CudaModule:
 
 
 def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> tuple[int, CudaKernel]:
-    """Return the module index and kernel of an export: the kernel of its name. Raises CompileError if there is none, or
-    several.
+    """Return (index of its module, kernel) of an export: the kernel of the same name.
+
+    If the only export of hand-written modules describes its parameters, the only kernel may have another name. Raises
+    CompileError if there is no such kernel, or if there are several.
     """
     name = export.name if variant.module is None else _generated_symbol(export.name)
     kernels_of_name = [(i, kernel) for i, module in enumerate(modules) if (kernel := module.kernel(name)) is not None]
@@ -184,6 +196,7 @@ def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> 
 
 
 def _generated_symbol(name: str) -> str:
+    """Return the symbol of the kernel that is generated for an export."""
     from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol
 
     return entry_symbol(name)

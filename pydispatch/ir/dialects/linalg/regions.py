@@ -170,7 +170,14 @@ def _payload_body(
     payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
     result: Attribute,
 ) -> Region:  # fmt: skip
-    """Return a body of one operation, whose operands are the block arguments with the indices `order`."""
+    """Return a body of one operation.
+
+    Args:
+        payload: (class, attributes) of the operation.
+        arguments: Types of the operands whose elements are the block arguments.
+        order: Indices of the block arguments that are the operation's operands.
+        result: Type of the tensor whose element is the operation's result.
+    """
     kind, attributes = payload
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
@@ -222,8 +229,9 @@ class MapForm(CustomDirective):
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
-        """Return the types whose elements are block arguments of the body, and the indices of those that an
-        abbreviated body uses."""
+        """Return how an abbreviated body is built: the types whose elements are its arguments, and the indices of the
+        arguments that are operands of its operation, in order.
+        """
         return inputs, list(range(len(inputs)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

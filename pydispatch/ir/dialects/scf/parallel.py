@@ -130,7 +130,7 @@ class InParallelOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> InParallelOp:
-        """Parse a region with what a `scf.forall` inserts in parallel."""
+        """Parse the region, which contains the insertions into the results of the `scf.forall`."""
         body = parser.parse_region()
         if not body.blocks:
             body.add_block(Block())
@@ -146,7 +146,8 @@ class InParallelOp(IRDLOperation):
 class ForallOp(IRDLOperation):
     """Loop nest whose iterations are independent.
 
-    static_lower, static_upper and static_step have the dynamic marker for each bound that is an operand.
+    Bounds and steps are integers or values. `static_lower`, `static_upper` and `static_step` have an integer for each
+    loop; a dynamic marker stands for the next value of `dynamic_lower`, `dynamic_upper` or `dynamic_step`.
     """
 
     name = "scf.forall"
@@ -163,7 +164,7 @@ class ForallOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def bounds(self, which: str) -> list[int | SSAValue]:
-        """Return the bounds named "lower", "upper" or "step": integers and values."""
+        """Return the lower bounds, upper bounds or steps of the loops (`which`: "lower", "upper", "step")."""
         values = iter(getattr(self, f"dynamic_{which}"))
         static = getattr(self, f"static_{which}")
         return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]
@@ -222,7 +223,7 @@ class ForallOp(IRDLOperation):
         if self.outputs:
             printer.print_string(" shared_outs(")
             pairs = list(zip(args[rank:], self.outputs, strict=True))
-            printer.print_list(pairs, lambda pair: _printparse_initial(printer, *pair))
+            printer.print_list(pairs, lambda pair: _print_initial(printer, *pair))
             printer.print_string(") -> (")
             printer.print_list(self.outputs, lambda o: printer.print_attribute(o.type))
             printer.print_string(")")
@@ -232,6 +233,7 @@ class ForallOp(IRDLOperation):
         syntax.print_attributes(printer, {**properties, **self.attributes}, keyword=False)
 
     def _print_bounds(self, printer: Printer, which: str) -> None:
+        """Print bounds in parentheses."""
         printer.print_string("(")
         printer.print_list(self.bounds(which), lambda b: _print_bound(printer, b))
         printer.print_string(")")
@@ -263,13 +265,15 @@ def _print_bound(printer: Printer, bound: Any) -> None:
         printer.print_ssa_value(bound)
 
 
-def _printparse_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
+def _print_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
+    """Print `%arg = %out`: an argument of the body and its initial value."""
     printer.print_ssa_value(arg)
     printer.print_string(" = ")
     printer.print_ssa_value(out)
 
 
 def _constant(rank: int, value: int) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
+    """Return bounds that all are `value`, in the form that `_parse_bounds` returns."""
     return [], ArrayAttr([IntegerAttr(value, 64)] * rank)
 
 
