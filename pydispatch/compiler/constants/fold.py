@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Array = Any
-"""A NumPy array or scalar: a value, or a scalar of a generic's body evaluated at all points of its loops."""
+"""NumPy array or scalar: the value of a tensor or scalar, or a scalar of a generic's body at all iterations at once."""
 
 
 MOST_ELEMENTS = 1 << 20
@@ -49,9 +49,11 @@ class Unknown(Exception):
 
 
 def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
-    """Compute a value with NumPy and return it as a constant; None where NumPy does not compute it.
+    """Compute a value with NumPy and return it as a constant; None if NumPy has no equal operation, or it is too large.
 
-    chain: the operations that compute the value, producers first.
+    Args:
+        chain: The operations that compute the value, producers first.
+        value: The value.
     """
     known: dict[SSAValue, Array] = {}
     try:
@@ -120,8 +122,9 @@ def _constant_array(op: Operation) -> Array:
 
 
 def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
-    """Compute the results of a generic without reductions, evaluating each scalar at all points of the loops at once.
-    Raises Unknown for other generics.
+    """Compute the results of a generic without reductions. Raises Unknown for other generics.
+
+    Each scalar of the body is computed for all iterations at once, as an array with a dimension for each loop.
     """
     extents = [n for n in generic.extents if n is not None]
     if len(extents) != len(generic.extents) or prod(extents) > MOST_ELEMENTS:
@@ -152,8 +155,10 @@ def _is_permutation(map_: AffineMap) -> bool:
 
 
 def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
-    """Return an operand with one dimension for each loop; loops that do not index the operand get size 1. Raises
-    Unknown for other indices than constants and distinct loop dimensions.
+    """Return an operand of a generic as an array with a dimension for each loop, of size 1 for loops that do not index
+    it: [64] read at (d1) of 3 loops becomes [1, 64, 1].
+
+    Raises Unknown for other indices than constants and distinct loop dimensions.
     """
     dims: list[int] = []
     for expression in map_.results:

@@ -74,7 +74,9 @@ def _fold(host: Operation) -> None:
 
 
 def _is_small(known: KnownConstants, value: OpResult) -> bool:
-    """Return whether a value is worth computing now: small, and no larger than its sources, or expensive to compute."""
+    """Return whether a value is computed during the compilation: it is small, and expensive to compute or no larger
+    than the constants that it depends on.
+    """
     cost = known.costs[value.op]
     if cost is Cost.FREE or not isinstance(value.type, TensorType):
         return False
@@ -102,8 +104,9 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
 
 
 def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
-    """Return the values to hoist: those that operations on runtime values use and for which hoisting pays. Where it
-    does not pay, the operands of the value are considered instead.
+    """Return the values to hoist: those that operations on runtime values use, if hoisting them is worthwhile.
+
+    If it is not, the operands of the value are considered instead.
     """
     chosen: dict[OpResult, None] = {}
     seen: set[Operation] = set()
@@ -133,9 +136,10 @@ def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Opera
 
 
 def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
-    """Return whether storing a value is better than computing it in every call. Expensive results pay up to
-    TABLE_BYTES; others if they are no larger than their constant operands, apart from padding, but large enough to
-    matter.
+    """Return whether storing a value is better than computing it in every call.
+
+    Results of divisions and functions are stored up to TABLE_BYTES. Others are stored if they have LEAST_BYTES and are
+    no larger than the constants that they depend on, apart from padding, or if those shrink by the factor REDUCED.
     """
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
@@ -153,7 +157,7 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
 def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
     """Partition values so that those computed by common operations are in one group."""
     group_of: dict[Operation, list[OpResult]] = {}
-    members: dict[int, list[Operation]] = {}
+    members: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
         ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
         group = [value]
@@ -187,8 +191,9 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 
 
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
-    """Add a function that derives the transpose of a constant matrix, and return its name; None for other values. Its
-    kernel does not know the sizes, so that all matrices share it.
+    """Add a function that derives the transpose of a constant matrix, and return its name; None for other values.
+
+    Sizes are dynamic in it, so that all matrices share its kernel. values: the values to derive.
     """
     source = transposed_by(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None

@@ -92,6 +92,7 @@ class Packed:
 
     @property
     def panels(self) -> TensorType[Attribute]:
+        """Type of the packed argument."""
         return self.layout.type_of(self.type)
 
 
@@ -134,39 +135,47 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
 
 
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
-    """Return the argument of a dispatch function to pack into panels, with its layout; None if packing does not pay."""
+    """Return the argument of a dispatch function to pack into panels, with its layout.
+
+    It is the right-hand factor B of the contraction, or the argument that B is computed from. Return None if packing is
+    not possible or not worthwhile.
+    """
     if not function.body.blocks:
         return None
     match = contraction_in(function)
     if match is None:
         return None
-    c = match[0]
-    grouped = grouped_factor(function, c, levels)
-    halves = [half_precision_b(c, level) for level in levels]
+    contraction = match[0]
+    grouped = grouped_factor(function, contraction, levels)
+    halves = [half_precision_b(contraction, level) for level in levels]
     half = halves[0] if grouped is None and None not in halves else None
-    value = (half or c.tensor_of(c.b)) if grouped is None else grouped.argument
+    value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
         return None
     type_ = value.type if grouped is None else grouped.packed_type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(c, type_, half)):
+    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(contraction, type_, half)):
         return None
-    layout = _layout(c, type_, grouped, levels)
-    return (
-        None
-        if layout is None
-        else Packed(function=function, index=value.index, type=type_, layout=layout, grouped=grouped)
-    )
+    layout = _layout(contraction, type_, grouped, levels)
+    if layout is None:
+        return None
+    return Packed(function=function, index=value.index, type=type_, layout=layout, grouped=grouped)
 
 
 def _layout(
     contraction: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
 ) -> Layout | None:
-    """Return how to pack constant B into column panels at compile time, or None where packing does not pay.
+    """Return the panel layout of the constant factor B of a contraction; None if packing is not worthwhile.
 
-    With dot-product instructions, K is interleaved by the group size. Half-width panels are used where they divide the
+    For dot-product instructions, steps of K are interleaved in groups. Half-width panels are used if they divide the
     columns and full ones do not.
+
+    Args:
+        contraction: The contraction.
+        type_: Type of the argument to pack.
+        grouped: How B is computed from the argument; None if the argument is B.
+        levels: ISA levels of all targets.
     """
     if contraction.n is None or not _is_whole(contraction):
         return None
@@ -175,12 +184,9 @@ def _layout(
     if grouped is not None:
         (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size
-        whole = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
-        return (
-            Layout(axis, width, group_size, steps)
-            if whole and prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
-            else None
-        )
+        has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
+        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
+        return Layout(axis, width, group_size, steps) if has_whole_panels and is_large else None
     element = cast(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
     )
@@ -200,20 +206,19 @@ def _is_whole(contraction: Contraction) -> bool:
 
 
 def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
-    """Return whether the factor is an element of the argument, either of the accumulator's type or of one that blocks
-    widen while loading.
+    """Return whether the factor B is an element of the argument, without arithmetic other than widening.
+
+    half: the tensor of f16 or bf16 that kernels widen while they load it; None for other factors.
     """
-    floats = (
-        isinstance(contraction.acc, Float32Type | Float64Type)
-        and type_.element_type == contraction.acc
-        and contraction.b.direct
-    )
-    return (floats or half is not None) and _has_whole_slices(contraction, type_)
+    is_float = isinstance(contraction.acc, Float32Type | Float64Type)
+    is_unconverted = is_float and type_.element_type == contraction.acc and contraction.b.direct
+    return (is_unconverted or half is not None) and _has_whole_slices(contraction, type_)
 
 
 def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) -> bool:
-    """Return whether the factor is one matrix, or has one for each index of its first dimension, as sums that are split
-    along K have it. Small matrices are not worth panels of their own.
+    """Return whether the factor B is one matrix, or one large enough matrix for each index of its first dimension.
+
+    The latter is the case for sums that were split along K.
     """
     outer = set(contraction.outer) & contraction.b.dims
     if not outer:
@@ -224,7 +229,16 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
 
 
 def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
-    """Return whether packing factor B is faster than reading it in place. size: bytes of an element."""
+    """Return whether reading packed panels of the factor B is faster than reading it in place.
+
+    The constants of this file explain the limits.
+
+    Args:
+        contraction: The contraction.
+        type_: Type of B.
+        size: Bytes of an element.
+        levels: ISA levels of all targets.
+    """
     *_, columns = type_.get_shape()
     total = prod(type_.get_shape()) * size
     rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
@@ -240,10 +254,10 @@ def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: 
     if (rows is not None and rows > FEW_ROWS) or exceeds_cache:
         return True
     steps = prod(type_.get_shape()[:-1])
-    here = [
+    pays_in_place = [
         pays_in_place_b(level, ASSUMED_ROWS, level.block_rows, PANEL_BYTES, columns * size, steps) for level in levels
     ]
-    return rows is None and not all(here)
+    return rows is None and not all(pays_in_place)
 
 
 def _use_panels(packed: Packed) -> None:
@@ -296,9 +310,15 @@ def _pass_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
 
 
 def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
-    """Build the operations that compute the panels of a constant matrix, or of a derived transpose, along its first or
-    last dimension. The kernel does not know the sizes, so that all such constants share it. Return no operations for
-    other values.
+    """Build the operations that compute the panels of a constant matrix, or of a derived transpose of one.
+
+    Sizes are dynamic in them, so that all such constants share one kernel. Return no operations for other values, and
+    for panels along another dimension than the first or last.
+
+    Args:
+        value: The constant, or a reshape of it.
+        packed: The packed argument.
+        functions: Functions that derive constants.
     """
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
@@ -332,8 +352,9 @@ def _erase_unused(value: SSAValue) -> None:
 
 
 def _rematerialized(value: OpResult, functions: DerivedFunctions) -> tuple[list[Operation], SSAValue]:
-    """Clone the operations that compute a constant or a view of one; return them and the new value. The operations of a
-    derived constant are cloned instead of the constant, so that the unpacked constant is not stored.
+    """Clone the operations that compute a constant, or a view of one; return the clones and the new value.
+
+    The operations of a derived constant are cloned instead of the constant itself, so that it need not be stored.
     """
     if value.op.operands:
         (operand,) = value.op.operands

@@ -27,8 +27,10 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
-    """Replace the result of `op` by `copy`, a transposed tensor, and sink the transposition below its readers as far as
-    possible.
+    """Replace the result of `op` by `copy`, a transposed copy of a tensor, and sink the transposition.
+
+    To sink it below a reader means that the reader computes in the order of the copy's source, and its result is
+    transposed instead. This is repeated for the readers of that result as far as possible.
     """
     pending = [_replace_result(op, copy)]
     while pending:
@@ -52,7 +54,10 @@ def _replace_result(op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _order_of(value: SSAValue) -> list[int] | None:
-    """Return, for each dimension of a transposed copy's source, the dimension of the copy; None for another tensor."""
+    """Return, for each dimension of a transposed copy's source, the dimension of the copy; None for other tensors.
+
+    A copy [batch, height, width, channels] of [batch, channels, height, width] has the order [0, 3, 1, 2].
+    """
     copy = copied(value)
     if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
         return None
@@ -65,14 +70,15 @@ def _source(copy: SSAValue) -> SSAValue:
 
 
 def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Rewrite a reader of a transposed copy to compute in the original order, followed by a transposition. Return the
-    transposed result, or None if the reader cannot be rewritten.
+    """Make a reader of a transposed copy compute in the order of the copy's source, and transpose its result.
+
+    Return the transposed result; None if the reader cannot be rewritten. order: `_order_of` the copy.
     """
-    home = cast(Operation, copy.owner).parent
+    block = cast(Operation, copy.owner).parent
     if isinstance(reader, tensor.ExtractOp):
-        around = reader.parent_op()
-        return _gather(around, copy, order) if isinstance(around, GenericOp) and around.parent is home else None
-    if reader.parent is not home:
+        generic = reader.parent_op()
+        return _gather(generic, copy, order) if isinstance(generic, GenericOp) and generic.parent is block else None
+    if reader.parent is not block:
         return None
     if isinstance(reader, GenericOp):
         return _elementwise(reader, copy)
@@ -133,10 +139,11 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
 
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """Slice the source of a transposed copy; return None if the slice is not static or drops a dimension."""
-    part = slice_of(op)
-    if any(not isinstance(n, int) for row in part.rows for n in row) or part.sizes != tuple(shape_of(op.result)):
+    slice_ = slice_of(op)
+    is_static = all(isinstance(n, int) for row in slice_.rows for n in row)
+    if not is_static or slice_.sizes != tuple(shape_of(op.result)):
         return None
-    offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in part.rows)
+    offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in slice_.rows)
     type_ = TensorType(op.result.type.element_type, sizes)
     return before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)
 
@@ -195,12 +202,16 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
 
 
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the permuted result of a collapse_shape that only drops dimensions of size 1; return None for others."""
-    source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
-    if own is None or min(source) < 0:
+    """Create the result of a collapse_shape, permuted to `order`, from a permuted source.
+
+    Return None unless the collapse_shape only drops dimensions of size 1. `op`: the operation before which new ones are
+    inserted.
+    """
+    source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
+    if kept is None or min(source) < 0:
         return None
-    units = [a for a in range(len(source)) if a not in own]
-    inner = in_order(op, collapse.src, [*units, *(own[d] for d in order)])
+    units = [a for a in range(len(source)) if a not in kept]
+    inner = in_order(op, collapse.src, [*units, *(kept[d] for d in order)])
     count = len(units)
     groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
@@ -209,8 +220,10 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """Create the result of an expand_shape, permuted to `order`, from a permuted source; return None unless the
-    expand_shape only adds dimensions of size 1.
+    """Create the result of an expand_shape, permuted to `order`, from a permuted source.
+
+    Return None unless the expand_shape only adds dimensions of size 1. `op`: the operation before which new ones are
+    inserted.
     """
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
@@ -234,17 +247,18 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
 
 def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
     """Return, for each dimension of a collapsed tensor, the only source dimension of its group whose size is not 1.
-    Return None when a group has several such dimensions.
+
+    Return None if a group has several such dimensions.
     """
-    source, own = shape_of(collapse.src), []
+    source, kept = shape_of(collapse.src), []
     for group in collapse.reassociation.data:
         axes = [d.value.data for d in group.data]
-        own.append(next((a for a in axes if source[a] != 1), axes[0]))
-    return own if [source[a] for a in own] == list(shape_of(collapse.result)) else None
+        kept.append(next((a for a in axes if source[a] != 1), axes[0]))
+    return kept if [source[a] for a in kept] == list(shape_of(collapse.result)) else None
 
 
 def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
-    """Extend a permutation of the source of an expand_shape to its result: the new dimensions of size 1 come first."""
+    """Return a permutation of the source of an expand_shape as one of its result: added dimensions come first."""
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
     result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # of the source's axes
     return [*(a for a in range(len(shape)) if a not in result_axes), *(result_axes[a] for a in order)]

@@ -49,8 +49,8 @@ def _foreach(run: Interpreter, op: Any, env: Env) -> None:
     gathered: list[list[Any]] = [[] for _ in op.results]
     for row in zip(*lists, strict=True):
         yielded = run.block(block, {**env, **{a: [x] for a, x in zip(block.args, row, strict=True)}})
-        for into, values in zip(gathered, yielded, strict=False):
-            into += values
+        for handle, values in zip(gathered, yielded, strict=False):
+            handle += values
     env.update(zip(op.results, gathered, strict=True))
 
 
@@ -86,10 +86,9 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                     index.refuse(ordinal, candidate)
                     continue
                 run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
-                for into, held in zip(
-                    gathered, _run_action(run, op, actions[ordinal], yielded, candidate), strict=False
-                ):
-                    into += held
+                results = _run_action(run, actions[ordinal], yielded)
+                for handle, values in zip(gathered, results, strict=False):
+                    handle += values
                 break
     explain(run, matchers, run.ops(op, env), index)
     env[op.results[0]] = env[op.operands[0]]
@@ -97,7 +96,10 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _run_matcher(run: Interpreter, matcher: Any, op: Operation, extras: list[list[Any]]) -> list[list[Any]] | None:
-    """Run a matcher on an operation; return the yielded handles, or None and report the miss."""
+    """Run a matcher on an operation, and return the handles that it yields.
+
+    If it does not match, report the miss, and return None. extras: further handles that the matcher takes.
+    """
     try:
         return run.call(matcher, [[op], *extras])
     except NoMatch as miss:
@@ -105,9 +107,10 @@ def _run_matcher(run: Interpreter, matcher: Any, op: Operation, extras: list[lis
         return None
 
 
-def _run_action(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root: Operation) -> list[list[Any]]:
-    """Run an action on the handles that its matcher yielded. Raises CompileError if an operation in it does not
-    match.
+def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list[list[Any]]:
+    """Run an action on the handles that its matcher yielded, and return the handles that it yields.
+
+    Raises CompileError if an operation of it does not match.
     """
     try:
         return run.call(action, handles)

@@ -30,7 +30,17 @@ _TOP, _BOTTOM = 0x1, 0x2000
 
 
 class CommandBufferRecorder:
-    """Recorder of one command buffer. Used under the context's lock."""
+    """Recorder of one command buffer. Used under the context's lock.
+
+    Attributes:
+        context: The device.
+        recorded: The command buffer, with the objects that live as long as it.
+        buffer: VkCommandBuffer.
+        stages: Pipeline stages of the commands since the last barrier.
+        bound: Index of a dispatch among the commands → its descriptor set.
+        moved: Index of a dispatch → (temporary block, block, offset, bytes, whether it is written) of each operand that
+            is copied to a temporary block because the device cannot bind its offset.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.calls = context, context.ffi, context.calls
@@ -39,7 +49,7 @@ class CommandBufferRecorder:
             free_garbage(context)
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
-        self.stages = 0  # pipeline stages of the commands since the last barrier
+        self.stages = 0
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -102,7 +112,7 @@ class CommandBufferRecorder:
             self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + at, size, value)
             self.stages |= _TRANSFER
             return
-        # What the fill command cannot express is copied from a block that holds the pattern many times.
+        # The fill command writes whole words with one value. Other fills copy a block that repeats the pattern.
         length = min(-(-size // 8) * 8, _PATTERN_BYTES)
         block = self.context.staging.acquire(length)
         self.recorded.blocks.append(block)
@@ -162,7 +172,7 @@ class CommandBufferRecorder:
             elif isinstance(command, Custom):
                 assert host is not None
                 host(command)
-                self.stages |= _COMPUTE | _TRANSFER  # whatever it recorded
+                self.stages |= _COMPUTE | _TRANSFER  # the stages that its commands may have
                 self.barrier()
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
@@ -260,7 +270,10 @@ class CommandBufferRecorder:
         return temporary, 0, bound_bytes
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
-        """Allocate one descriptor set per layout, and return them."""
+        """Allocate one descriptor set per layout, in groups that fit a descriptor pool, and return them.
+
+        bindings: number of descriptors of each set.
+        """
         result: list[Any] = []
         first = 0
         while first < len(layouts):

@@ -130,14 +130,21 @@ class RecordedPlan:
 
 
 class PassRecorder:
-    """Recorder of one `RecordedPlan`. Used under the context's lock."""
+    """Recorder of one `RecordedPlan`. Used under the context's lock.
+
+    Attributes:
+        context: The device.
+        lib: Functions of wgpu.
+        recording: The recording.
+        uniform_bytes: Contents of the uniform buffers of all launches: push constants, offsets and grids.
+        pending_uniforms: (list that receives the bind group, index of the group, offset in `uniform_bytes`, bytes) of
+            each uniform buffer.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
         self.recording = RecordedPlan(context)
-        self.uniform_bytes = bytearray()  # contents of the uniform buffers of all launches
-        # For each uniform buffer: the list that receives its bind group, the index of the group, and its range of
-        # `uniform_bytes` as (offset, bytes).
+        self.uniform_bytes = bytearray()
         self.pending_uniforms: list[tuple[list[Any], int, int, int]] = []
 
     # Copies and fills
@@ -213,12 +220,20 @@ class PassRecorder:
         return block
 
     def _group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
+        """Return a bind group for (buffer, offset, bytes) ranges, which lives as long as the recording."""
         group = self.context.pipelines.group(layout, ranges)
         self.recording.groups.append(group)
         return group
 
     def _add(self, pipeline: Any, group: Any, grid: tuple[int, int, int], uniforms: Mapping[int, bytes]) -> None:
-        """Append a launch to the open compute pass, or to a new one. uniforms: contents of uniform buffers by group."""
+        """Append a launch to the open compute pass, or to a new one.
+
+        Args:
+            pipeline: WGPUComputePipeline.
+            group: Bind group of its storage buffers.
+            grid: Number of workgroups in x, y and z.
+            uniforms: Index of a bind group → content of its uniform buffer.
+        """
         if not self.recording.pieces or type(self.recording.pieces[-1]) is not list or self._is_marked():
             self.recording.pieces.append([])
         step = self.context.uniform_alignment
@@ -357,8 +372,14 @@ class PassRecorder:
     ) -> tuple[Any, int, int]:  # fmt: skip
         """Return the (buffer, offset, bytes) to bind for an operand.
 
-        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block. copies_back:
-        receives the copies to record after the dispatch.
+        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block.
+
+        Args:
+            slot: The operand.
+            blocks: Memory by index, which operands refer to.
+            kernel: The kernel.
+            binding: Index of its binding.
+            copies_back: Receives the copies to record after the dispatch, as in `_merged_ranges`.
         """
         context, block, offset = self.context, _block(blocks, slot), slot.offset
         buffer = kernel.entry.buffers.get(binding)
