@@ -33,7 +33,7 @@ from pydispatch.ir.values import Dim
 
 NAME, SHAPE = "pyd.name", "pyd.shape"
 LONGEST = 80
-"""Characters of an expression that callers are shown instead of a name."""
+"""Maximum number of characters of an expression that stands for a size in the interface; longer ones get a name."""
 
 
 def argument_names(function: Operation) -> list[str]:
@@ -76,23 +76,27 @@ def interface_of(function: Operation) -> FunctionEntry:
 
 
 def _which(value: SSAValue | None) -> str:
+    """Return text that names an argument, or a result, for messages."""
     return f"argument {value.index}" if isinstance(value, BlockArgument) else "a result"
 
 
 class _SizeNames:
-    """The names of the sizes of one function."""
+    """Names of the dynamic sizes in the interface of one function.
+
+    A size has the name that the program states, an expression over other sizes, or a new name: d0, d1, ...
+    """
 
     def __init__(self, function: Operation) -> None:
         self._function = function
         self._blocks = list(function.regions[0].blocks)
-        self._known: dict[Any, Term] = {}  # results of `remembered` size analyses
-        self._given: dict[Term, str] = {}  # sizes that have a name → it
+        self._known: dict[Any, Term] = {}  # cache of the size analysis, see `remembered`
+        self._given: dict[Term, str] = {}  # size → its name
         self._taken: set[str] = set()  # names that are in use
-        self._count = 0
+        self._count = 0  # of the names d0, d1, ...
         self._sizes: Sizes | None = None
 
     def give(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
-        """Note what the program calls the sizes of an argument."""
+        """Record the names that the program states for the sizes of an argument. shape: names or sizes, or None."""
         for axis, name in enumerate(shape or ()):
             if isinstance(name, str):
                 self._taken.add(name)
@@ -102,7 +106,15 @@ class _SizeNames:
     def described(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
     ) -> tuple[str, list[int | str] | None]:
-        """Return the element type and the shape of an argument or result. value: None where it is not known."""
+        """Return the element type and the shape of an argument or result; the shape of a scalar is None.
+
+        Raises CompileError for a type that callers cannot pass.
+
+        Args:
+            type: Its type.
+            value: The value; None if it is not known.
+            stated: The shape that the program states; None if it states none.
+        """
         shape = getattr(type, "get_shape", None)
         if shape is None:
             return spelled(type), None
@@ -126,7 +138,7 @@ class _SizeNames:
         ]
 
     def returned(self, count: int) -> Sequence[SSAValue | None]:
-        """Return the values that the function returns; None for each result where it returns at several places."""
+        """Return the values that the function returns; None for each of `count` results if it has several returns."""
         ends = [b.last_op for b in self._blocks if b.last_op is not None and b.last_op.name in RETURNS]
         return list(ends[0].operands) if len(ends) == 1 else [None] * count
 
@@ -144,7 +156,7 @@ class _SizeNames:
             return self._sizes.of(value)
 
     def _name(self, term: Term) -> int | str:
-        """Return a size as callers may know it: in terms of the arguments, or by a name of its own."""
+        """Return a size as the interface shows it: an integer, an expression over sizes of arguments, or a name."""
         if isinstance(term, int):
             return term
         if term not in self._given:
@@ -152,7 +164,10 @@ class _SizeNames:
         return self._given[term]
 
     def _text(self, term: Term) -> str | None:
-        """Return an expression over sizes of arguments and over arguments that are numbers."""
+        """Return a size as an expression over sizes of arguments and scalar arguments, such as "n * 4 + k".
+
+        Return None if it depends on other values, or if the expression is too long.
+        """
         arguments = self._blocks[0].args
         if isinstance(term, SSAValue):
             return argument_names(self._function)[term.index] if term in arguments else None  # type: ignore[attr-defined]
@@ -168,6 +183,7 @@ class _SizeNames:
         return text if len(text) <= LONGEST else None
 
     def _fresh(self) -> str:
+        """Return the first unused name of d0, d1, ..., and mark it as used."""
         name = f"d{self._count}"
         self._count += 1
         if name in self._taken:
@@ -182,7 +198,7 @@ def spelled(type: Attribute) -> str:
 
 
 def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Attribute]]:
-    """Return the attributes of each argument, or of each result."""
+    """Return the attributes of each argument (`key` "arg_attrs") or result ("res_attrs") of a function."""
     stated = function.properties.get(key)
     if not isinstance(stated, ArrayAttr) or len(stated) != count:
         return [{}] * count
@@ -224,6 +240,7 @@ def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute
 
 
 def _entry(value: Attribute) -> int | str:
+    """Return an entry of the attribute `pyd.shape`; raises VerifyException if it is neither text nor integer."""
     if isinstance(value, StringAttr) and value.data and _is_unicode(value.data):
         return value.data
     if isinstance(value, IntegerAttr):
@@ -232,6 +249,7 @@ def _entry(value: Attribute) -> int | str:
 
 
 def _is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded; one with half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a pair
@@ -240,6 +258,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _shown(value: Attribute) -> str:
+    """Return an attribute as text for a message."""
     try:
         return str(value)
     except UnicodeEncodeError:
@@ -247,4 +266,5 @@ def _shown(value: Attribute) -> str:
 
 
 def _fits(entry: int | str, size: int) -> bool:
+    """Return whether an entry of `pyd.shape` fits a size of the type: a name for a dynamic one, else the same size."""
     return isinstance(entry, str) if size < 0 else str(entry) == str(size)

@@ -26,11 +26,12 @@ class Sizes:
         self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
 
     def meet(self, value: SSAValue) -> None:
-        """Note that `value` is defined after all values met so far."""
+        """Record that a value is defined after all values that were recorded before."""
         self._order.setdefault(value, len(self._order))
 
     def learn(self, op: Operation) -> None:
-        """Take in which sizes `op` states to be equal."""
+        """Record which sizes are equal because of an operation, such as those that both operands of an addition have.
+        """
         for row in equal_sizes(op):
             terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
             best = min(terms, key=self._rank, default=None)
@@ -39,7 +40,10 @@ class Sizes:
                     self._same[term] = best
 
     def _rank(self, term: Term) -> tuple[int, int]:
-        """Return a sort key: integers are first, then the terms that were defined earliest."""
+        """Return a sort key by which the representative of equal sizes is chosen, the least one.
+
+        Integers are first, then the terms that are defined earliest.
+        """
         if isinstance(term, int):
             return (-1, term)
         if isinstance(term, Dim):
@@ -63,7 +67,11 @@ class Sizes:
         return [self.resolve(t) for t in sizes_of(value)]
 
     def settle(self, op: Operation) -> None:
-        """Replace `tensor.dim`, here and in regions of tensor operations, by what is known of the size."""
+        """Replace each `tensor.dim` in an operation by the representative of its size.
+
+        It is the operation itself, or one in the body of an operation on tensors. Loops and branches are left out: their
+        blocks are treated on their own.
+        """
         if op.name == "tensor.dim":
             self._settle_dim(op, op)
         elif op.regions and not op.name.startswith("scf."):
@@ -75,7 +83,7 @@ class Sizes:
                         self._settle_dim(inner, op)
 
     def _settle_dim(self, op: Operation, before: Operation) -> None:
-        """Replace a size query by a known value."""
+        """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`."""
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:
             return
@@ -87,9 +95,7 @@ class Sizes:
             erase_op(op)
 
     def value(self, term: Term, before: Operation) -> SSAValue:
-        """Return an index value equal to `term`, in the block of `before` or around it; it is created where there is
-        none.
-        """
+        """Return a size as a value of type index that is defined before `before`; it is created on first use."""
         if isinstance(term, SSAValue):
             return term
         assert before.parent is not None
@@ -113,6 +119,7 @@ class Sizes:
 
 
 def _put(op: Operation, before: Operation) -> SSAValue:
+    """Insert an operation before another one, with its location, and return its result."""
     assert before.parent is not None
     set_location(op, before)
     before.parent.insert_op_before(op, before)

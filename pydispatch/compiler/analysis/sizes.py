@@ -77,7 +77,7 @@ def size_of(value: SSAValue, axis: int) -> Term:
 
 
 def _stated(value: SSAValue, axis: int) -> Stated | None:
-    """Return a size from the type or from the operation that makes the tensor; None when only the tensor knows it."""
+    """Return a size that the type, or the operation that computes the tensor, states; None if they state none."""
     size = shape_of(value)[axis]
     if size >= 0:
         return size
@@ -86,7 +86,7 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 
 
 def _resolved(stated: Stated) -> Term | None:
-    """Return a stated size with its known parts resolved; None for an element that only a call knows."""
+    """Return a stated size as a term; None for an element of a tensor of sizes whose value is not known."""
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):
@@ -108,8 +108,11 @@ def _listed_size(entry: Entry) -> Term | None:
 
 @contextmanager
 def remembered(known: Known) -> Iterator[None]:
-    """`size_of` keeps its answers in `known` for as long as tensors keep their producers: a size is found through a
-    whole chain of them, and looking at every link of a long chain would look at each again and again."""
+    """Cache the results of `size_of` in `known` within the `with` block. Producers of tensors must not change in it.
+
+    A size is found by following a chain of producers. Without the cache, the sizes of all tensors of a long chain take
+    quadratic time.
+    """
     before = getattr(_REMEMBERED, "known", None)
     _REMEMBERED.known = known
     try:
@@ -155,6 +158,6 @@ def reassociation(op: Operation) -> list[list[int]]:
 
 
 def equal_sizes(op: Operation) -> Sequence[Sequence[Dim]]:
-    """Return rows of dimensions that are equal if the program is right."""
+    """Return lists of dimensions whose sizes an operation requires to be equal."""
     rule = rule_of(op)
     return rule.equal_sizes(op) if rule is not None else ()

@@ -45,14 +45,17 @@ def variants_of(executable: hal.ExecutableOp) -> list[hal.ExecutableVariantOp]:
 
 
 USERS_ALIGNMENT = 64
-"""What code that others compiled may expect of its bindings, in bytes, unless an export states another number."""
+"""Alignment in bytes that hand-written kernels may assume of their bindings, unless their export states another."""
 
 MOST_ALIGNED = 4096
+"""Maximum alignment in bytes that an export may state."""
 
 
 def users_alignment(variant: hal.ExecutableVariantOp) -> int:
-    """Return the alignment in bytes of the bindings of kernels without a module: the largest that an export states in
-    `pydispatch.alignment`. CompileError for a number that is no alignment.
+    """Return the alignment in bytes of the bindings of a variant whose kernels are all in objects.
+
+    It is the largest that an export states in `pydispatch.alignment`; one that states none counts as USERS_ALIGNMENT.
+    Raises CompileError for a number that is no power of two up to MOST_ALIGNED.
     """
     alignment = 1
     for export in exports_of(variant):
@@ -80,7 +83,10 @@ def layout_of(export: hal.ExecutableExportOp) -> Layout:
 
 
 def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
-    """Return export name -> ordinal. Raises CompileError when two exports share one or they are not dense."""
+    """Return name of an export → its ordinal: the stated one, or its position.
+
+    Raises CompileError unless the ordinals are 0, 1, 2, ... in any order.
+    """
     exports = exports_of(variant)
     ordinals = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
     seen: set[int] = set()
@@ -102,7 +108,9 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
 class Folders(NamedTuple):
     """Folders that are searched for object files.
 
-    source: next to the program or its specs; search: named by the user.
+    Attributes:
+        source: The folders of the program and its specs.
+        search: The folders that the user named, in order.
     """
 
     source: Sequence[str]
@@ -110,7 +118,15 @@ class Folders(NamedTuple):
 
 
 def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, folders: Folders) -> Variant:
-    """Return everything that a target needs to emit one variant. CompileError for an object that cannot be found."""
+    """Return a variant as a backend compiles it: exports, kernels and loaded objects.
+
+    Raises CompileError for an object that cannot be found, and for an export that is not valid.
+
+    Args:
+        executable: The executable.
+        op: The variant.
+        folders: Folders that are searched for objects.
+    """
     ordinals = ordinals_of(op)
     exports = [
         Export(
@@ -145,9 +161,7 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
 def _stated(
     export: hal.ExecutableExportOp, read: Callable[[hal.ExecutableExportOp], list[Any] | None]
 ) -> list[Any] | None:
-    """Return the value that `read` parses from an attribute of an export; CompileError if the attribute
-    is malformed.
-    """
+    """Return the value that `read` parses from an attribute of an export. Raises CompileError if it is malformed."""
     try:
         return read(export)
     except VerifyException as error:
@@ -155,9 +169,9 @@ def _stated(
 
 
 def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
-    """Raise CompileError where a kernel reads a constant or binding after the end of its export's layout.
+    """Raise CompileError if a kernel reads a constant or binding that the layout of its export does not have.
 
-    Functions that are no exports may be called by any of them, so they are held to the largest layout.
+    Functions that are no exports may be called by any of them, so they are checked against the largest layout.
     """
     layouts = {export.name: export.layout for export in exports}
     for function in module.body.block.ops:
@@ -189,8 +203,9 @@ def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantB
 
 
 def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
-    """Return the key of each 32-bit word of the executable constants: the key of a 64-bit constant is repeated, low
-    word first.
+    """Return the name (key) of each 32-bit word of the executable constants, in order.
+
+    A 64-bit constant has two words, low word first, with the same name.
     """
     return tuple(
         key.data
@@ -201,9 +216,9 @@ def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
 
 
 def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
-    """Return a target attribute as data; entries that are not strings or integers are left out.
+    """Return a target attribute as a `Target`; entries that are not strings or integers are left out.
 
-    The architecture is the entry "target", however the attribute spells it.
+    The architecture is the entry "target" of the result, also if the attribute has it under another name.
     """
     config: list[tuple[str, object]] = []
     for key, value in attribute.configuration.data.items():
@@ -264,8 +279,9 @@ def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
 def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
     """Load an object: its inline bytes, or those of the file with its path.
 
-    A file next to the program or a spec holds, then the first of the search path, and the working directory is used
-    last, with a warning. CompileError names both of two files that differ, unless the search path orders them.
+    A file is searched in the folders of the program and its specs, then on the search path, and last, with a warning,
+    in the working directory. Raises CompileError if it is not found, and if it is found with different contents in a
+    folder of the program and in another one.
     """
     name = attribute.path or "inline.o"
     if "\0" in name:

@@ -95,7 +95,7 @@ class Units:
         """
         variant = self.variant
         if variant.module is None:
-            yield self._tables_of_objects(QUERY_SYMBOL in provided())
+            yield self._tables_of_objects(whole=QUERY_SYMBOL in provided())
             return
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
         calls = any(is_declaration(function) for function in symbols.functions.values())
@@ -113,8 +113,14 @@ class Units:
         yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
-        """Generate the LLVM IR of exports, and record their alignment, imports and pages. executable: the name in the
-        library tables; None for a module without tables. Return the text and the notes of a `Unit`.
+        """Generate the LLVM IR of exports, and record their alignment, imports and pages.
+
+        Return the text and the notes of a `Unit`.
+
+        Args:
+            executable: Name of the executable for the library tables; None for a module without tables.
+            exports: The exports.
+            symbols: Functions of the variant's module.
         """
         machine, constants = self.machine, self.variant.constants
         functions = None if executable is None else symbols.functions
@@ -130,8 +136,9 @@ class Units:
     def _tables_of_objects(self, whole: bool) -> Unit:
         """Build the unit of a variant whose kernels are all in the user's objects; the exports are C functions.
 
-        The unit contains only the library tables. whole: the objects define a query function and therefore have their
-        own tables, so the unit is empty.
+        The unit contains only the library tables.
+
+        whole: whether the objects are a whole library: they define the query function, so that the unit is empty.
         """
         exports = self.variant.exports
         if whole:
@@ -139,8 +146,11 @@ class Units:
         return self._library([export.name for export in exports], [0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
-        """Return a unit that contains only the library tables. functions: the symbols of the exports, which other
-        objects define.
+        """Return a unit that contains only the library tables.
+
+        Args:
+            functions: Symbol of each export, which another object defines.
+            pages: For each export, the number in the library table that `CpuPlatform.pages` states.
         """
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
@@ -180,12 +190,13 @@ class UnitContext:
                 raise
 
     def _object(self, unit: Unit) -> bytes:
-        """Return the object of a unit, from the cache if possible. Units with bitcode or objects of the user are not
-        cached, because they are checked together.
+        """Return the object of a unit, from the cache if possible.
+
+        Units with bitcode or objects of the user are not cached, because they are checked together.
         """
-        kept = self.dump is None and not self.modules and not self.checked
-        words = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
-        key = cache.digest("unit", _tools(), *words) if kept else ""
+        is_cached = self.dump is None and not self.modules and not self.checked
+        inputs = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
+        key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
         code = cache.load(key) if key else None
         if code is None:
             code = self._compile(unit)
@@ -200,6 +211,7 @@ class UnitContext:
         """Compile a unit in another process. Raises CompileError also if LLVM aborts that process."""
 
         def dump(suffix: str, content: bytes | str) -> object:
+            """Write an intermediate text, if texts are requested."""
             return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
         shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]
@@ -225,9 +237,7 @@ class UnitContext:
         return code
 
     def _effort(self, unit: Unit) -> llvm.Effort:
-        """Return the optimisation level: less for a generated fallback, full for code of users, about which nothing is
-        known.
-        """
+        """Return the optimization effort: less for a variant that is only a fallback, unless it has code of users."""
         is_ours = not self.modules and not self.checked
         return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 

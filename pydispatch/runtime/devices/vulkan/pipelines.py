@@ -65,12 +65,18 @@ class VulkanKernel:
 
 
 class Executables:
-    """Kernels of a program by (executable, ordinal of the export), with the driver objects that they need."""
+    """Loaded kernels of a program, with the driver objects that they need.
+
+    Attributes:
+        kernels: (index of the executable, ordinal of the export) → kernel.
+        modules: VkShaderModule of each loaded module.
+        layouts: (number of bindings, number of push constants) → (VkDescriptorSetLayout, VkPipelineLayout).
+        context: The device.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, export) -> kernel
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
         self.modules: list[Any] = []
-        # (bindings, constants) -> (layout of the descriptor set, layout of the pipeline).
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.context = context
 
@@ -227,8 +233,15 @@ class Executables:
         return sets[0], handle[0]
 
     def _refused(self, result: int, code: bytes, what: str) -> None:
-        """Raise the error for a shader that the driver rejects: an ArtifactError with the findings of spirv-val, if it
-        is installed, or with a hint; for other results, the error of `api.check`."""
+        """Raise the error for a VkResult other than success of a call that takes a shader.
+
+        For a shader that the driver rejects it is an ArtifactError with the findings of spirv-val, if it is installed.
+
+        Args:
+            result: The VkResult.
+            code: The SPIR-V module.
+            what: The shader and the call, for the message.
+        """
         if result not in api.SHADER_ERRORS:
             api.check(result, what)
         problem = validate(code)
@@ -246,7 +259,15 @@ class Executables:
         kernel: VulkanKernel,
         specialization: dict[int, tuple[int, int]],
     ) -> Any:
-        """Create the compute pipeline of a kernel. specialization: (value, bytes) of specialization constants by id."""
+        """Create the compute pipeline of a kernel.
+
+        Args:
+            module: VkShaderModule.
+            code: Its SPIR-V code, for errors.
+            entry: The entry point.
+            kernel: The kernel, with its layouts.
+            specialization: SpecId of a specialization constant → (value, bytes).
+        """
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
         create.stage.sType = api.STRUCTURES["VkPipelineShaderStageCreateInfo"]
@@ -280,7 +301,10 @@ class Executables:
             )
 
     def release(self) -> None:
-        """Have the kernels destroyed when the next commands are recorded; nothing of them is running."""
+        """Hand the driver objects to the context's garbage, which is destroyed when the next commands are recorded.
+
+        None of the kernels may be running.
+        """
         if self.modules:
             pipelines = [kernel.pipeline for kernel in self.kernels.values()]
             handles = pipelines, self.modules, list(self.layouts.values())

@@ -76,11 +76,17 @@ class WebGPUKernel:
 
 
 class Kernels:
-    """Kernels of a program by (executable, ordinal of the export)."""
+    """Loaded kernels of a program.
+
+    Attributes:
+        kernels: (index of the executable, ordinal of the export) → kernel.
+        handles: (release function, handle) of each shader module and pipeline.
+        context: The device.
+    """
 
     def __init__(self, context: LogicalDevice) -> None:
         self.kernels: dict[tuple[int, int], WebGPUKernel] = {}
-        self.handles: list[tuple[Any, Any]] = []  # (release function, object)
+        self.handles: list[tuple[Any, Any]] = []
         self.context = context
 
     def release(self) -> None:
@@ -182,7 +188,7 @@ class Kernels:
         cached = kernel.variants.get((read_only, is_folded))
         if cached is None:
             context, pipelines = self.context, self.context.pipelines
-            shader = self._shader(kernel, read_only == kernel.read_only, is_folded, kernel.merged)
+            shader = self._shader(kernel, read_only == kernel.read_only, is_folded=is_folded, merged=kernel.merged)
             uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, kernel.merged is not None)
             group, layout = pipelines.layout(read_only, frozenset(uniform for (uniform, _), used in uniforms if used))
             name, where = kernel.entry.name, kernel.where
@@ -252,8 +258,17 @@ class WgslParts:
     """
 
     def __init__(self, size: int, notes: object, where: str, is_given: bool) -> None:
-        """is_given: whether the code is given at run time, and the notes are those of a declaration. ArtifactError when
-        they do not fit `size` bytes."""
+        """Read the layout.
+
+        Args:
+            size: Bytes of the member.
+            notes: Value of the key "wgsl" in the manifest, or None.
+            where: Begin of error messages.
+            is_given: Whether the code is supplied at load time, so that the notes only describe the executable.
+
+        Raises:
+            ArtifactError: The notes do not fit `size` bytes.
+        """
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
         self.overrides: list[str] = []
