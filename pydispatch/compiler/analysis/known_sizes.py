@@ -69,8 +69,8 @@ class Sizes:
     def settle(self, op: Operation) -> None:
         """Replace each `tensor.dim` in an operation by the representative of its size.
 
-        It is the operation itself, or one in the body of an operation on tensors. Loops and branches are left out: their
-        blocks are treated on their own.
+        It is the operation itself, or one in the body of an operation on tensors. Loops and branches are left out,
+        because their blocks are treated on their own.
         """
         if op.name == "tensor.dim":
             self._settle_dim(op, op)

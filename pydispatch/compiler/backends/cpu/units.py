@@ -150,7 +150,7 @@ class Units:
 
         Args:
             functions: Symbol of each export, which another object defines.
-            pages: For each export, the number in the library table that `CpuPlatform.pages` states.
+            pages: For each export, the pages of local memory that its code uses.
         """
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
