@@ -1,4 +1,8 @@
-"""Lowering of `flow.dispatch` in straight-line host code: its grid, constants and bindings."""
+"""Lowering of `flow.dispatch` in straight-line host code: its grid, constants and bindings.
+
+Code is emitted into the function that `straight` builds. Sizes and scalars are in registers, which are named by their
+indices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Index of executables for host functions: export numbers, grids, layouts, conditions and constants."""
+"""Index of executables for host functions: indices of exports, grids, layouts, conditions and constants.
+
+Code is emitted into functions of the host program, whose registers are named by their indices. `NONE` is the index of
+an absent function.
+"""
 
 from __future__ import annotations
 

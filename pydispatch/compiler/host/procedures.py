@@ -1,5 +1,9 @@
 """Lowering of functions with branches, read-backs, globals or checks to a procedure that runs straight-line
 functions.
+
+The host interprets a procedure. Its values are in slots, which are named by their indices: scalars, or tensors on the
+device. A block of the function is a list of segments, which become straight-line functions, and of stops: single
+operations that the interpreter executes itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Lowering of a list of operations without branches to one straight-line function of the host program."""
+"""Lowering of a list of operations without branches to one straight-line function of the host program.
+
+Scalars and sizes are in registers of the function, which are named by their indices. A tensor is a `HostTensor`: a
+range of memory, the registers of its sizes (`dims`), and a word for its element type (`dtype`).
+"""
 
 from __future__ import annotations
 

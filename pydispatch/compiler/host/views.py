@@ -1,4 +1,8 @@
-"""Operations of straight-line host code that view memory in another shape, or copy contiguous slices."""
+"""Operations of straight-line host code that view memory in another shape, or copy contiguous slices.
+
+Each function lowers an operation into the function that `straight` builds. Sizes and offsets are in registers, which
+are named by their indices.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Named operations and sugar become the core: `linalg.generic`, `arith`, `math` and `tensor`.
 
-Each file of this folder holds a table `ROWS`: name of an operation -> the function that replaces it; other packages add
-tables of their own (`pydispatch.extensions`). What a row builds is looked at again, so that a row may use operations of
-another.
+Each file of this folder has a table `ROWS`: name of an operation → the function that replaces it. Other packages add
+tables of their own (`pydispatch.extensions`). The operations that a function creates are normalized, too, so that it
+may use operations of other tables.
 """
 
 from __future__ import annotations

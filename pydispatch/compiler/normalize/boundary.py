@@ -1,7 +1,7 @@
-"""Types that only callers see: tensors of signed, unsigned and complex elements become what programs compute on.
+"""Types that only callers see: tensors of signed, unsigned or complex elements, as arguments and results of functions.
 
-A program says it with `builtin.unrealized_conversion_cast` of its arguments, and of its results before it returns them.
-The same bytes under another type are a `flow.tensor.bitcast`, for which host code does nothing.
+A program converts them with `builtin.unrealized_conversion_cast` to types that it computes with, and its results back.
+Since the bytes are the same, the conversion becomes a `flow.tensor.bitcast`, for which host code does nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks against a constant attribute become checks against a constant value."""
+"""Conversion of checks that compare with an attribute to checks that compare with a constant value."""
 
 from __future__ import annotations
 

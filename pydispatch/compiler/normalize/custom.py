@@ -1,4 +1,4 @@
-"""Operations that only users have kernels for: what is left of them has none."""
+"""Errors for custom operations that remain after patterns were applied: no kernel of the user replaced them."""
 
 from __future__ import annotations
 

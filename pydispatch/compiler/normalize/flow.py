@@ -1,4 +1,6 @@
-"""`flow.tensor.*` become their twins of `tensor`; constants of every spelling become `arith.constant` and globals."""
+"""Conversion of `flow.tensor.*` to operations of `tensor`, and of all forms of constants to `arith.constant` and
+globals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`linalg.generic` operations, which most conversions make."""
+"""Creation of `linalg.generic` operations, which most conversions of this folder use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Globals of `ml_program` become those of `util`."""
+"""Conversion of globals of `ml_program` to those of `util`."""
 
 from __future__ import annotations
 

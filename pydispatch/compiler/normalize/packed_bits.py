@@ -1,7 +1,7 @@
 """Bits that eight share a byte, `tensor<…xi1, #iree_encoding.packed_storage>`.
 
-In memory an i1 has a byte here, under this encoding too. How the bits lie in bytes can only be seen where such a tensor
-becomes one of another type, or is made from one: there they are taken apart and put together.
+Here each i1 has a byte of memory, with this encoding, too. The order of bits in bytes matters only where such a tensor
+is reinterpreted as one of another type, or the reverse: there the bits are packed or unpacked.
 """
 
 from __future__ import annotations

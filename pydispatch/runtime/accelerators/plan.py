@@ -1,4 +1,7 @@
-"""Plans as an accelerator caches them."""
+"""Plans as an accelerator caches them: the commands of a function for fixed sizes, which refer to buffers by index.
+
+An operand of a command is a `Slot`: index of a buffer, offset and size in bytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Prepared calls, whose shapes are fixed."""
+"""Prepared calls, whose shapes are fixed.
+
+They have one plan (the commands of a function for these shapes): `Plan` in the C core, `Record` as the device runs it.
+Commands refer to buffers by index; `blocks` has the device memory of each buffer.
+"""
 
 from __future__ import annotations
 

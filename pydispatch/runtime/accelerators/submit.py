@@ -1,5 +1,7 @@
-"""Calls that are submitted to a device: a thread for each program makes them, one after another, by priority and in
-their order."""
+"""Asynchronous calls on a device: one thread for each program runs them, one at a time.
+
+Waiting calls with a higher priority run first; calls of one priority run in the order of submission.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mapping of the dimensions of a view's source to the dimensions of the view."""
+"""Mapping of the dimensions of a view's source to the dimensions of the view (a cast, reshape or padding)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Quantization before concatenations and gathers: they move bytes in place of floats.
 
-A chain of elementwise operations that ends in integers of 8 bits is applied to what a concatenation or a gather reads,
-where nothing else reads the result of that. Each part of a concatenation is then quantized with what computes it.
+A chain of elementwise operations that converts the result of a concatenation or gather to 8-bit integers is applied to
+its operands instead, if nothing else reads the result. Each operand can then be quantized by the kernel that computes
+it.
 """
 
 from __future__ import annotations

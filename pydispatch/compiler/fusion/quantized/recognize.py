@@ -1,4 +1,7 @@
-"""Recognition of tensors and scalars that are dequantized numbers."""
+"""Recognition of tensors and scalars that are dequantized numbers: (stored integer - zero point) * scale.
+
+Recognizers return None for values that are computed otherwise.
+"""
 
 from __future__ import annotations
 

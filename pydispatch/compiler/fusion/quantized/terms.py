@@ -1,4 +1,4 @@
-"""Terms of block-scaled weights: scalar expressions that zero points, scales and offsets are."""
+"""Terms of block-scaled weights: scalar expressions of their zero points, scales and offsets."""
 
 from __future__ import annotations
 

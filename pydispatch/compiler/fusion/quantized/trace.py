@@ -1,4 +1,8 @@
-"""Recognition of scalars computed from quantized elements, through the elementwise operations of a host function."""
+"""Recognition of scalars computed from quantized elements, through the elementwise operations of a host function.
+
+An element of a tensor is recognized as a function of stored integers and constants. Functions raise `Unrecognized` if
+it is computed otherwise.
+"""
 
 from __future__ import annotations
 

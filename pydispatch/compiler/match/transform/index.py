@@ -56,24 +56,31 @@ def kind_of(op: Operation) -> Hashable:
 
 
 class MatcherIndex:
-    """Index of matchers by what they require of their root, the operation at which they begin: a computation (an
-    operation with its operands), a body, a name, or nothing known.
+    """Index of matchers by what they require of their root, the operation at which they begin.
 
-    Matchers are identified by their ordinal in the list `matchers`. Candidates are tried in this order.
+    They require a computation (an operation with its operands), a body, a name, or nothing that is known. Matchers are
+    identified by their ordinal in the list `matchers`. Candidates are tried in this order.
 
     Attributes:
-        local: Matchers that inspect only the root.
-        refused: By the kind of an operation (`kind_of`), the local matchers that rejected an operation of this kind.
+        run: The interpreter.
+        tree: Matchers by the computation of their root.
+        by_body: Key of the root's region → matchers.
+        by_name: Name of the root → matchers.
+        any: Matchers of any root.
+        roots: Matcher → key of the computation of its root, without the operands.
         scalars: Whether a matcher has a root whose result is no tensor.
+        local: Matchers that inspect only the root.
+        refused: Kind of an operation (`kind_of`) → the local matchers that rejected an operation of this kind.
+        count: Number of matchers.
     """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
-        self.tree: Tree[int] = Tree()  # matchers by the computation of their root
-        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
-        self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
-        self.any: list[int] = []  # matchers of any root
-        self.roots: dict[int, int] = {}  # matcher → key of its root, without its operands
+        self.tree: Tree[int] = Tree()
+        self.by_body: dict[Hashable, list[int]] = {}
+        self.by_name: dict[str, list[int]] = {}
+        self.any: list[int] = []
+        self.roots: dict[int, int] = {}
         self.scalars = False
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
         self.refused: dict[Hashable, set[int]] = {}

@@ -1,4 +1,8 @@
-"""Handlers of operations that navigate between handles, and of those that run sequences on many operations."""
+"""Handlers of operations that navigate between handles, and of those that run sequences on many operations.
+
+A handler gets the interpreter (`run`), the operation of the transform script to execute (`op`), and `env`: value of the
+script → list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Handlers of the operations in matchers: each inspects the program and may reject it with a reason."""
+"""Handlers of the operations in matchers: each inspects the program and may reject it with a reason.
+
+A handler gets the interpreter (`run`), the operation of the transform script to execute (`op`), and `env`: value of the
+script → list of operations, values or parameters that it denotes. It adds the results of `op` to `env`.
+"""
 
 from __future__ import annotations
 

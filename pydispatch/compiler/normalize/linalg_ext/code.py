@@ -1,4 +1,7 @@
-"""Builders of scalar bodies and loops for the conversions in this folder."""
+"""Builders of scalar bodies and loops for the conversions in this folder.
+
+A method or function emits operations, and returns the values that they compute.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
 """Stable sorting of rows by merging: each pass makes runs of twice the length.
 
-A pass is a recurrence over blocks of its result. A block finds by bisection where it begins in the two runs that it
-merges, and takes from there the element that comes first, again and again: blocks and rows are independent.
+A run is a sorted sequence of elements of a row. A pass merges pairs of runs, block by block of its result. A block
+finds by bisection where it begins in the two runs that it merges, and then takes the lesser of their next elements,
+again and again. Blocks and rows are independent.
+
+Functions emit code. Tensors have the shape (rows, n); several are sorted together, so that an element is one value of
+each of them. `before` emits whether one element precedes another.
 """
 
 from __future__ import annotations

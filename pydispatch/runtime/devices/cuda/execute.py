@@ -1,4 +1,8 @@
-"""Execution of plans on CUDA: a plan of one dispatch is launched on the stream, other plans are cached graphs."""
+"""Execution of plans on CUDA: a plan of one dispatch is launched on the stream, other plans are cached graphs.
+
+A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
+`addresses` its address; `constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+"""
 
 from __future__ import annotations
 

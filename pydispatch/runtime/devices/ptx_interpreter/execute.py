@@ -1,4 +1,8 @@
-"""Runs plans on the interpreter, one command after the other."""
+"""Execution of plans on the PTX interpreter, one command after the other.
+
+A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
+`addresses` its address; `constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+"""
 
 from __future__ import annotations
 
@@ -198,7 +202,8 @@ class Executor(execute.Executor):
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None
-                        self.calls.call(record.data.function, command, blocks, constants, self.surroundings(synchronous=True))
+                        surroundings = self.surroundings(synchronous=True)
+                        self.calls.call(record.data.function, command, blocks, constants, surroundings)
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target
                         data = context.memory.read(addresses[source.buffer] + source.offset, source.size)

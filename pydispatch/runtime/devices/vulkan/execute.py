@@ -1,4 +1,8 @@
-"""Runs plans of one program: recordings by the memory that they refer to."""
+"""Execution of plans on Vulkan: command buffers are recorded once and cached by the memory that they refer to.
+
+A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
+`constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run."""
+"""Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run.
+
+A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
+`constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Recording of a plan as a list of wgpu calls. It is encoded anew for each run, since command buffers run once."""
+"""Recording of a plan as a list of wgpu calls (pieces), which is encoded for each run: command buffers run only once.
+
+Commands of a plan refer to buffers by index; `blocks` has the device memory of each. A piece is a copy or a clear, a
+host command, or a list of launches that form one compute pass.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resolves addresses of threads, checked against allocations, shared memory of blocks and local memory of threads."""
+"""Resolution of the addresses that threads access: the allocation and the offset in it, checked against its bounds.
+
+Addresses are those of global memory, of shared memory of blocks, and of local memory of threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""call: a function begins for the threads that call it, with registers of its own, so recursion needs nothing more."""
+"""call: an activation of a function begins for the threads that call it, with registers of its own.
+
+Recursion therefore needs no further mechanism.
+"""
 
 from __future__ import annotations
 

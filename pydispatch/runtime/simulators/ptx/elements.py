@@ -1,4 +1,4 @@
-"""Types of PTX as NumPy's, and literals as scalars of them. Floats without a NumPy type travel as their bits."""
+"""NumPy types of PTX types, and literals as NumPy scalars. Floats without a NumPy type are integers with their bits."""
 
 from __future__ import annotations
 

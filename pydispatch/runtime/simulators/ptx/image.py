@@ -1,4 +1,4 @@
-"""A module that is loaded: its variables placed in memory, its functions turned into code."""
+"""Loading of a module: its variables get memory, and its functions are translated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports all instruction modules, which fill the table; and the instructions that synchronise a warp."""
+"""Import of all instruction modules, which fill the table, and the list of instructions that synchronize a warp."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Data races: two threads touch a byte, at least one writes, and nothing orders them.
+"""Data races: two threads access a byte, at least one writes, and nothing orders the accesses.
 
-Inside a block, barriers order (bar.sync for all of it, bar.warp.sync for a warp's lanes). Between blocks of a launch
-nothing does, except a fence: accesses of a block before its `membar.gl` or `fence.…gpu` count as ordered.
-Atomics, volatile and acquire/release accesses do not race with each other. Accesses of one instruction are compared
-too.
+Barriers order accesses of a block: bar.sync those of all threads, bar.warp.sync those of a warp. Nothing orders
+accesses of different blocks except a fence: those of a block before its `membar.gl` or `fence.…gpu` count as ordered.
+Atomic, volatile and acquire/release accesses ("strong") do not race with each other. Accesses of one instruction are
+compared, too.
 
-The table of an allocation keeps for each granule the last writer and the last two readers (of different threads).
-Granules are as large as all accesses so far allow: 4 bytes where all accessed whole words.
+Memory is divided into granules. The table of an allocation has the last writer and the last two readers (different
+threads) of each granule. Granules are as large as all accesses so far allow: 4 bytes if all accessed whole words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Translates a function of a module: basic blocks of closures, their terminators, and the register allocation."""
+"""Translation of a function to basic blocks of closures, with their terminators, and register allocation.
+
+A closure runs one instruction for all threads of a frame. Its operands are in slots of a list: registers, which are
+arrays over the threads, constants and special values. A store is the array that one or more registers share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""atom and red: one thread after the other, in the order of their numbers, so that results are the same every time."""
+"""atom and red: one thread after the other, in the order of their indices, so that results are deterministic.
+
+A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
+threads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Bits: and, or, xor, not, cnot, shl, shr, shf, lop3, popc, clz, bfind, brev, bfe, bfi, bmsk, szext, prmt, fns."""
+"""Bits: and, or, xor, not, cnot, shl, shr, shf, lop3, popc, clz, bfind, brev, bfe, bfi, bmsk, szext, prmt, fns.
+
+A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
+over the threads. `builder.bind` returns the slots of the destination and the sources; `into` builds a closure that
+stores the result of a function of the sources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""setp, set, selp, slct, testp."""
+"""Comparisons and selections: setp, set, selp, slct, testp.
+
+A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
+over the threads. `builder.bind` returns the slots of the destination and the sources.
+"""
 
 from __future__ import annotations
 

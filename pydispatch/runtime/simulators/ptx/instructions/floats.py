@@ -1,4 +1,8 @@
-"""f32 and f64: sums, products, fma, quotients, roots, min and max, signs, and functions that GPUs approximate."""
+"""f32 and f64: sums, products, fma, quotients, roots, min and max, signs, and functions that GPUs approximate.
+
+A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
+over the threads. `builder.bind` returns the slots of the destination and the sources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Whole numbers: add, sub, mul, mad, sad, div, rem, abs, neg, min, max, dp4a, dp2a, and chains with carry."""
+"""Integers: add, sub, mul, mad, sad, div, rem, abs, neg, min, max, dp4a, dp2a, and sums and products with carry.
+
+A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
+over the threads. `builder.bind` returns the slots of the destination and the sources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""ld, ldu, st, prefetch and fences."""
+"""Loads, stores and fences: ld, ldu, st, prefetch, membar and fence.
+
+A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
+threads.
+"""
 
 from __future__ import annotations
 

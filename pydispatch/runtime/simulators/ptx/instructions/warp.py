@@ -1,4 +1,8 @@
-"""shfl, vote, match, redux, elect and bar.warp.sync: lanes of a warp together."""
+"""Instructions of the lanes of a warp together: shfl, vote, match, redux, elect and bar.warp.sync.
+
+A handler builds the closure of an instruction, which runs it for all threads: operands are NumPy arrays over the
+threads.
+"""
 
 from __future__ import annotations
 
