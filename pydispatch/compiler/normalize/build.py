@@ -34,6 +34,7 @@ class Build:
     """Builder that inserts operations before `op` and then replaces `op`.
 
     Attributes:
+        op: Operation that is replaced.
         made: The inserted operations, in order.
         reassociate: Whether sums and products of floats may be reordered.
         has_invocations: Whether a target may distribute a kernel over invocations: then one loop over a whole row
@@ -93,8 +94,13 @@ class Build:
         return self.add(tensor.SplatOp(self.scalar(value, type.element_type), list(dynamic), type)).result
 
     def expand(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
-        """Return the tensor with more dimensions: `groups[d]` are those that dimension d becomes, of which all but
-        those that are dynamic in `value` too are static.
+        """Return the tensor with more dimensions.
+
+        Args:
+            value: Tensor.
+            type: Type of the result. At most as many of its sizes are dynamic as of the sizes of `value`.
+            groups: For each dimension of `value`, the dimensions of the result that it becomes: [[0], [1, 2]] for
+                `4x6` -> `4x2x3`.
         """
         sizes = list(type.get_shape())
         return self.add(tensor.ExpandShapeOp(value, self.dynamic_dims(value), _groups(groups), sizes, type)).result
@@ -114,8 +120,14 @@ class Build:
         self, name: str, arguments: Sequence[SSAValue], results: Sequence[Attribute],
         result_dims: Sequence[SSAValue] = (), tied: Sequence[int] = (),
     ) -> Sequence[SSAValue]:  # fmt: skip
-        """Emit a call of a host command, and return its results. result_dims: their dynamic sizes, concatenated. tied:
-        for each result the argument that it is written into, or -1.
+        """Emit a call of a host command, and return its results.
+
+        Args:
+            name: Name of the command.
+            arguments: Tensors and scalars. The dynamic sizes of the tensors are passed too.
+            results: Types of the results.
+            result_dims: Dynamic sizes of all results, concatenated.
+            tied: For each result the index of the argument that it is written into, or -1.
         """
         dims = [dim for value in arguments if isinstance(value.type, TensorType) for dim in self.dynamic_dims(value)]
         properties: dict[str, Attribute] = {
@@ -134,14 +146,16 @@ class Build:
             old.replace_all_uses_with(new)
         operands = list(self.op.operands)
         erase_op(self.op)
-        for value in operands:  # What only gave a shape.
+        for value in operands:  # Empty tensors that only stated the shape of a result are not needed any more.
             owner = value.owner
             if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
                 erase_op(owner)
 
 
 def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+    """Return groups of dimensions as the attribute of `expand_shape` and `collapse_shape`."""
     return ArrayAttr([ArrayAttr([IntegerAttr(d, i64) for d in group]) for group in groups])
 
 
 Row = Callable[[Operation, Build], None]
+"""Rule for one operation: it emits what replaces the operation, with the builder, and replaces it."""

@@ -104,6 +104,7 @@ def named_features(arch: str) -> frozenset[str]:
 
 
 def _words(*texts: str) -> frozenset[str]:
+    """Return the set of the words of all texts: "sve sve2", "aes" -> {sve, sve2, aes}."""
     return frozenset(word for text in texts for word in text.split())
 
 
@@ -195,14 +196,23 @@ def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
 
 
 def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
-    """Return the machine model of a CPU, from the table of models; for `native`, with the caches of this machine."""
+    """Return the machine model of a CPU, from the table of models; for `native`, with the caches of this machine.
+
+    Args:
+        arch: Architecture, whose model is taken if neither `tune` nor a level has one.
+        name: CPU name of the target, before it was resolved ("native", "znver4").
+        level: CPU that LLVM generates code for ("x86-64-v3").
+        tune: CPU whose timings LLVM assumes; "" for none.
+    """
     model = model_named(tune, level if level in LEVELS else arch)
     return with_caches_of_this_machine(model) if name in NATIVE else model
 
 
 def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
-    """Resolve a CPU name to a CPU that LLVM knows, its additional features, and the name to tune for; CompileError if
-    unknown.
+    """Resolve the CPU name of a target; CompileError if it is unknown.
+
+    Return the CPU that LLVM generates code for, the features that the named CPU has besides, and the CPU to tune for
+    ("" for none): "haswell" -> ("x86-64-v3", {"pclmul"}, "haswell").
     """
     if cpu in NATIVE:
         return _native(arch)
@@ -250,8 +260,10 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
 
 
 def _nearest(level: str, own: frozenset[str]) -> str:
-    """Return the CPU in the table, of this level, whose additional features are the most that the machine has all of;
-    "" for none. For CPUs that LLVM does not distinguish: it takes an unknown model of Intel's for an older one.
+    """Return the CPU of the table that is the most like this machine: of this level, with the most additional features
+    among those whose additional features the machine (`own`) has all of. Return "" if there is none.
+
+    It is needed for CPUs that LLVM does not know by name: LLVM takes an unknown model of Intel's for an older one.
     """
     rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
     fits = [(len(more), name) for name, more in rows if more and more <= own]
@@ -259,6 +271,7 @@ def _nearest(level: str, own: frozenset[str]) -> str:
 
 
 def _check_riscv(features: Iterable[str]) -> None:
+    """Raise CompileError if features (with signs) remove a part of rv64gc, which is always required."""
     if gone := [feature for feature in features if feature in ("-m", "-a", "-f", "-d", "-c")]:
         raise CompileError(
             f"riscv64 without {', '.join(gone)} is not supported",

@@ -104,10 +104,9 @@ class _PtxLinker(Resolver):
 
     def _names(self) -> dict[Key, str]:
         """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
-        used = set(self.kernel.items)
-        gone = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
-        used -= gone
-        used |= {*self.unresolved, *BUILT_IN}
+        # Module 0 is the kernel's: a name that it only declares is free once a library defines it.
+        resolved = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
+        used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
         imported = {target for target in self.means.values() if target is not None}
         names: dict[Key, str] = {}
         # An exported name is retained; of several, that of the first in search order.
@@ -122,11 +121,13 @@ class _PtxLinker(Resolver):
 
     @cached_property
     def _words(self) -> frozenset[str]:
+        """All words of the modules' texts: what a new name must not be, as it could be a label or a parameter."""
         return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
-        """Return the highest `.target` and `.version` of the linked modules, and the libraries that raised the
-        target."""
+        """Return the highest `.target` and `.version` of the linked modules, and the names of the libraries whose
+        `.target` is above that of the modules before them: ("sm_80", (7, 8), ("math.ptx",)).
+        """
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
         for index in dict.fromkeys(key[0] for key in self.linked):
@@ -185,7 +186,10 @@ class _PtxLinker(Resolver):
 
     def _ordered(self) -> list[Key]:
         """Return the linked definitions in an order in which variables follow the variables that their initializers
-        name."""
+        name, as PTX requires definition before use.
+
+        A search in depth without recursion: a definition on the stack is `ready` when those that it needs are done.
+        """
         done: dict[Key, None] = {}
         seen: set[Key] = set()
         expanded: set[tuple[int, int]] = set()
@@ -241,6 +245,7 @@ class _PtxLinker(Resolver):
         return self.means.get((0, item.name)) is not None
 
     def parts_of(self, item: Item) -> PtxParts:
+        """Return the module, the kernel's or a library's, that a definition or declaration is in."""
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _kernel_text(self) -> Iterator[str]:

@@ -239,7 +239,14 @@ class Taker:
 
 
 class _Writer:
-    """Writer of one function copy."""
+    """Writer of one function copy.
+
+    Attributes:
+        taker: Copier for the library; it copies the globals that the function needs.
+        copy: Function of the library, with the buffers that are bound in it.
+        id: Id of the copy in the output.
+        function: The library's function.
+    """
 
     def __init__(self, taker: Taker, copy: FunctionCopy, id: int) -> None:
         self.taker, self.copy, self.id = taker, copy, id
@@ -285,6 +292,7 @@ class _Writer:
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
     def _is_debug(self, inst: SpirvInstruction) -> bool:
+        """Return whether an instruction is of an extended set for debug information; such are not copied."""
         return inst.op == Op.EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
@@ -339,13 +347,14 @@ class _Writer:
         return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
 
     def _track_pointer(self, inst: SpirvInstruction) -> None:
-        """Track which buffer variable a pointer is derived from.
+        """Note in `bases` which variable the pointer that an instruction computes is derived from.
 
         Raises InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
         """
         op, words, ids = inst.op, inst.words, self.ids
 
         def base(position: int) -> int:
+            """Return the variable that the pointer in a word of the instruction is derived from."""
             value = ids[words[position]]
             return self.bases.get(value, value)
 

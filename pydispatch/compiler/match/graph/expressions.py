@@ -49,8 +49,10 @@ def properties_key(op: Operation) -> tuple[Hashable, ...]:
 
 
 def comparison(op: Operation) -> tuple[int, bool] | None:
-    """Return the predicate of a comparison, canonicalised to "greater", and whether its operands must be swapped for
-    it. Return None for operations that are no comparison.
+    """Return the predicate of a comparison, and whether its operands must be swapped for it.
+
+    "Less" is expressed by "greater": slt (2) of cmpi -> (sgt (4), True), since `a < b` is `b > a`. Return None for
+    operations that are no comparison.
     """
     if op.name not in _MIRROR:
         return None
@@ -65,9 +67,10 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
     """Return the key of an operation without its operands, whether the operation is commutative, and whether the key is
     for swapped operands (`a < b` has the key of `b > a`).
     """
-    swapped = comparison(op)
-    if swapped is not None:
-        return (op.name, swapped[0]), swapped[0] in _SYMMETRIC[op.name], swapped[1]
+    compared = comparison(op)
+    if compared is not None:
+        predicate, is_swapped = compared
+        return (op.name, predicate), predicate in _SYMMETRIC[op.name], is_swapped
     return (op.name, *properties_key(op)), info_of(op).commutative, False
 
 
@@ -103,7 +106,14 @@ def constant_text(value: Attribute | None) -> str:
 
 
 class ScalarBody:
-    """Value numbering of one block. captured: the values from outside the block that it uses, in order of first use."""
+    """Value numbering of one block.
+
+    Values of the block with equal numbers are equal for equal arguments and captured values.
+
+    Attributes:
+        block: Block whose values are numbered.
+        captured: Values from outside the block that it uses, in order of first use.
+    """
 
     def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
         self.block = block
@@ -171,6 +181,7 @@ class ScalarBody:
             self._set(value, ("captured", self.captured.index(value), value.type), f"%{value.name_hint or 'value'}")
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
+        """Note the number of a value's computation, which `key` identifies, and its expression as text."""
         self._keys[value] = intern_id(key)
         self._texts[value] = text
 

@@ -33,7 +33,19 @@ class NoMatch(Exception):
 
 
 class Interpreter:
-    """Interpreter that runs one transform spec over one program. handlers: the handler of each operation, by name."""
+    """Interpreter that runs one transform spec over one program.
+
+    Attributes:
+        spec: Module with the transform sequences.
+        program: Module that they match and change.
+        report: Record of what matched and what did not, for the user.
+        handlers: Handler of each operation of a spec, by the operation's name.
+        name: Name of the spec in messages.
+        view: Graph of the program as patterns see it, without operations that compute nothing.
+        symbols: Operations of the spec that define symbols, at any depth.
+        top: Those of them at the top of the spec.
+        depth: Number of sequences that are running, one called by the other.
+    """
 
     def __init__(
         self, spec: ModuleOp, program: ModuleOp, report: Report, handlers: Mapping[str, Handler], name: str = ""
@@ -81,6 +93,10 @@ class Interpreter:
     def block(self, block: Block, env: Env) -> list[list[Any]]:
         """Run the operations of a block, and return the contents of the handles that it yields; none without a
         yield.
+
+        Args:
+            block: Body of a sequence or of an operation.
+            env: Contents of the handles that are defined so far; the results of the operations are added.
         """
         for op in block.ops:
             if op.name in ("transform.yield", "transform.match.structured.yield"):
@@ -105,14 +121,16 @@ class Interpreter:
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
-        """Return the operations of operand `index`. Raises CompileError if an item is no operation or has been
-        erased.
+        """Return the operations that the handle denotes which is operand `index` of `op`, an operation of the spec.
+
+        Raises CompileError if an item is no operation or has been erased.
         """
         return self.check(op, env[op.operands[index]])
 
     def check(self, op: Operation, held: list[Any]) -> list[Operation]:
-        """Return the contents of a handle as operations. Raises CompileError if an item is no operation or has been
-        erased.
+        """Return `held`, the contents of a handle, as operations.
+
+        Raises CompileError at `op`, which uses the handle, if an item is no operation or has been erased.
         """
         for item in held:
             if not isinstance(item, Operation):
@@ -124,14 +142,14 @@ class Interpreter:
         return held
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
-        """Return the only operation of operand `index`. Raises CompileError for another number of operations."""
+        """Return the only operation that operand `index` of `op` denotes. Raises CompileError for another number."""
         ops = self.ops(op, env, index)
         if len(ops) != 1:
             self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(ops)}")
         return ops[0]
 
     def value(self, op: Operation, held: list[Any]) -> SSAValue:
-        """Return the only value of a handle. Raises CompileError for other contents."""
+        """Return the only value of `held`, the contents of a handle. Raises CompileError at `op` for other contents."""
         if len(held) != 1 or not isinstance(held[0], SSAValue):
             self.fail(op, f"'{op.name}' needs a handle of one value, this one holds {len(held)}")
         return held[0]
@@ -151,5 +169,6 @@ def reject(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
 
 
 def _symbol(op: Operation) -> str:
+    """Return the name of the symbol that an operation defines; "" for none."""
     name = op.properties.get("sym_name", op.attributes.get("sym_name"))
     return name.data if isinstance(name, StringAttr) else ""

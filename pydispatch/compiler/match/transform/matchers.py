@@ -26,7 +26,9 @@ from pydispatch.ir.structured import Structured, as_structured
 
 
 def same_names(names: list[str]) -> set[str]:
-    """Return the names as a set, with all names of function operations if it has one of them."""
+    """Return names of operations as a set. If one is a function operation ("func.func"), those of all dialects are in
+    it, since the operations of a function may be of another dialect in the program than in the script.
+    """
     return {*names, *(FUNCTIONS if any(n in FUNCTIONS for n in names) else ())}
 
 
@@ -70,7 +72,7 @@ def _integer(run: Interpreter, op: Operation, param: Any) -> int:
 
 
 def _structured(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured`: run its body with the operation as argument."""
+    """Execute `match.structured`: run its body with the operation as argument; the results are what the body yields."""
     root = run.one(op, env)
     if as_structured(root) is None:
         reject(f"expected a structured operation, got {root.name}", root, 0)
@@ -83,7 +85,9 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
-    """Return the only operation of the first operand and its structure; reject one that is not structured."""
+    """Return the only operation that the first operand of `op` denotes, and its view as a structured operation (loops,
+    indexing maps, body); reject one that is not structured.
+    """
     root = run.one(op, env)
     view = as_structured(root)
     if view is None:
@@ -92,7 +96,11 @@ def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, St
 
 
 def _count_handler(of: Callable[[Structured], int]) -> Handler:
-    """Return a handler that yields a count of a structured operation as a parameter."""
+    """Return a handler whose result is a number of a structured operation, such as that of its loops.
+
+    Args:
+        of: Function that returns the number.
+    """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
         _, structure = _structured_root(run, op, env)
@@ -217,7 +225,9 @@ def _body(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _require_reduction(root: Operation, structure: Structured, position: int) -> None:
-    """Reject a body whose result at `position` is not combined with the previous value of its output."""
+    """Reject the operation `root`, viewed as `structure`, if the result of its body at `position` is not combined with
+    the previous value of its output.
+    """
     assert structure.body is not None and structure.body.last_op is not None
     yielded = structure.body.last_op.operands
     if position >= len(yielded):
@@ -229,7 +239,9 @@ def _require_reduction(root: Operation, structure: Structured, position: int) ->
 
 
 def _require_contraction(root: Operation, structure: Structured, names: list[str]) -> None:
-    """Reject a body that does not yield `names[-1]` of a `names[0]`, such as a sum of a product."""
+    """Reject the operation `root`, viewed as `structure`, if its body does not yield `names[-1]` of a `names[0]`:
+    ["arith.mulf", "arith.addf"] requires a sum of a product.
+    """
     assert structure.body is not None and structure.body.last_op is not None
     multiply, add = names[0], names[-1]
     last = structure.body.last_op.operands[0].owner
