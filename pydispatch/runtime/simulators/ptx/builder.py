@@ -73,7 +73,13 @@ class RegisterView:
 
 @dataclass(frozen=True)
 class Special:
-    """Value that is computed on first use in a frame: %tid.x, the address of a local variable, a kernel parameter."""
+    """Value that is computed on first use in a frame: %tid.x, the address of a local variable, a kernel parameter.
+
+    Attributes:
+        name: Name in the text.
+        dtype: Type that the instruction reads it as.
+        offset: Bytes that are added to an address.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -98,6 +104,11 @@ class FunctionBuilder:
         slots: Operand of each slot; slot 0 is the frame.
         reads: Slots of registers that the current instruction reads.
         writes: Slots of registers that the current instruction writes.
+
+    Args:
+        lines: Lines of the module's text, for messages.
+        types: Name of a register → its PTX type.
+        is_special: Tells whether a name is that of a special register, such as %tid.x.
     """
 
     def __init__(
@@ -133,6 +144,7 @@ class FunctionBuilder:
         return self._index[name]
 
     def storage(self, name: str) -> int | None:
+        """Return the index of a register or `.param` variable in `storages`; None if it is not declared."""
         return self._index.get(name)
 
     def fail(self, instruction: Instruction, why: str = "is not known") -> NoReturn:
@@ -165,11 +177,13 @@ class FunctionBuilder:
         return self._slot((value.dtype.str, value.tobytes()), value)
 
     def special(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> int:
+        """Return the slot of a special value that the current instruction reads."""
         slot = self._slot(("special", name, dtype.str, offset), Special(name, dtype, offset))
         self.reads.add(slot)
         return slot
 
     def view(self, storage: int, dtype: np.dtype[Any], offset: int = 0) -> int:
+        """Return the slot of a register, by its index, seen as a type; `offset` is in bytes, in a `.param` variable."""
         return self._slot((storage, dtype.str, offset), RegisterView(storage, dtype, offset))
 
     def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
@@ -205,7 +219,7 @@ class FunctionBuilder:
         return self.constant(literal(Immediate(address + operand.offset), dtype))
 
     def _negated(self, instruction: Instruction, operand: Not) -> int:
-        """Return the slot of the negation of a predicate."""
+        """Return the slot of the negation of a predicate, which a step before that of the instruction computes."""
         operand_slot, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
         def step(regs: list[Any]) -> None:
@@ -275,7 +289,7 @@ class FunctionBuilder:
         return self.target(instruction, target, target_type), *slots
 
     def take(self, step: Step) -> Step:
-        """Take the steps that compute the operands of a closure, and return the closure preceded by them."""
+        """Return a closure of an instruction, preceded by the steps that compute its negated operands, if any."""
         if self._prelude:
             prelude, self._prelude = tuple(self._prelude), []
 
@@ -299,6 +313,7 @@ def items(operand: Operand | None) -> tuple[Operand | None, ...]:
 
 
 def _bits(dtype: np.dtype[Any]) -> str:
+    """Return the width of a register as messages print it: "32 bits", "a predicate"."""
     if dtype.kind == "V":
         return "128 bits, which no instruction here takes"
     return "a predicate" if dtype == BOOL else f"{8 * dtype.itemsize} bits"

@@ -1,8 +1,9 @@
 """Bits: and, or, xor, not, cnot, shl, shr, shf, lop3, popc, clz, bfind, brev, bfe, bfi, bmsk, szext, prmt, fns.
 
-A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
-over the threads. `builder.bind` returns the slots of the destination and the sources; `into` builds a closure that
-stores the result of a function of the sources.
+A handler builds the closure of an instruction, which computes its result for all threads. The closure gets `regs`, a
+list in which each operand has a slot with a NumPy array over the threads. `builder.bind` returns the slots of the
+destination and the sources; `into` builds a closure that stores the result of a function of the sources;
+`builder.fail` refuses an instruction.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
 def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
-    """Return a closure that stores compute(sources) in a register."""
+    """Return a closure that stores compute(sources) in a register.
+
+    Args:
+        target: Slot of the register.
+        compute: Function of the arrays of the sources.
+        sources: Slots of the sources.
+    """
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = compute(*[regs[source] for source in sources])
@@ -150,7 +157,7 @@ def bit_length(value: Any) -> Any:
 
 @handles("popc", "clz")
 def count(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of popc and clz."""
+    """Build the closure of popc (the number of ones) and clz (the number of zeros above the highest one)."""
     type_ = integer_type(builder, instruction)
     bits = 8 * SIZES[type_]
     d, a = builder.bind(instruction, "u32", f"b{bits}")

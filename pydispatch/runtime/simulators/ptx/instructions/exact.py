@@ -65,7 +65,13 @@ def round_to_odd_sum(x: Any, y: Any) -> Any:
 
 
 def narrow(x: Any, dtype: Any, mode: str) -> Any:
-    """Round f64 to f32 or f16: rn, rz, rm or rp."""
+    """Round f64 to f32 or f16.
+
+    Args:
+        x: Numbers, f64.
+        dtype: NumPy type of the result.
+        mode: "rn" (nearest), "rz" (toward zero), "rm" (down) or "rp" (up), here and below.
+    """
     nearest = x.astype(dtype)
     if mode == "rn":
         return nearest
@@ -105,7 +111,7 @@ def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
 
 
 def rounded(exact: Fraction, mode: str) -> float:
-    """Round a rational number to f64."""
+    """Round a rational number to f64 in a mode: nearest first, then one step back if that went the wrong way."""
     try:
         nearest = exact.numerator / exact.denominator
     except OverflowError:
@@ -124,7 +130,14 @@ def rounded(exact: Fraction, mode: str) -> float:
 
 
 def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values: Any) -> Any:
-    """Replace the elements of `result` where `is_hard` holds by those that `exact` computes in rational numbers."""
+    """Replace the elements of `result` where `is_hard` holds by those that `exact` computes in rational numbers.
+
+    Args:
+        result: Elements, [n].
+        is_hard: Which are replaced, bool [n].
+        exact: Function that returns an element for one element of each of `values`.
+        values: Operands, [n] or scalars.
+    """
     if not is_hard.any():
         return result
     result = np.array(result)

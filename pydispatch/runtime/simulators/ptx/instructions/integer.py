@@ -1,7 +1,8 @@
 """Integers: add, sub, mul, mad, sad, div, rem, abs, neg, min, max, dp4a, dp2a, and sums and products with carry.
 
-A handler builds the closure of an instruction, which computes its result for all threads: operands are NumPy arrays
-over the threads. `builder.bind` returns the slots of the destination and the sources.
+A handler builds the closure of an instruction, which computes its result for all threads. The closure gets `regs`, a
+list in which each operand has a slot with a NumPy array over the threads. `builder.bind` returns the slots of the
+destination and the sources; `builder.fail` refuses an instruction.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ S32_LEAST, S32_MOST = -(1 << 31), (1 << 31) - 1
 
 
 def is_integer(type_: str) -> bool:
+    """Return whether a PTX type is of integers or untyped bits: u8, s32, b64."""
     return type_[:1] in "usb" and type_[1:].isdigit()
 
 
 def integer_type(builder: FunctionBuilder, instruction: Instruction, *words: str) -> str:
-    """Return the type, when every other modifier is one of words."""
+    """Return the integer type of an instruction, which is its last modifier: add.sat.s32 -> "s32".
+
+    Refuse the instruction if the type is none of integers, or if another modifier is not one of `words`.
+    """
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if not is_integer(type_) or any(m not in words for m in instruction.modifiers[:-1]):
         builder.fail(instruction)
@@ -32,7 +37,7 @@ def integer_type(builder: FunctionBuilder, instruction: Instruction, *words: str
 
 
 def _plain(ufunc: Any) -> Any:
-    """Return the builder of closures of an instruction that one ufunc computes."""
+    """Return the handler of an instruction that one NumPy function of two arrays computes."""
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Build the closure of a binary operation; sums may saturate (.sat), and extremes be at least 0 (.relu)."""
@@ -55,7 +60,7 @@ def _plain(ufunc: Any) -> Any:
 
 
 def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -> Step:
-    """Build the closure of add.sat and sub.sat."""
+    """Build the closure of add.sat and sub.sat: the exact result in 64 bits, clipped to 32 bits."""
     if instruction.modifiers[-1] != "s32":
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "s32", "s32", "s32")
@@ -133,7 +138,14 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
 def _product(
     builder: FunctionBuilder, instruction: Instruction, type_: str, mode: str
 ) -> tuple[Any, Any, np.dtype[Any]]:
-    """Return the type of the factors, the function that multiplies them, and the type of the product."""
+    """Return the type of the factors, the function that multiplies them, and the type of the product.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        type_: PTX type of the factors.
+        mode: "lo" (low half of the product), "hi" (high half) or "wide" (all of it, in twice the bits).
+    """
     dtype = dtype_of(type_)
     if mode == "wide":
         wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * dtype.itemsize]
