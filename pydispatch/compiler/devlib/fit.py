@@ -22,8 +22,8 @@ Real = Any
 
 
 def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
-    """Return the coefficients, lowest first, of the polynomial that meets `function` at the Chebyshev nodes of [low,
-    high].
+    """Return the coefficients, lowest power first, of the polynomial that is equal to `function` at the Chebyshev nodes
+    of the interval [low, high]. It has `degree + 1` coefficients.
     """
     with mp.workprec(400):
         count = degree + 1
@@ -56,6 +56,7 @@ def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) ->
 
 
 def horner(coefficients: list[str], variable: str) -> str:
+    """Return C code of a polynomial by Horner's rule: [a, b, c], x -> PYD_FMA(PYD_FMA(c, x, b), x, a)."""
     text = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         text = f"PYD_FMA({text}, {variable}, {c})"
@@ -95,6 +96,7 @@ def parts(value: Real, *bits: int) -> list[float]:
 
 
 def table(name: str, rows: list[list[float]]) -> str:
+    """Return a C macro of the initializer of a two-dimensional array, with exact hexadecimal numbers."""
     body = ",\n".join("  {" + ", ".join(c.hex() for c in row) + "}" for row in rows)
     return f"#define {name} {{ \\\n" + body.replace("\n", " \\\n") + " }\n"
 
@@ -126,14 +128,17 @@ def log_rows() -> list[list[float]]:
 
 
 def atan_rows() -> list[list[float]]:
+    """Return for each i of 0..16 the row (high, low), whose exact sum is atan(i / 16) to some 106 bits."""
     return [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]
 
 
 def erfcx(x: Real) -> Real:
+    """Return the scaled complementary error function, e^(x^2) erfc(x), which does not underflow for large x."""
     return mp.exp(x * x) * mp.erfc(x)
 
 
 def erfcx_scaled(u: Real) -> Real:
+    """Return erfcx(x) (1 + 2x) as a function of u = (x - 4) / (x + 4), which maps x >= 0 to [-1, 1)."""
     x = 4 * (1 + u) / (1 - u)
     return erfcx(x) * (1 + 2 * x)
 
@@ -297,6 +302,7 @@ def files() -> tuple[str, str]:
 
 
 def main() -> None:
+    """Write both files into the repository."""
     here = Path(__file__).parent
     in_c, in_kernels = files()
     here.joinpath("csrc", "coefficients.h").write_text(in_c)

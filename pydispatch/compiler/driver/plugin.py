@@ -27,6 +27,7 @@ from pydispatch.formats.elf import elf, fatelf
 from pydispatch.formats.elf.reader import is_elf
 
 QUERY = "iree_hal_executable_plugin_query"
+"""The function by which a plugin tells the loader what it has: its name, and its functions by symbol."""
 
 _STDIO = frozenset(
     [
@@ -53,6 +54,7 @@ def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:
 
 
 def _c_text(text: str) -> str:
+    """Return a text as a string literal of C, with octal escapes for other than printable characters."""
     return (
         '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
     )
@@ -73,14 +75,37 @@ def build_standalone(
 ) -> dict[str, bytes]:
     """Build a standalone plugin, and return an embedded ELF for each architecture.
 
-    exports: functions to generate a query function for; without them the sources define it. cpu and features apply to
-    every architecture. Raises CompileError with file, symbol and remedy, and ToolchainError with the compiler's
-    diagnostics.
+    Args:
+        sources: Files of C, objects (.o) and archives (.a).
+        arches: Architectures, such as "x86_64".
+        exports: Functions to generate a query function for; without them the sources define it.
+        name: Name of the plugin, in the generated query function.
+        description: Description of the plugin there.
+        include_dirs: Folders that the compiler searches for includes.
+        defines: Macros, `NAME=VALUE`.
+        cpu: CPU that code is generated for, on every architecture.
+        features: Features of it with signs ("+avx2"), on every architecture.
+        opt: Optimization level of the compiler.
+
+    Raises:
+        CompileError: With file, symbol and remedy: a source needs what a standalone plugin does not have.
+        ToolchainError: With the compiler's diagnostics.
     """
     if not arches:
         raise InvalidArgumentError("arch: expected at least one")
     return {
-        arch: _build_one(sources, arch, exports, name, description, include_dirs, defines, cpu, features, opt)
+        arch: _build_one(
+            sources,
+            arch,
+            exports=exports,
+            name=name,
+            description=description,
+            include_dirs=include_dirs,
+            defines=defines,
+            cpu=cpu,
+            features=features,
+            opt=opt,
+        )
         for arch in dict.fromkeys(arches)
     }
 
@@ -88,6 +113,7 @@ def build_standalone(
 def _build_one(
     sources: Sequence[Path],
     arch: str,
+    *,
     exports: Sequence[str],
     name: str,
     description: str,
@@ -97,7 +123,7 @@ def _build_one(
     features: Sequence[str],
     opt: str,
 ) -> bytes:
-    """Return the plugin for one architecture."""
+    """Return the plugin for one architecture. The parameters are those of `build_standalone`."""
     if arch not in ARCHES:
         raise InvalidArgumentError(f"arch {arch!r}: expected one of {', '.join(ARCHES)}")
     query = query_source(name, description, exports) if exports else b""
@@ -158,7 +184,13 @@ def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
 
 
 def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]) -> None:
-    """Raise CompileError for undefined symbols that nothing in a standalone plugin provides."""
+    """Raise CompileError for undefined symbols that nothing in a standalone plugin provides.
+
+    Args:
+        checked: Symbols of each file. Those of an archive's members (`lazy`) may be undefined, since members are only
+            linked in if they are needed.
+        defined: Symbols that the files define.
+    """
     provided = devlib.provided_symbols() | defined
     for file in checked:
         missing = sorted(file.undefined - provided)
@@ -211,7 +243,19 @@ def build_system(
 ) -> bytes:
     """Build a shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
 
-    extra_args are passed to the compiler after the sources (`-lm`). Raises ToolchainError with its diagnostics.
+    Args:
+        sources: Files of C and objects.
+        exports: Functions to generate a query function for; without them the sources define it.
+        name: Name of the plugin, in the generated query function.
+        description: Description of the plugin there.
+        include_dirs: Folders that the compiler searches for includes.
+        defines: Macros, `NAME=VALUE`.
+        opt: Optimization level of the compiler.
+        extra_args: Arguments that follow the sources, such as "-lm".
+
+    Raises:
+        CompileError: No source defines the query function.
+        ToolchainError: With the compiler's diagnostics.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         inputs = [os.fspath(source) for source in sources]
@@ -251,8 +295,13 @@ def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
 
 
 def package(built: dict[str, bytes], output: Path) -> bytes:
-    """Return the bytes of the file `output`: a FatELF file, or the ELF file itself for one architecture and another
-    suffix.
+    """Return the bytes of the file `output`: a FatELF file if its suffix is .sos, else the ELF file itself.
+
+    Args:
+        built: ELF file of each architecture.
+        output: File that the caller will write.
+
+    Raises InvalidArgumentError for several architectures and another suffix than .sos.
     """
     if len(built) == 1 and output.suffix != ".sos":
         return next(iter(built.values()))

@@ -14,7 +14,7 @@ _DEPTH = 64  # of constants that are defined by others
 
 @dataclass(frozen=True)
 class Attribute:
-    """Attribute `@name(arguments)`; each argument is a text."""
+    """Attribute `@name(arguments)`; each argument is a text: `@workgroup_size(64, 1)` has ("64", "1")."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -26,6 +26,7 @@ class Declaration:
 
     Attributes:
         kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
+        name: Name that it declares; "" for a const_assert.
         first: Index of its first token.
         end: Index after its last token.
         attributes: Attributes before the declaration.
@@ -47,6 +48,7 @@ class Declaration:
     body: int = 0
 
     def attribute(self, name: str) -> Attribute | None:
+        """Return the attribute of this name; None if the declaration has none."""
         return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     def number(self, name: str) -> int | None:
@@ -75,7 +77,9 @@ class WgslModule:
     """Parsed WGSL module.
 
     Attributes:
+        text: Text of the module.
         where: Name of the module for messages.
+        tokens: Tokens of the text; declarations refer to them by index.
         enables: Names in `enable` directives.
         requires: Names in `requires` directives.
         declarations: Declarations in order.
@@ -96,10 +100,12 @@ class WgslModule:
 
     @cached_property
     def entry_points(self) -> list[Declaration]:
+        """The functions with `@compute`."""
         return [d for d in self.declarations if d.kind == "fn" and d.attribute("compute") is not None]
 
     @cached_property
     def other_stages(self) -> list[Declaration]:
+        """The entry points that are not compute shaders."""
         return [d for d in self.declarations if d.kind == "fn" and (d.attribute("vertex") or d.attribute("fragment"))]
 
     @cached_property
@@ -110,6 +116,7 @@ class WgslModule:
 
     @cached_property
     def overrides(self) -> list[Declaration]:
+        """The `override` constants, whose values are set when a pipeline is made."""
         return [d for d in self.declarations if d.kind == "override"]
 
     def location(self, declaration: Declaration) -> str:
@@ -117,6 +124,7 @@ class WgslModule:
         return location(self.text, self.tokens[declaration.first].start, self.where)
 
     def entry(self, name: str) -> Declaration | None:
+        """Return the entry point of this name; None if there is none."""
         return next((d for d in self.entry_points if d.name == name), None)
 
     def mentioned(self, declaration: Declaration) -> list[Declaration]:
@@ -154,7 +162,10 @@ class WgslModule:
         return replace(self, values=values)
 
     def constant(self, text: str, depth: int = 0) -> int | None:
-        """Return the value of a constant integer expression; None if it is not known."""
+        """Return the value of a constant integer expression; None if it is not known.
+
+        depth: number of constants that are being evaluated, each defined by the next; it is limited.
+        """
         if depth > _DEPTH:
             return None
         return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))

@@ -106,7 +106,10 @@ def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_
 
 
 def _lines(text: str, where: str, state: _State) -> Iterator[str]:
-    """Yield the lines of a file, with comments and directives removed and macros expanded."""
+    """Yield the lines of a file, with comments and directives removed and macros expanded.
+
+    A directive that backslashes continue over several lines becomes as many lines, so that lines keep their numbers.
+    """
     branches: list[_Branch] = []
     joined, rest = "", 0
     for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
@@ -139,11 +142,21 @@ def _without_comments(text: str) -> str:
 
 
 def _is_active(branches: list[_Branch]) -> bool:
+    """Return whether text is retained at this place: no surrounding condition is false."""
     return not branches or branches[-1].is_active
 
 
 def _directive(name: str, rest: str, location: str, where: str, branches: list[_Branch], state: _State) -> str:
-    """Execute a directive, and return the text that replaces it."""
+    """Execute a directive, and return the text that replaces it: an included file, else "".
+
+    Args:
+        name: Word after `#`.
+        rest: Text after it.
+        location: File and line, `file:line`.
+        where: File; its folder is searched first for includes.
+        branches: Open conditions, outermost first; they are updated.
+        state: Macros and files of the module; they are updated.
+    """
     active = _is_active(branches)
     if name in ("if", "ifdef", "ifndef"):
         line = int(location.rpartition(":")[2])
@@ -172,7 +185,7 @@ def _directive(name: str, rest: str, location: str, where: str, branches: list[_
 
 
 def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], state: _State) -> None:
-    """Execute an #elif, #else or #endif."""
+    """Execute an #elif, #else or #endif of the innermost open condition."""
     branch = branches[-1]
     if name == "endif":
         branches.pop()

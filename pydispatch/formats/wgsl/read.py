@@ -60,7 +60,14 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
 
 
 class _WgslReader:
-    """Parser of the declarations of a module."""
+    """Parser of the declarations of a module.
+
+    Attributes:
+        text: Text of the module.
+        tokens: Its tokens.
+        where: Name of the module in messages.
+        at: Index of the token to read next.
+    """
 
     def __init__(self, text: str, tokens: list[WgslToken], where: str) -> None:
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
@@ -212,9 +219,11 @@ class _WgslReader:
     # Tokens
 
     def _peek(self) -> str:
+        """Return the text of the next token, without reading it; "" at the end."""
         return self.tokens[self.at].text if self.at < len(self.tokens) else ""
 
     def _expect(self, mark: str) -> None:
+        """Read a token; raise ArtifactError if it is not `mark`."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         self.at += 1

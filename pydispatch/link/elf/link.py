@@ -53,7 +53,7 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     headers = len(segments) + 3
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
-    numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}
+    numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}  # 0: no section
     _fill(sections, plan, shown, numbers)
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
@@ -65,6 +65,11 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
     """Return the segments of the output: read-only with code, RELRO, and variables if there are any.
 
     Tables for the dynamic linker are created with their final sizes; their contents are filled in by _fill().
+
+    Args:
+        own: Sections gathered from the inputs, by their names (".text").
+        plan: Relocations that remain for the dynamic linker, and the entries of the global offset table.
+        exports: Names of the exported symbols.
     """
     alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
@@ -140,7 +145,11 @@ def _fill(
 ) -> None:
     """Fill in the contents of all sections, whose addresses are already assigned.
 
-    numbers: for each part, the number of the output section that contains it.
+    Args:
+        sections: Sections of the output.
+        plan: Relocations.
+        shown: Exported symbols.
+        numbers: Section of an input → number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
     table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, 0)
@@ -225,7 +234,13 @@ def _symbols(
 
 
 def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[InputSection, int], binding: int) -> bytes:
-    """Encode pairs (name offset, symbol) as a symbol table, which starts with the null entry of 24 bytes."""
+    """Encode symbols as a symbol table, which starts with the null entry of 24 bytes.
+
+    Args:
+        symbols: Pairs (offset of the name in the table of names, symbol).
+        numbers: Section of an input → number of the output section that contains it.
+        binding: Binding of all of them: local or global.
+    """
     table = bytearray(24)
     for offset, symbol in symbols:
         assert symbol.part is not None

@@ -59,12 +59,18 @@ def available_line(symbol: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class WgslLibrary:
-    """WGSL module whose functions kernels may import."""
+    """WGSL module whose functions kernels may import.
+
+    Attributes:
+        name: Name of the library in messages.
+        module: The module.
+    """
 
     name: str
     module: WgslModule
 
     def names(self) -> Collection[str]:
+        """Return the names of the functions that kernels may import."""
         return [function.name for function in self.module.functions]
 
     def function(self, symbol: str) -> Declaration | None:
@@ -116,6 +122,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
         InvalidArgumentError: A function does not fit its call.
     """
     text = decode(data, where)
+    # Symbol → the first library that defines it, with its index, and the function.
     sources: dict[str, tuple[int, WgslLibrary, Declaration]] = {}
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
     queries = _AVAILABLE.findall(text)
@@ -140,17 +147,18 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
         if symbol not in unresolved:
             output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
 
-    def rest(match: re.Match[str]) -> str:
+    def without_import(match: re.Match[str]) -> str:
+        """Return what replaces an import's comment: itself if it is unresolved, else a comment with the symbol."""
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 
-    linked = output.text(lambda kernel: _AVAILABLE.sub(rest, _IMPORT.sub(rest, kernel)))
+    linked = output.text(lambda kernel: _AVAILABLE.sub(without_import, _IMPORT.sub(without_import, kernel)))
     return LinkedWgsl(
         linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved
     )
 
 
 def _parsed(match: re.Match[str]) -> Import:
-    """Parse a matched import comment."""
+    """Parse a comment that `_IMPORT` has matched."""
     symbol, name, types, result, buffers = match.groups()
     pairs = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]
     listed = tuple((pair[0], pair[-1] == "write") for pair in pairs)
@@ -158,9 +166,19 @@ def _parsed(match: re.Match[str]) -> Import:
 
 
 def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
-    """Return the kernel's variable for each buffer variable of the library that a function uses, by its library name.
+    """Check that a library's function fits the call of a kernel, and return the buffers that it uses.
 
-    Raises InvalidArgumentError if the function does not fit its call.
+    Args:
+        entry: The import: types of the arguments and result, and the buffers of the call.
+        library: The library.
+        function: Its function.
+        kernel: The module that imports it.
+
+    Returns:
+        Name of a buffer variable of the library → name of the kernel's variable that replaces it.
+
+    Raises:
+        InvalidArgumentError: The function does not fit its call.
     """
     parameters = [type_ for _, type_ in function.members]
     if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_spelled, entry.types))):
@@ -195,6 +213,7 @@ def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: 
 
 
 def _misfit(entry: Import, library: WgslLibrary, problem: str) -> InvalidArgumentError:
+    """Return the error that a library's function does not fit a call."""
     return InvalidArgumentError(f"{library.name}: function '{entry.symbol}' does not fit its call: {problem}")
 
 

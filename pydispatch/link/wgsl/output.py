@@ -98,7 +98,15 @@ class WgslOutput:
         return candidate
 
     def adapt(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
-        """Define a function with the kernel's signature that converts i32 and u32 and calls a library function."""
+        """Define a function for the kernel that calls a library function, and converts between i32 and u32 for it.
+
+        Args:
+            name: Name by which the kernel calls it.
+            types: Types of the kernel's arguments.
+            result: Type that the kernel expects; "" for none.
+            called: Name of the library function in the output.
+            parameters: Types of its parameters.
+        """
         arguments = [f"{p}(a{i})" if p in ("i32", "u32") else f"a{i}" for i, p in enumerate(parameters)]
         call = f"{called}({', '.join(arguments)})"
         body = f"return {f'{result}({call})' if result in ('i32', 'u32') else call};" if result else f"{call};"
@@ -149,6 +157,7 @@ class WgslOutput:
 
 
 def _head(name: str, types: Sequence[str], result: str) -> str:
+    """Return the head of a function whose parameters are a0, a1, ...: `fn f(a0: i32) -> f32`."""
     parameters = ", ".join(f"a{i}: {type_}" for i, type_ in enumerate(types))
     return f"fn {name}({parameters}){f' -> {result}' if result else ''}"
 

@@ -183,7 +183,7 @@ class FunctionBuilder:
         return slot
 
     def view(self, storage: int, dtype: np.dtype[Any], offset: int = 0) -> int:
-        """Return the slot of a register, by its index, seen as a type; `offset` is in bytes, in a `.param` variable."""
+        """Return the slot of register number `storage` seen as a type. offset: bytes, in a `.param` variable."""
         return self._slot((storage, dtype.str, offset), RegisterView(storage, dtype, offset))
 
     def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
