@@ -1,4 +1,8 @@
-"""A straight function of a host program under construction."""
+"""A straight function of a host program under construction: instructions that compute sizes, and commands.
+
+Instructions compute integers in registers, once each. Commands (dispatches, fills, copies) work on ranges of buffers.
+Commands of one region may run at the same time; the regions of a function run in order.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,10 @@ class FunctionArgument:
     """Argument of a function.
 
     Attributes:
-        dtype: Word of the element type.
+        dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
+        name: Name; "" for none.
+        buffer: Number of the buffer of a tensor; NONE for a scalar.
     """
 
     dtype: int
@@ -30,8 +36,12 @@ class Result:
     """Result of a function.
 
     Attributes:
+        dtype: Word that encodes the element type.
         dims: Registers with the sizes of a tensor, which is in `buffer`; None for a scalar, which is in
             `register`.
+        buffer: Number of the buffer of a tensor; NONE for a scalar.
+        register: Register of a scalar; NONE for a tensor.
+        name: Name; "" for none.
         tied: Argument whose memory the result may reuse if a procedure calls the function (docs/program.md).
     """
 
@@ -73,7 +83,21 @@ class Buffer:
 
 
 class ProgramFunction:
-    """Builder of one function of a host program."""
+    """Builder of one function of a host program.
+
+    Attributes:
+        program: Program under construction, which numbers the strings.
+        name: Name of the function.
+        signature: Text that describes its arguments and results.
+        public: Whether callers of the program may call it.
+        arguments: Arguments in order.
+        results: Results in order.
+        buffers: Buffers; commands refer to them by their numbers.
+        pool: Words that instructions refer to by position.
+        instructions: Tuples (opcode | modifier << 16, result register, three operands).
+        registers: Number of registers in use.
+        region: Number of the region that commands are added to.
+    """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
         self.program = program
@@ -114,6 +138,7 @@ class ProgramFunction:
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
     def binary(self, op: Opcode, lhs: int, rhs: int, width: int = 64) -> int:
+        """Return a register with the result of an operation on two registers, computed in `width` bits."""
         return self.emit(op, lhs, rhs, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
@@ -142,6 +167,7 @@ class ProgramFunction:
         self._check(Opcode.CHECK, condition, 0, message)
 
     def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
+        """Emit a check of two registers. Its third operand is the position of the message in the pool."""
         self.instructions.append((op, NONE, lhs, rhs, self._push(self.program.string(message))))
 
     # -- arguments, results and buffers
@@ -166,6 +192,7 @@ class ProgramFunction:
         return index
 
     def add_constant_buffer(self, constant: int) -> int:
+        """Add the buffer of constant number `constant` of the program, and return the buffer's number."""
         return self._buffer(BufferKind.CONSTANT, constant, NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
@@ -174,6 +201,7 @@ class ProgramFunction:
         return self._buffer(BufferKind.RESULT, result, size)
 
     def _buffer(self, kind: BufferKind, index: int, size: int) -> int:
+        """Add a buffer: number `index` of its kind, with its size in the register `size`. Return its number."""
         self.buffers.append(Buffer(kind, index, size))
         return len(self.buffers) - 1
 
@@ -200,18 +228,27 @@ class ProgramFunction:
         self.command(Dispatch(export, grid, constants, bindings), tile_groups, int(follows))
 
     def fill(self, target: BindingRange, pattern: int, pattern_bytes: int) -> None:
+        """Add a fill of a range with the value of register `pattern`, repeated, of 1, 2, 4 or 8 bytes."""
         self.command(Fill(target, pattern, pattern_bytes))
 
     def copy(self, source: int, source_offset: int, target: int, target_offset: int, length: int) -> None:
+        """Add a copy between the buffers `source` and `target`; offsets and length are registers with bytes."""
         self.command(Copy(source, source_offset, target, target_offset, length))
 
     def command(self, command: Command, b: int = 0, modifier: int = 0) -> None:
-        """Add a command to the current region."""
+        """Add a command to the current region.
+
+        Args:
+            command: The command.
+            b: Second operand of its instruction (the first is the position of the command's words in the pool).
+            modifier: High half of the opcode's word.
+        """
         for buffer in command.buffers():
             self.buffers[buffer].touch(self.region)
         self.instructions.append((command.op | modifier << 16, NONE, self._push(command.words()), b, self.region))
 
     def _push(self, words: Iterable[int]) -> int:
+        """Append words to the pool, and return the position of the first one."""
         start = len(self.pool)
         self.pool += words
         return start

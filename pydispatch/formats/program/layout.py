@@ -41,7 +41,14 @@ class Table(IntEnum):
 
 
 class ExecutableRecord(NamedTuple):
-    """An executable. constants_function: the function that computes its constants, or NONE."""
+    """Executable.
+
+    Attributes:
+        name, name_length: Its name, (offset, length) in the string table.
+        constants_function: Index of the function that computes its constants, or NONE.
+        conditions, condition_count: Table of conditions on the device; see `docs/program.md`.
+        reserved: 0.
+    """
 
     name: int
     name_length: int
@@ -52,7 +59,15 @@ class ExecutableRecord(NamedTuple):
 
 
 class ExportRecord(NamedTuple):
-    """An export of an executable."""
+    """Export of an executable: a kernel.
+
+    Attributes:
+        executable: Index of the executable.
+        ordinal: Index of the kernel in it.
+        name, name_length: Its name, (offset, length) in the string table.
+        constant_count: Number of constants (32-bit words) of a dispatch.
+        binding_count: Number of buffer ranges of a dispatch.
+    """
 
     executable: int
     ordinal: int
@@ -63,7 +78,14 @@ class ExportRecord(NamedTuple):
 
 
 class QueryRecord(NamedTuple):
-    """A query of the device, with its default value."""
+    """Query of the device for a number.
+
+    Attributes:
+        category, category_length: First part of its name, (offset, length) in the string table.
+        key, key_length: Second part of its name.
+        default_low, default_high: Value where the device does not know the query.
+        reserved, reserved2: 0.
+    """
 
     category: int
     category_length: int
@@ -97,7 +119,21 @@ class ConstantRecord(NamedTuple):
 
 
 class FunctionRecord(NamedTuple):
-    """A function. flags: 1 for a public one. The pool has the words that its other tables refer to."""
+    """Function. Texts are (offset, length) in the string table, other pairs are (offset, count) of a table.
+
+    Attributes:
+        name, name_length: Its name.
+        signature, signature_length: Text that describes its arguments and results.
+        flags: 1 if callers may call it.
+        arguments, argument_count: Table of `ValueRecord`.
+        results, result_count: Table of `ValueRecord`.
+        buffers, buffer_count: Table of `BufferRecord`.
+        instructions, instruction_count: Table of `InstructionRecord`.
+        pool, pool_count: Words that the other tables refer to by position.
+        register_count: Number of registers.
+        region_count: Number of regions of commands.
+        reserved, reserved2, reserved3: 0.
+    """
 
     name: int
     name_length: int
@@ -122,7 +158,19 @@ class FunctionRecord(NamedTuple):
 
 
 class ProcedureRecord(NamedTuple):
-    """A procedure. flags: 1 for a public one."""
+    """Procedure. Texts are (offset, length) in the string table, other pairs are (offset, count) of a table.
+
+    Attributes:
+        name, name_length: Its name.
+        signature, signature_length: Text that describes its arguments and results.
+        flags: 1 if callers may call it.
+        arguments, argument_count: Table of `ValueRecord`.
+        results, result_count: Table of `ValueRecord`.
+        slots, slot_count: Table of `SlotRecord`.
+        steps, step_count: Table of `StepRecord`.
+        pool, pool_count: Words that steps refer to by position.
+        reserved: 0.
+    """
 
     name: int
     name_length: int
@@ -178,7 +226,16 @@ class InitializerRecord(NamedTuple):
 
 
 class CheckRecord(NamedTuple):
-    """A check of values. The tolerances are doubles."""
+    """Check of values.
+
+    Attributes:
+        kind: `CheckKind` of the check.
+        name, name_length: Its name, (offset, length) in the string table.
+        location, location_length: Place in the source, for messages.
+        atol_low, atol_high: Absolute tolerance: the words of a double.
+        rtol_low, rtol_high: Relative tolerance: the words of a double.
+        reserved, reserved2, reserved3: 0.
+    """
 
     kind: int
     name: int

@@ -16,6 +16,7 @@ class Slot:
     """Type of a slot.
 
     Attributes:
+        dtype: Word that encodes the element type.
         rank: Number of dimensions of a tensor; None for a scalar.
     """
 
@@ -28,7 +29,10 @@ class Port:
     """Argument or result of a procedure.
 
     Attributes:
+        dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
+        name: Name; "" for none.
+        slot: Number of the slot that an argument is in; unused for a result.
     """
 
     dtype: int
@@ -42,9 +46,12 @@ class Global:
     """Variable of a loaded program.
 
     Attributes:
+        name: Name.
+        dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
         constant: Number of the constant with the initial tensor; NONE for a scalar.
         value: Initial value of a scalar.
+        is_mutable: Whether the program may store into it.
     """
 
     name: str
@@ -60,8 +67,10 @@ class Check:
     """Assertion on the values that an `observe` step passes to it.
 
     Attributes:
-        location: source location for error messages.
-        atol, rtol: tolerances; the check passes if |a - b| <= atol + rtol * |b|. For EXPECT_CLOSE, the largest and the
+        kind: What is asserted.
+        location: Source location for error messages.
+        name: Name of the check; "" for none.
+        atol, rtol: Tolerances; the check passes if |a - b| <= atol + rtol * |b|. For EXPECT_CLOSE, the largest and the
             smallest permitted distance in units of the last place.
     """
 
@@ -77,6 +86,9 @@ class Parameter:
     """Constant that is supplied when the program is loaded, not stored in the artifact.
 
     Attributes:
+        scope: Name under which the file that has it is stated when the program is loaded; "" for none.
+        key: Name of the parameter in that file.
+        dtype: Word that encodes the element type.
         shape: Sizes, all static.
     """
 
@@ -88,7 +100,11 @@ class Parameter:
 
 @dataclass(eq=False)
 class Label:
-    """Jump target; `Procedure.bind` sets the step."""
+    """Jump target.
+
+    Attributes:
+        step: Index of the step that a jump continues at; -1 until `Procedure.bind` sets it.
+    """
 
     step: int = -1
 
@@ -97,6 +113,17 @@ class Procedure:
     """Builder of one procedure of a host program.
 
     Each builder method appends a step. Its parameter `last` lists the slots that the step reads for the last time.
+
+    Attributes:
+        program: Program under construction, which numbers the strings.
+        name: Name of the procedure.
+        signature: Text that describes its arguments and results.
+        public: Whether callers of the program may call it.
+        arguments: Arguments in order.
+        results: Results in order.
+        slots: Types of the slots, which steps refer to by number.
+        pool: Words that steps refer to by position.
+        steps: Tuples (kind of step, four operands).
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
@@ -140,6 +167,7 @@ class Procedure:
         self._step(Step.MOVE, self._push([len(pairs), *words]))
 
     def label(self) -> Label:
+        """Return a new jump target, which `bind` places."""
         return Label()
 
     def bind(self, label: Label) -> Label:
@@ -148,6 +176,7 @@ class Procedure:
         return label
 
     def jump(self, label: Label) -> None:
+        """Append a jump to a label, which may be bound later."""
         self._step(Step.JUMP, label)
 
     def branch(self, condition: int, then: Label, other: Label) -> None:
@@ -171,9 +200,11 @@ class Procedure:
         self._step(Step.STORE, target, *self._with_last_use([source], last))
 
     def observe(self, check: int, slots: Sequence[int]) -> None:
+        """Append a step that passes the values of slots to check number `check` of the program."""
         self._step(Step.OBSERVE, check, self._push([len(slots), *slots]))
 
     def drop(self, slot: int) -> None:
+        """Append a step that releases the value of a slot, which no later step reads."""
         self._step(Step.DROP, slot)
 
     def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
@@ -190,6 +221,7 @@ class Procedure:
         self._step(Step.SCALAR, target, value & 0xFFFFFFFF, value >> 32)
 
     def dim(self, target: int, tensor: int, axis: int) -> None:
+        """Append a step that stores the size of a tensor's dimension `axis` in the scalar slot `target`."""
         self._step(Step.DIM, target, tensor, axis)
 
     def view(
@@ -210,9 +242,11 @@ class Procedure:
         self._step(Step.SAVE, target, source, self._push([positions, saved]))
 
     def _step(self, step: Step, *operands: int | Label | ProgramFunction) -> None:
+        """Append a step; operands that it does not have are 0."""
         self.steps.append((step, *operands, *(0,) * (4 - len(operands))))
 
     def _push(self, words: Iterable[int]) -> int:
+        """Append words to the pool, and return the position of the first one."""
         start = len(self.pool)
         self.pool += words
         return start

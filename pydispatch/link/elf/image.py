@@ -59,13 +59,19 @@ class OutputSection:
 
 @dataclass
 class OutputSegment:
-    """Consecutive sections with the same access rights (PF_* flags), which the loader maps together."""
+    """Consecutive sections with the same access rights, which the loader maps together.
+
+    Attributes:
+        access: Access rights, PF_* flags of ELF.
+        sections: Sections in the order of their addresses.
+    """
 
     access: int
     sections: list[OutputSection]
 
     @property
     def alignment(self) -> int:
+        """Alignment in bytes: the greatest of a section."""
         return max(section.alignment for section in self.sections)
 
     def header(self, kind: int, alignment: int, to: int = 1) -> bytes:

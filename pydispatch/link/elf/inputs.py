@@ -61,6 +61,7 @@ class LinkSymbol:
     """Symbol of a link: local symbols belong to one object, all other symbols are shared by all objects.
 
     Attributes:
+        name: Name of the symbol.
         binding, kind: Constants of ELF, such as `reader.WEAK` and `reader.STT_FUNCTION`.
         part: Section that contains the definition; None if the symbol is undefined.
         value: Offset in `part`, in bytes.
@@ -78,12 +79,19 @@ class LinkSymbol:
 
     @property
     def address(self) -> int:
+        """Virtual address in the output; 0 if the symbol is undefined."""
         return 0 if self.part is None else self.part.address + self.value
 
 
 class Relocation(NamedTuple):
-    """Relocation of a section: the field at `offset` is computed from `symbol` and `addend` by the rule of type
-    `kind`."""
+    """Relocation of a section: a field of its content is computed from a symbol's address.
+
+    Attributes:
+        offset: Offset of the field in the section, in bytes.
+        kind: Type of the relocation: the rule by which the field is computed, which depends on the machine.
+        symbol: Symbol whose address is used.
+        addend: Number that is added to the address.
+    """
 
     offset: int
     kind: int
@@ -93,8 +101,12 @@ class Relocation(NamedTuple):
 
 @dataclass
 class SymbolTable:
-    """Non-local symbols of all objects by name, and the signatures of section groups of which a copy is already
-    loaded."""
+    """Symbols that all objects of a link share.
+
+    Attributes:
+        symbols: Non-local symbols by name.
+        groups: Names of the section groups (COMDAT) of which an object has brought a copy; later copies are left out.
+    """
 
     symbols: dict[str, LinkSymbol] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
@@ -118,9 +130,15 @@ class Object:
     """Relocatable object that takes part in a link.
 
     Attributes:
+        label: Name of the object in messages.
         parts: Sections that are loaded at run time, by section number. Duplicates of COMDAT groups are left
             out.
         symbols: Symbols by their number in the object's symbol table.
+
+    Args:
+        data: Bytes of the object.
+        names: Symbols of all objects; those of this one are added.
+        machine: e_machine that the object must be for.
     """
 
     def __init__(self, label: str, data: bytes, names: SymbolTable, machine: int) -> None:

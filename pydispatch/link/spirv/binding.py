@@ -14,7 +14,17 @@ from pydispatch.link.spirv.take import FunctionCopy, Taker
 
 
 class Binding:
-    """Resolution of one import, for one set of buffers, to a function of a library."""
+    """Resolution of one import, for one set of buffers, to a function of a library.
+
+    Attributes:
+        kernel: Module that has the import.
+        out: Module that linking makes.
+        taker: Copier of the library's functions.
+        function: The import, as the kernel's module declares it.
+        symbol: Name of the library function.
+        buffers: Buffer variables of the kernel that calls pass, in the order of the import's buffer parameters.
+        scalars: Types of the other parameters of the import.
+    """
 
     def __init__(
         self, kernel: SpirvParts, out: SpirvOutput, taker: Taker, function: SpirvFunction, symbol: str,
@@ -74,7 +84,9 @@ class Binding:
         return pointee[1] if pointee is not None and pointee[0] == Storage.FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
-        """Return whether a type of the kernel and one of the library are the same, except for the sign of integers."""
+        """Return whether `own`, a type of the kernel, and `theirs`, one of the library, are the same scalar type except
+        for the sign of integers.
+        """
         a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
@@ -84,6 +96,10 @@ class Binding:
         """Request a copy of a matching function with the call's buffers bound, and return its id or that of an adapter.
 
         A global buffer variable of the library denotes the call's buffer whose index is the variable's binding.
+
+        Args:
+            candidate: Id of the function in the library.
+            matched: Pairs (parameter position, buffer index) of its buffer parameters, as of `_match`.
         """
         taker, out = self.taker, self.out
         function = taker.parts.functions[candidate]
@@ -129,6 +145,12 @@ class Binding:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
 
         Integers of other sign are bitcast; GLSL's by-pointer parameters get local variables.
+
+        Args:
+            function: The library's function.
+            copy: Its copy: which of its parameters are bound, and so not passed.
+            callee: Id of the copy in the output.
+            type_: Function type of the adapter.
         """
         out, taker, adapter = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)

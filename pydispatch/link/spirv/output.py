@@ -35,7 +35,7 @@ Key = tuple[object, ...]
 
 
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
-    """Encode an instruction; raise InvalidArgumentError if it has more than 65535 words."""
+    """Return the words of an instruction with operands; raise InvalidArgumentError if they are more than 65535."""
     if len(operands) + 1 > 0xFFFF:
         raise InvalidArgumentError(
             f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
@@ -51,6 +51,13 @@ class SpirvOutput:
     Attributes:
         kernel: The kernels' module.
         bound: The next unused id.
+        version: Pair (major, minor) of the SPIR-V version.
+        capabilities, extensions: What the module declares that it uses.
+        sets: Name of an extended instruction set → id of its import.
+        decorations: Id → its decorations (kind, operands...).
+        member_decorations: Id of a struct type → decorations of its members (member, kind, operands...).
+        names: Id → its name for debuggers.
+        member_names: Id of a struct type → words of its members' names.
         globals: Types, constants and variables in order, as words of instructions.
         types: Id of a type → (opcode, operands after the result id).
         variables: Id of a global variable → (type, storage class).
@@ -106,9 +113,14 @@ class SpirvOutput:
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
-        """Return the operands after the result id, with ids replaced by their representatives.
+        """Return the operands of an instruction after the result id, with ids replaced by their representatives.
 
-        `type_`, `result` and `ids` are word positions in the instruction.
+        Args:
+            op: Opcode.
+            words: Words of the instruction.
+            type_: Position of the result type in the words; 0 without one.
+            result: Position of the result id.
+            ids: Positions of the operands that are ids.
         """
         positions = {*ids, type_} if type_ else set(ids)
         return [self.same(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
@@ -195,8 +207,9 @@ class SpirvOutput:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """Return the key that block types share if a variable of one can serve as the other: all but access
-        decorations."""
+        """Return the key of a block type. Two types with equal keys differ in decorations for access (Restrict,
+        NonWritable) at most, so that a variable of one type can serve as one of the other.
+        """
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
@@ -211,6 +224,10 @@ class SpirvOutput:
         """Return a variable with the library's block type and the binding of the kernel's variable.
 
         This is the kernel's variable if the types agree, else an added variable that aliases it.
+
+        Args:
+            variable: Buffer variable of the kernel.
+            block: Struct type, in the output, that the library declares its buffer with.
         """
         own = self.types[self.variables[variable][0]][1][1]
         if self.same(own) == block or self.view_key(own) == self.view_key(block):
