@@ -267,10 +267,12 @@ class ExpectSerializedEqOp(CheckOp):
 
 
 def _parse_number(parser: Parser) -> Attribute:
+    """Parse an integer of at least 0."""
     return IntegerAttr(parser.parse_integer(allow_boolean=False, allow_negative=False), i64)
 
 
 def _parse_tolerance(parser: Parser) -> Attribute:
+    """Parse a number as f32."""
     return FloatAttr(float(parser.parse_number()), f32)
 
 
@@ -285,7 +287,15 @@ _WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
 
 
 def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
-    """Parse StableHLO's form `%a, %b, word = value : T`; the second operand may be a typed constant or missing."""
+    """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`.
+
+    The second operand is a typed constant, or there is none, where the assertion is defined so.
+
+    Args:
+        kind: Class of the assertion.
+        parser: Parser, after the assertion's name.
+        words: Options that it may have: keys of `_WORDS`.
+    """
     operands = [parser.parse_unresolved_operand()]
     properties: dict[str, Attribute] = {}
     type: Attribute | None = None
@@ -341,12 +351,15 @@ def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
 
 
 def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
-    """Make an assertion class accept StableHLO's form as well, with the options `words`."""
-    enclosed = kind.parse
+    """Make an assertion class accept StableHLO's form as well, with the options `words`.
+
+    Its `parse` is replaced: IREE's form begins with `(`, or with the device in `<...>`; StableHLO's does not.
+    """
+    parse_iree_form = kind.parse
 
     def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:
-        is_enclosed = parser._current_token.text in ("(", "<")
-        return enclosed(parser) if is_enclosed else _parse_open(cls, parser, *words)
+        is_iree_form = parser._current_token.text in ("(", "<")
+        return parse_iree_form(parser) if is_iree_form else _parse_open(cls, parser, *words)
 
     kind.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
 

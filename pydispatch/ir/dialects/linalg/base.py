@@ -136,6 +136,7 @@ class Sides(CustomDirective):
         word_printed(state)
 
     def _sides(self) -> tuple[tuple[str, Any, TypeDirective], ...]:
+        """Return for each side its keyword, its operands and their types."""
         return ("ins", self.inputs, self.input_types), ("outs", self.outputs, self.output_types)
 
 

@@ -134,7 +134,15 @@ def _verify_generic(op: ops.GenericOp) -> None:
 
 
 def check_body(region: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
-    """Check that the body takes one element per operand and yields one element per result."""
+    """Check that the body takes one element per operand and yields one element per result.
+
+    Args:
+        region: The body.
+        arguments: Types of the operands: tensors, or scalars, which are their own element.
+        results: Types of the outputs.
+
+    Raises VerifyException.
+    """
     if len(region.blocks) != 1:
         raise VerifyException("the body has one block")
     block = region.block
@@ -151,11 +159,15 @@ def check_body(region: Region, arguments: Sequence[Attribute], results: Sequence
 
 
 def _types(types: Sequence[Attribute]) -> str:
+    """Return types as messages print them, separated by commas."""
     return ", ".join(map(str, types))
 
 
 def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
-    """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`."""
+    """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`.
+
+    Return the class of the operation and its attributes; None if there is no `{`.
+    """
     if parser.parse_optional_punctuation("{") is None:
         return None
     token = parser._current_token
@@ -243,7 +255,7 @@ class MapForm(CustomDirective):
         syntax.print_region_signature(printer, self.body.get(op), None)
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        pass
+        """Print the options between operands and attributes; linalg.map has none."""
 
 
 @directive

@@ -186,7 +186,16 @@ def print_value(printer: Printer, value: Any) -> None:
 
 
 class GatherNumbers(NamedTuple):
-    """Dimension numbers of a gather."""
+    """Dimension numbers of a gather, which copies a slice of the operand for each start index.
+
+    Attributes:
+        offset_dims: Dimensions of the result that are dimensions of the slices.
+        collapsed_slice_dims: Dimensions of the slices, of size 1, that the result does not have.
+        operand_batching_dims: Dimensions of the operand that are batches.
+        start_indices_batching_dims: Dimensions of the start indices that are the same batches.
+        start_index_map: Dimension of the operand that each component of a start index is for.
+        index_vector_dim: Dimension of the start indices that holds the components of an index.
+    """
 
     offset_dims: tuple[int, ...] = ()
     collapsed_slice_dims: tuple[int, ...] = ()
@@ -197,7 +206,16 @@ class GatherNumbers(NamedTuple):
 
 
 class ScatterNumbers(NamedTuple):
-    """Dimension numbers of a scatter."""
+    """Dimension numbers of a scatter, which writes a slice into the operand for each index.
+
+    Attributes:
+        update_window_dims: Dimensions of the updates that are dimensions of the slices.
+        inserted_window_dims: Dimensions of the operand, of which a slice has one index, that the updates do not have.
+        input_batching_dims: Dimensions of the operand that are batches.
+        scatter_indices_batching_dims: Dimensions of the indices that are the same batches.
+        scatter_dims_to_operand_dims: Dimension of the operand that each component of an index is for.
+        index_vector_dim: Dimension of the indices that holds the components of an index.
+    """
 
     update_window_dims: tuple[int, ...] = ()
     inserted_window_dims: tuple[int, ...] = ()
@@ -264,9 +282,12 @@ class DotAlgorithm(Record):
 
 
 class Layout(NamedTuple):
-    """Dimension order of a convolution operand: two named dimensions and the spatial dimensions, in order.
+    """Dimension order of a convolution operand.
 
-    The named dimensions are batch and feature of an image or result, and input and output feature of a kernel.
+    Attributes:
+        first: Dimension that is the batch of an image or result, or the input feature of a kernel.
+        second: Dimension that is the feature of an image or result, or the output feature of a kernel.
+        spatial: Dimensions that are spatial, in the order of the loops: (1, 2) for NHWC.
     """
 
     first: int
@@ -275,10 +296,7 @@ class Layout(NamedTuple):
 
 
 class ConvNumbers(NamedTuple):
-    """Dimension numbers of a convolution.
-
-    The named dimensions are batch and feature of the image and the result, input and output feature of the kernel.
-    """
+    """Dimension orders of the image, the kernel and the result of a convolution."""
 
     image: Layout
     kernel: Layout

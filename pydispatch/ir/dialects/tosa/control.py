@@ -30,6 +30,7 @@ from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.tosa.base import VALUE
 
 Pairs = tuple[list[Parser.UnresolvedArgument], list[UnresolvedOperand]]
+"""Arguments of a region, and the values outside of it that they stand for."""
 
 
 @op_definition
@@ -57,7 +58,7 @@ def _parse_pairs(parser: Parser) -> Pairs:
 
 
 def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -> None:
-    """Print pairs of block argument and value."""
+    """Print the arguments of a region with the values that they stand for: `(%inner = %outer, ...)`."""
     block = region.blocks.first
     assert block is not None
 
@@ -71,6 +72,7 @@ def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -
 
 
 def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
+    """Print `(type, type)`."""
     with printer.in_parens():
         printer.print_list(types, printer.print_attribute)
 
@@ -95,6 +97,7 @@ def _check(region: Region, what: str, argument_types: Sequence[Attribute], resul
 
 
 def _shown(types: Sequence[Attribute]) -> str:
+    """Return types as messages print them, in parentheses."""
     return f"({', '.join(map(str, types))})"
 
 
