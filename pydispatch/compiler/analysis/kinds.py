@@ -54,7 +54,12 @@ MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more
 
 @dataclass(frozen=True)
 class DispatchArguments:
-    """Values that a group of operations reads from outside the group: tensors, and scalars other than constants."""
+    """Values that a group of operations reads from outside the group.
+
+    Attributes:
+        tensors: Tensors, of which each is a binding of the dispatch.
+        scalars: Scalars other than constants, which are passed among the constants of the dispatch.
+    """
 
     tensors: frozenset[SSAValue]
     scalars: frozenset[SSAValue]

@@ -88,7 +88,14 @@ class Reduction:
     def _without(
         self, module: ModuleOp, items: Callable[[ModuleOp], Sequence[Any]], remove: Callable[[Sequence[Any]], None]
     ) -> ModuleOp:
-        """Remove items from the last on, in chunks that become smaller."""
+        """Remove items of a program while its fault remains, from the last on, in chunks that become smaller: all,
+    then halves, quarters, ..., single ones. Return the reduced program.
+
+    Args:
+        module: The program.
+        items: Function that returns the items of a program in order.
+        remove: Function that removes some of them.
+    """
         size = len(items(module))
         while size:
             stop = len(items(module))
@@ -118,10 +125,12 @@ class Reduction:
 
 
 def _symbols(module: ModuleOp) -> list[Operation]:
+    """Return the operations at the top of a program: functions and globals."""
     return list(module.body.block.ops)
 
 
 def _erase(ops: Sequence[Operation]) -> None:
+    """Remove operations; an exception is raised if something else needs one."""
     for op in reversed(ops):
         erase_op(op)
 
@@ -133,10 +142,12 @@ def _functions(module: ModuleOp) -> list[tuple[Operation, Block]]:
 
 
 def _results(module: ModuleOp) -> list[tuple[Operation, int]]:
+    """Return the results of all functions as pairs (function, index)."""
     return [(op, n) for op, block in _functions(module) for n in range(len(_end(block).operands))]
 
 
 def _drop_results(results: Sequence[tuple[Operation, int]]) -> None:
+    """Make functions return fewer results; from the last on, so that indices stay valid."""
     for function, index in reversed(results):
         end = _end(function.regions[0].block)
         end.operands = [value for n, value in enumerate(end.operands) if n != index]
@@ -144,6 +155,7 @@ def _drop_results(results: Sequence[tuple[Operation, int]]) -> None:
 
 
 def _operations(module: ModuleOp) -> list[Operation]:
+    """Return the operations of all functions, without their returns."""
     return [op for _, block in _functions(module) for op in block.ops if not op.has_trait(IsTerminator)]
 
 
@@ -162,6 +174,7 @@ def _replace_by_arguments(ops: Sequence[Operation]) -> None:
 
 
 def _end(block: Block) -> Operation:
+    """Return the last operation of a function's body, its return."""
     assert block.last_op is not None
     return block.last_op
 

@@ -79,12 +79,17 @@ def _exported(value: SSAValue) -> SSAValue | None:
 
 
 def _is_view(value: SSAValue) -> bool:
+    """Return whether a value is a buffer view."""
     return isinstance(value.type, BufferViewType)
 
 
 def _call_with_tensors(call: Operation, type: FunctionType) -> None:
     """Adapt a call to a callee that was converted to tensors: import its arguments before it, export its
     results after.
+
+    Args:
+        call: The call, which passes and returns buffer views.
+        type: Type of the callee, over tensors.
     """
     if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
         return  # The call is refused where it is inlined.
@@ -107,8 +112,8 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:
-    """Replace the import of an exported tensor by that tensor, with a cast if its static sizes differ. Raise
-    CompileError if the element types or ranks differ.
+    """Replace the import `op` of a tensor that was exported before, `value`, by that tensor, with a cast if their
+    static sizes differ. Raise CompileError if the element types or ranks differ.
     """
     type = cast("TensorType[Any]", op.results[0].type)
     if value.type != type:

@@ -2,6 +2,8 @@
 
 Where a result is written in the order in which it is read, or in that of its operands, no transposition is needed in
 between. Values are unchanged; only their indices differ.
+
+An order lists, for each new loop or dimension, the old one: [1, 0] transposes a matrix.
 """
 
 from __future__ import annotations
@@ -122,7 +124,10 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """Return a splat or an empty tensor with its dimensions in another order; None for any other tensor."""
+    """Emit a splat or an empty tensor like `value` with its dimensions in another order before `op`, and return it.
+
+    Return None if `value` is any other tensor.
+    """
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
         return None

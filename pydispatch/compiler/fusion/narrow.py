@@ -107,7 +107,11 @@ def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
 class _ElementwiseSplitter:
     """Splitter of a generic into generics over the same loops, one for each operation of its body.
 
-    tensors: for each value of the body, the tensor that holds it and the map to index it.
+    Attributes:
+        op: The generic.
+        g: The generic as a structured operation.
+        loops: Identity map of its loops, by which tensors of intermediate values are indexed.
+        tensors: Value of the body → the tensor that holds it at each iteration, and the map to index it.
     """
 
     def __init__(self, op: GenericOp, generic: Structured) -> None:

@@ -111,7 +111,7 @@ class Rewrites:
 
 
 _WARNED = 8
-"""Patterns without matches that have a warning of their own; the others are counted."""
+"""Number of patterns without matches that have a warning of their own; the others are counted in one more."""
 
 
 def apply_one(
@@ -236,6 +236,7 @@ def _attached(spec: Any) -> list[tuple[str, Any]]:
 
 
 def _listed(value: Any) -> list[Any]:
+    """Return a list or tuple as a list, and any other value as a list of it."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 

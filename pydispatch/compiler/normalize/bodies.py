@@ -139,7 +139,14 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
 
 
 def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:
-    """Build the body that applies a named function. cast: whether the inputs may have other types than the output."""
+    """Return the body of a generic that applies a function to one element of each input.
+
+    Args:
+        types: Element types of the inputs, then of the output.
+        function: Name of the function: "copy", "select", or one of `unary` or `binary`.
+        cast: Whether the inputs may have other types than the output; they are converted then.
+        unsigned: Whether integers are widened with zeros instead of their sign.
+    """
     body = BodyBuilder(types)
     *inputs, out = body.block.args
     values: list[SSAValue] = [*inputs]

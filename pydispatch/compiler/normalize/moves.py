@@ -1,4 +1,8 @@
-"""`linalg.map`, `reduce`, `transpose`, `broadcast`, `pack` and `unpack`."""
+"""`linalg.map`, `reduce`, `transpose`, `broadcast`, `pack` and `unpack`: rules that replace them by `linalg.generic`.
+
+A pack cuts dimensions of a tensor into tiles: the result has the tile's index in the place of the index (in another
+order of dimensions, if the operation states one), and the index inside of the tile as an additional last dimension.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +47,12 @@ def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> l
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
     structure = Structure((map, AffineMap.identity(rank)), (True,) * rank)
-    return generic(build, structure, [source], [target], elementwise(types, "copy", False, False))
+    body = elementwise(types, "copy", cast=False, unsigned=False)
+    return generic(build, structure, [source], [target], body)
 
 
 def projection(rank: int, results: Sequence[int]) -> AffineMap:
+    """Return the map from `rank` dimensions to those in `results`: 3, [0, 2] -> (d0, d1, d2) -> (d0, d2)."""
     return AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in results))
 
 
@@ -59,6 +65,7 @@ def _transpose(op: Operation, build: Build) -> None:
 
 
 def _broadcast(op: Operation, build: Build) -> None:
+    """Replace `linalg.broadcast` by a generic that copies; `op.numbers()` are the dimensions that it adds."""
     assert isinstance(op, BroadcastOp)
     rank = len(shape_of(op.init.type))
     build.replace(*moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.numbers()])))
@@ -144,7 +151,14 @@ def _computed(build: Build, op: PackingOp, body: BodyBuilder) -> None:
 
 
 def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
-    """Replace a pack with dynamic tile sizes: the body computes the index of its element, or selects the padding."""
+    """Replace a pack with dynamic tile sizes: the body computes the index of its element, or selects the padding.
+
+    Args:
+        op: The pack.
+        build: Builder.
+        outer: Dimension of the source that each dimension of the result counts, or counts tiles of.
+        tiles: Size of a tile by dimension of the source, in the order of the result's last dimensions.
+    """
     rank = len(outer)
     element = element_type(op.dest.type)
     sizes = {d: build.dim(op.source, d) for d in tiles}
@@ -171,7 +185,10 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
 
 
 def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
-    """Replace an unpacking with tiles of dynamic sizes by reads of single elements."""
+    """Replace an unpack with dynamic tile sizes: the body reads tile `index / tile`, element `index mod tile` in it.
+
+    The arguments are those of `_pack_dynamic`, with the packed tensor as the source.
+    """
     element = element_type(op.dest.type)
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])

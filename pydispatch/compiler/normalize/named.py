@@ -30,7 +30,7 @@ def _named(op: Operation, build: Build) -> None:
     else:
         assert isinstance(op, ElementwiseOp)
         casts = op.name in ("linalg.copy", "linalg.elemwise_unary", "linalg.elemwise_binary")
-        body = bodies.elementwise(types, op.function(), casts, unsigned)
+        body = bodies.elementwise(types, op.function(), cast=casts, unsigned=unsigned)
     kept_attributes = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
     build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept_attributes))
 

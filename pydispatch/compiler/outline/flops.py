@@ -28,7 +28,10 @@ from pydispatch.ir.structured import as_structured
 from pydispatch.ir.values import Dim
 
 Polynomial = Counter[tuple[int, ...]]
-"""For each product of sizes, its factor. A size is the index of the first word of its constant."""
+"""For each product of sizes, its factor: {(0, 2): 6, (): 1} is 6 a b + 1.
+
+A size is denoted by the index of the first 32-bit word of its constant: here a is at word 0 and b at word 2.
+"""
 
 _ARITHMETIC = {
     *(f"arith.{kind}{suffix}" for kind in ("add", "sub", "mul") for suffix in "if"),

@@ -32,7 +32,12 @@ T = TypeVar("T")
 
 
 class WorkerPool:
-    """The processes of this one. A thread that already uses one gets the same again."""
+    """The processes of this one that run LLVM. A thread that already uses one gets the same again.
+
+    Attributes:
+        size: Number of processes at most.
+        here: Lock of jobs that run in this process, one at a time.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -53,6 +58,7 @@ class WorkerPool:
                     self._free.append(self._start())
 
     def _start(self) -> Process:
+        """Start a process, and return it. The caller holds the lock."""
         process = Process()
         self._all.append(process)
         return process
@@ -85,8 +91,11 @@ class WorkerPool:
                         self._freed.notify()  # who waits for it starts another
 
     def _take(self) -> Process:
-        """Take a free process from the pool. If there is none, another is started, and taken unless a job ends before
-        it is ready. The first job that finds none waits a while before: small jobs end sooner than a process starts.
+        """Take a free process from the pool.
+
+        If there is none, another is started in a thread, and this one waits for the first that is free: the new one,
+        or one whose job ends sooner. The first job of all that finds none waits `PATIENCE` before it starts one, as
+        small jobs end sooner than a process starts.
         """
         with self._lock:
             while True:
@@ -107,7 +116,9 @@ class WorkerPool:
                 self._freed.wait()
 
     def _greet(self, process: Process) -> None:
-        """Put a process that was started to the free ones once it is ready, or has failed: then its first job does."""
+        """Put a new process to the free ones once it is ready. One that could not start is put there as well, so that
+        the job that takes it reports why.
+        """
         with contextlib.suppress(Exception):
             process.info()
         with self._lock:
@@ -115,10 +126,12 @@ class WorkerPool:
                 self._put(process)
 
     def _put(self, process: Process) -> None:
+        """Put a process to the free ones, and wake a thread that waits for one. The caller holds the lock."""
         self._free.append(process)
         self._freed.notify()
 
     def close(self, forget: bool = False) -> None:
+        """End all processes. forget: leave them running, as they belong to the parent of this forked process."""
         for process in self._all:
             process.forget() if forget else process.kill()
         self._all, self._free = [], []
@@ -147,6 +160,7 @@ def size() -> int:
 
 
 def _after_fork() -> None:
+    """Give a forked child a pool of its own, without processes."""
     global POOL
     POOL.close(forget=True)
     POOL = WorkerPool(POOL.size)
@@ -175,6 +189,7 @@ _said: set[str] = set()
 
 
 def _say(text: str) -> None:
+    """Warn of something, once in this process."""
     if text not in _said:
         _said.add(text)
         warnings.warn(text, CompileWarning, stacklevel=4)
@@ -186,7 +201,7 @@ def start() -> None:
 
 
 def version() -> tuple[int, ...]:
-    """LLVM's."""
+    """Return the version of LLVM: (20, 1, 8)."""
     with POOL.process() as process:
         if process is not None:
             return tuple(process.info()["llvm"])
@@ -216,8 +231,11 @@ class _Remote:
 
 @contextlib.contextmanager
 def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: object) -> Iterator[T]:
-    """Yield an object that is created where LLVM runs, for the duration of the block: kind(*args), a context manager.
-    One per thread. Results of its methods are copies.
+    """Yield an object that is created where LLVM runs, and lives as long as the block. A thread has one at a time.
+
+    Args:
+        kind: Class of the object, a context manager.
+        args: Its arguments. They are pickled, as are arguments and results of its methods, which so are copies.
     """
     with POOL.process() as process:
         if process is None:

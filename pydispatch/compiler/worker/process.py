@@ -34,7 +34,14 @@ _MEMORY_WORDS = ("out of memory", "bad_alloc", "MemoryError", "Cannot allocate m
 
 
 class Died(CompileError):
-    """The process has died during a job. `said` is what it wrote to standard error, its last line first."""
+    """The process has died during a job.
+
+    Attributes:
+        said: The line of its standard error that tells why: an assertion, else the last line; "" for none.
+
+    Args:
+        how: How it ended: the name of a signal, or "code 1".
+    """
 
     def __init__(self, how: str, said: str) -> None:
         self.said = said
@@ -43,7 +50,13 @@ class Died(CompileError):
         super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
 
     def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
-        """Return the error for a variant. kept: the file that has its LLVM IR, if there is one."""
+        """Return the error for the variant that was compiled.
+
+        Args:
+            variant: The variant.
+            cpu: CPU that it was compiled for.
+            kept: File that has its LLVM IR; None if there is none.
+        """
         exports = ", ".join(f"'{export.name}'" for export in variant.exports)
         where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
         what = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}"
@@ -65,6 +78,7 @@ def receive(pipe: Any) -> Any:
 
 
 def _exactly(pipe: Any, size: int) -> bytes:
+    """Read `size` bytes from a pipe. Raises EOFError if there are fewer."""
     parts: list[bytes] = []
     while size:
         part = pipe.read(min(size, 1 << 24))
@@ -84,7 +98,11 @@ def _without_packages(error: Exception) -> Exception:
 
 
 class Process:
-    """LLVM worker process. Only one thread at a time may use it."""
+    """LLVM worker process. Only one thread at a time may use it.
+
+    Attributes:
+        pid: Process id.
+    """
 
     def __init__(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
@@ -123,8 +141,16 @@ class Process:
         return self._info
 
     def ask(self, *request: object) -> Any:
-        """Send a request, and return its answer. Raises Died, CompileError of the job, InternalError for other
-        exceptions of the job.
+        """Send a request, and return its answer.
+
+        Args:
+            request: What to do and its arguments: ("call", module, function, arguments), ("open", module, class,
+                arguments), ("method", name, arguments, named arguments) or ("close",).
+
+        Raises:
+            Died: The process has ended.
+            CompileError: The job refused its input.
+            InternalError: The job raised any other exception.
         """
         self.info()
         try:
@@ -137,6 +163,7 @@ class Process:
         return self._answer()
 
     def _answer(self) -> Any:
+        """Read the answer to a request, and return its result or raise its error."""
         try:
             kind, *rest = receive(self._popen.stdout)
         except (EOFError, ConnectionError):
@@ -156,6 +183,7 @@ class Process:
         raise InternalError(f"code generation failed: {rest[0]}")
 
     def _died(self) -> Died:
+        """Wait for the end of the process, and return the error that tells how and why it ended."""
         code = self._popen.wait()
         how = f"code {code}"
         if code < 0:

@@ -42,9 +42,15 @@ CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorEle
 def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
     """Replace values by the results of a dispatch that calls an external function, and return the dispatch.
 
-    Implements `rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`. The function
-    `name` is called once. For each tensor it gets the base address and an offset in elements: inputs, then results,
-    then the other operands.
+    The function is called once. For each tensor it gets the base address and an offset in elements: inputs, then
+    results, then the other operands.
+
+    Args:
+        arguments: Arguments of `rewriteAsFlowDispatch`: the root of the match, the name of the function, inputs,
+            replaced values, their sizes, and other operands.
+        anchor: Operation before which the dispatch is inserted.
+        program: Program, which gets the executable of the dispatch.
+        spec: Call in the pattern, for the location of errors.
     """
     if len(arguments) != 6:
         raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(arguments)}", location_of(spec),
@@ -124,6 +130,14 @@ def _executable(
 ) -> str:  # fmt: skip
     """Return the name of the executable that calls the function; create the executable if the program does not have
     it.
+
+    Args:
+        function: Name of the external function.
+        inputs: Types of the inputs.
+        results: Types of the replaced values.
+        others: Types of the other operands.
+        program: Program, which gets the executable.
+        anchor: Operation whose location its operations get.
     """
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     name = f"{function}_{'_'.join(map(str, types))}_executable"

@@ -11,7 +11,15 @@ _PARALLEL, _REDUCTION = '"parallel"', '"reduction"'
 
 
 class Lowering:
-    """Printer of the operations of a pattern or of its replacement as MLIR text. lines: the printed operations."""
+    """Printer of the operations of a pattern or of its replacement as MLIR text.
+
+    Attributes:
+        inputs: Name and type of each input.
+        lines: Printed operations.
+        names: Value → its name in the text.
+        sizes: Dynamic size → name of its value in the text.
+        count: Number of values that have got a name %v1, %v2, ...
+    """
 
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         self.inputs = inputs
@@ -75,8 +83,15 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """Print a linalg.generic, and return the name of its results. Its body names the elements of inputs %x0, %x1,
-        ... and those of outputs %o0, %o1, ...
+        """Print a linalg.generic, and return the name of its results ("%v3"; result 1 of several is "%v3#1").
+
+        Args:
+            maps: Indexing maps of inputs and outputs, as text.
+            iterators: Iterator types, as text.
+            ins: Inputs.
+            outs: Name and type of each output tensor.
+            body: Lines of the body, in which elements of inputs are %x0, %x1, ..., and those of outputs %o0, %o1, ...
+            results: Names of the values that the body yields.
         """
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
@@ -176,10 +191,12 @@ def _map(rank: int, dims: Sequence[int] | range) -> str:
 
 
 def _float(dtype: str) -> bool:
+    """Return whether an element type ("f32", "i8") is of floats."""
     return dtype.startswith(("f", "bf"))
 
 
 def _zero(dtype: str) -> str:
+    """Return 0 of an element type as a literal."""
     return "0.0" if _float(dtype) else "0"
 
 

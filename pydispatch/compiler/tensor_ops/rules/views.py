@@ -1,4 +1,8 @@
-"""The elements of a tensor under another shape or type."""
+"""Rules of operations whose result has the elements of a tensor under another shape or type.
+
+A rule tells for its operation the `size` of a result's dimension, how to compute an `element` at `indices` from the
+operands, and what the operands' sizes must satisfy (`requirements`).
+"""
 
 from __future__ import annotations
 
@@ -52,6 +56,8 @@ class TieShape(Cast):
 
 
 class DispatchTieShape(TieShape):
+    """The same inside of a dispatch."""
+
     name = "flow.dispatch.tie_shape"
 
 
@@ -189,7 +195,18 @@ class FlowBitcast(FlowReshape):
 
 
 def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-    """Low bits come first: an element of k source elements is their join, of a part of one its bits."""
+    """Emit code that computes an element of a bitcast from the bits of the source, and return the element.
+
+    Low bits come first: where an element has the bits of k source elements, they are joined, the first one lowest;
+    where it has a part of the bits of one, they are shifted down and cut.
+
+    Args:
+        elements: Access to elements of tensors.
+        build: Builder of the code.
+        op: The bitcast.
+        result: Its result.
+        indices: Indices of the element in the result.
+    """
     source = op.operands[0]
     have, want = tensor_type(source).element_type, tensor_type(result).element_type
     from_bits, to_bits = bits_of(have), bits_of(want)
@@ -226,6 +243,7 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
 
 
 def _same(lhs: Index, rhs: Index) -> bool:
+    """Return whether two sizes are equal: the same value, or equal numbers."""
     return lhs is rhs or (isinstance(lhs, int) and isinstance(rhs, int) and lhs == rhs)
 
 
