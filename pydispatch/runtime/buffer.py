@@ -23,6 +23,7 @@ class Memory(Protocol):
     """Bytes on a device, released when this object is destroyed."""
 
     size: int
+    """Number of bytes."""
 
     @property
     def device_name(self) -> str:
@@ -41,9 +42,14 @@ class Memory(Protocol):
 class Buffer:
     """An array in device memory, returned by functions of GPUs and accepted as an argument without a copy.
 
-    `shape` has its sizes, `dtype` the NumPy type of an element. `np.asarray(buffer)` returns a view where the CPU can
-    access the memory, else a copy. Elements of 2 or 4 bits are packed on the device and unpacked in arrays. Operations
-    on a buffer wait for the calls that write it.
+    `np.asarray(buffer)` returns a view where the CPU can access the memory, else a copy. Elements of 2 or 4 bits are
+    packed on the device and unpacked in arrays. Operations on a buffer wait for the calls that write it.
+
+    Attributes:
+        memory: Memory of the device that holds the elements, row by row.
+        shape: Sizes.
+        element: Element type, as programs have it; `dtype` is the NumPy type of an element in arrays.
+        nbytes: Bytes of all elements on the device.
     """
 
     __slots__ = ("__weakref__", "element", "memory", "nbytes", "shape")
@@ -158,7 +164,7 @@ class Buffer:
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """Return the sizes of a shape. InvalidArgumentError."""
+    """Return the sizes of a shape, a number or a sequence: 3 -> (3,). Raise InvalidArgumentError for another value."""
     try:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         result = tuple(operator.index(size) for size in sizes)
@@ -170,7 +176,10 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
 
 
 def source_of(what: str, array: Any) -> NDArray[Any]:
-    """Return a contiguous array with the elements of an object. InvalidArgumentError when not numeric, or masked."""
+    """Return a contiguous array with the elements of an object. Raise InvalidArgumentError when not numeric, or masked.
+
+    what: function of the caller, which begins the message.
+    """
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidArgumentError(f"{what}: array: its mask would be lost; pass x.filled(value)")
     try:
@@ -205,6 +214,7 @@ class MakesBuffers:
         return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
 
     def _memory_of(self, nbytes: int) -> Memory:
+        """Allocate memory of the device."""
         raise NotImplementedError
 
 
@@ -253,7 +263,9 @@ _SMALL = (
     *(dtype_word(kind, bits) for kind in (Numerical.INTEGER, Numerical.UNSIGNED) for bits in (2, 4)),
     dtype_word(Numerical.F4E2M1FN, 4),
 )
-"""Words of the types that ml_dtypes has. Without it they are bytes of another NumPy type, which is no such type."""
+"""Words of the element types whose NumPy types come from ml_dtypes: bfloat16, floats of at most 8 bits, and integers of
+2 and 4 bits. Without the package such elements are plain bytes in NumPy, whose dtype stands for another element type.
+"""
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:

@@ -89,13 +89,13 @@ class Reduction:
         self, module: ModuleOp, items: Callable[[ModuleOp], Sequence[Any]], remove: Callable[[Sequence[Any]], None]
     ) -> ModuleOp:
         """Remove items of a program while its fault remains, from the last on, in chunks that become smaller: all,
-    then halves, quarters, ..., single ones. Return the reduced program.
+        then halves, quarters, ..., single ones. Return the reduced program.
 
-    Args:
-        module: The program.
-        items: Function that returns the items of a program in order.
-        remove: Function that removes some of them.
-    """
+        Args:
+            module: The program.
+            items: Function that returns the items of a program in order.
+            remove: Function that removes some of them.
+        """
         size = len(items(module))
         while size:
             stop = len(items(module))

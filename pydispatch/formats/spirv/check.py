@@ -75,20 +75,27 @@ class _ModuleChecker:
     """Checker of a module's instructions in order.
 
     Attributes:
+        declared: Types, constants and variables that have been read so far.
+        tables: Declarations of the whole module.
         section: Section of the last instruction, see _SECTIONS.
         function: Function that is being read; None between functions.
+        results: Id → index of the word where the instruction begins that defines it.
+        local: Id of a result with a type → the type, for the literals of switches.
         forward: Ids that OpTypeForwardPointer declares.
+        decorated: Tuples (index of the word, id, index of the member or -1) of the decorations, which precede what they
+            decorate.
+        is_open: Whether the module has instructions of unknown extensions, which may define any id.
     """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
         self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
         self.section = 0
         self.function: SpirvFunction | None = None
-        self.results: dict[int, int] = {}  # id → the opcode that defines it
-        self.local: dict[int, int] = {}  # values of functions → their types, for the literals of switches
+        self.results: dict[int, int] = {}
+        self.local: dict[int, int] = {}
         self.forward: set[int] = set()
-        self.decorated: list[tuple[int, int, int]] = []  # (word, target, member or -1)
-        self.is_open = False  # it has instructions that are not known
+        self.decorated: list[tuple[int, int, int]] = []
+        self.is_open = False
 
     def take(self, inst: SpirvInstruction) -> None:
         """Check one instruction: its place in the module, its ids, and what its section demands."""
@@ -289,6 +296,7 @@ class _ModuleChecker:
                 raise ArtifactError(f"{where} has a workgroup size of ids that are no integer constants")
 
     def _is_count(self, id: int) -> bool:
+        """Return whether an id is an integer constant."""
         return id in self.declared.constants and self.declared.is_integer(self.declared.values[id])
 
     def _layouts(self) -> None:

@@ -29,7 +29,9 @@ class EntryPointRecord:
     """Entry point as declared by OpEntryPoint.
 
     Attributes:
-        model: Execution model.
+        model: Execution model; 5 for a compute shader.
+        function: Id of the function.
+        name: Name.
         interface: Ids of the interface variables.
     """
 
@@ -45,8 +47,20 @@ class SpirvTables:
 
     Attributes:
         what: Name of the module in messages.
-        instructions: All instructions in order.
+        version: Pair (major, minor).
+        bound: Number that is greater than all ids.
+        capabilities, extensions: What the module declares that it uses.
+        entry_points: Entry points in order.
+        modes: Function → its execution modes, pairs (mode, operands).
+        names: Id → its name for debuggers.
+        decorations: Id → its decorations: kind → operands.
+        member_decorations: (struct type, index of the member) → decorations.
+        linkage: Id → (symbol, kind of linkage: 0 for an export, 1 for an import).
+        types: Type → (opcode, operands).
+        constants: Constant → (opcode, type, operands).
+        variables: Variable → (type, storage class).
         functions: Instructions of each function, without its OpFunction and OpFunctionEnd.
+        instructions: All instructions in order.
     """
 
     what: str

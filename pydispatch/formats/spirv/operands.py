@@ -152,7 +152,18 @@ def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[
 
 
 class _Walk:
-    """Walk over the operands of one instruction along its pattern; collects the positions of ids."""
+    """Walk over the operands of one instruction along its pattern; collects the positions of ids.
+
+    Attributes:
+        words: Words of the instruction.
+        opcode: Its opcode.
+        first: Index of its first word in the module, for messages.
+        at: Position of the next word to consume.
+        last: Number of its words.
+        type: Position of the type of the result; 0 for none.
+        result: Position of the result; 0 for none.
+        ids: Positions of the other ids.
+    """
 
     def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
         self.words, self.opcode, self.first, self.at, self.last = inst.words, inst.op, inst.at, 1, len(inst.words)

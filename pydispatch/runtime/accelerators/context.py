@@ -124,7 +124,13 @@ class Context(Protocol):
 
 
 class DeviceMemory:
-    """Block in use, released with this object; implements `pydispatch.runtime.buffer.Memory`."""
+    """Block in use, released with this object; implements `pydispatch.runtime.buffer.Memory`.
+
+    Attributes:
+        context: Open device that has the block.
+        block: The block.
+        size: Bytes in use; the block may be larger.
+    """
 
     __slots__ = ("__weakref__", "block", "context", "size")
 

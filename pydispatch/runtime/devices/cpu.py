@@ -32,15 +32,26 @@ if TYPE_CHECKING:
 
 MAX_WORKERS = 1024
 RETAIN_BYTES = 256 << 20
+"""Bytes of released memory that a pool retains for later calls."""
 CACHE_BYTES = 1 << 20
-"""Of the second-level cache of a CPU that does not say."""
+"""Size that is assumed of the second-level cache of a CPU that does not state it."""
 TILES_PER_WORKER = 4
-"""Fewer tiles keep workers waiting for each other at the end of a chain."""
+"""Number of tiles that a chain of dispatches has for each worker: fewer keep workers waiting for each other at the end
+of a chain."""
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 
 class SharedScheduler:
-    """A scheduler and a memory pool, shared by all devices of equal options. allocator, limit: as for `Pool`."""
+    """A scheduler and a memory pool, shared by all devices of equal options.
+
+    Attributes:
+        sched: Threads that run the dispatches.
+        pool: Memory of results and transients.
+        sharing: Derived constants, which programs on the same threads share.
+
+    Args:
+        allocator, limit: As for `Pool`.
+    """
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
         self.sched = sched
@@ -243,6 +254,7 @@ def _cache_sizes() -> tuple[int, int]:
 
 @cache
 def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
+    """Return the features of this CPU, all features that can be detected, and the words that kernels get of them."""
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
 

@@ -125,8 +125,12 @@ def version_text(version: int) -> str:
 
 
 def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
-    """Check the status of a driver's function, and return its value or a tuple of several. Raises the error of the
-    status.
+    """Return the value that a function of the driver gave, or a tuple of several; raise the error of its status.
+
+    Args:
+        driver: Module of the driver.
+        result: Tuple that the function returned: its status, then its values.
+        what: Name of the function, which begins the message.
     """
     if result[0]:
         raise failure(driver, result[0], what)
@@ -134,7 +138,14 @@ def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
 
 
 def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
-    """Return the exception of a status that is not success. what: which action failed; log: what the compiler said."""
+    """Return the exception of a status that is not success.
+
+    Args:
+        driver: Module of the driver.
+        status: CUresult.
+        what: Action that failed, which begins the message.
+        log: What the driver's compiler of PTX wrote; "" for nothing.
+    """
     code = int(status)
     text = f"{what}: {describe(driver, status)}"
     if code == OUT_OF_MEMORY:
@@ -151,7 +162,7 @@ def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
 
 
 def describe(driver: Any, status: Any) -> str:
-    """Return CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)."""
+    """Return a status as messages print it: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"."""
     name = getattr(status, "name", None) or f"CUresult {int(status)}"
     result = driver.cuGetErrorString(status)
     text = result[1] if len(result) > 1 and not result[0] else None
@@ -164,4 +175,5 @@ def is_of_other_context(status: Any) -> bool:
 
 
 def _indented(log: str) -> str:
+    """Return the lines of a log, each on a line of its own and indented."""
     return "".join(f"\n  {line}" for line in log.splitlines() if line.strip())

@@ -34,11 +34,13 @@ class CudaBuffer(Buffer):
 
     @property
     def _context(self) -> Context:
+        """The open device that has the memory."""
         context: Context = self.memory.context  # type: ignore[attr-defined]
         return context
 
     @property
     def _address(self) -> int:
+        """Address of the first element on the device; 0 for no elements."""
         return int(self.memory.block.address) if self.nbytes else 0  # type: ignore[attr-defined]
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -169,6 +171,7 @@ def _interface(value: Any) -> dict[str, Any] | None:
 
 
 def _is_writable(interface: dict[str, Any] | None) -> bool:
+    """Return whether a `__cuda_array_interface__` is there and says that its memory may be written."""
     return interface is not None and not interface["data"][1]
 
 
@@ -204,6 +207,7 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
 
 
 def _borrowed(context: Context, address: int, shape: tuple[int, ...], element: Any, nbytes: int, owner: Any) -> Buffer:
+    """Return a buffer over memory at an address of the device that `owner` keeps alive."""
     block = context.pool.borrow(address, nbytes, owner)
     return CudaBuffer(DeviceMemory(context, block, nbytes), shape, element, nbytes)
 
@@ -217,10 +221,12 @@ def _elsewhere(value: Any, index: int, context: Context) -> str:
 
 
 def _fixed(value: Any, what: str) -> str:
+    """Return the message for an `out=` value that cannot be written. what: what it is, such as "a read-only array"."""
     name = type(value).__name__
     return f"out: expected an array that can be written, got {what} ({name}); pass a buffer of the device"
 
 
 def _scattered(value: Any) -> str:
+    """Return the message for an argument that is not contiguous."""
     what = f"an argument ({type(value).__name__}) is not contiguous"
     return f"{what}; make it so first: x.contiguous() or cupy.ascontiguousarray(x)"

@@ -85,9 +85,17 @@ class Arena:
 class Errors:
     """Errors that wgpu reports for one device, collected by error scopes around the relevant calls.
 
-    The callbacks are C functions. A callback in Python could be interrupted there, and its exception would be lost.
+    The callbacks are C functions, which put messages into a mailbox. A callback in Python could be interrupted there,
+    and its exception would be lost.
 
-    on_lost, on_error: callback fields of the device descriptor, for device loss and for errors outside of all scopes.
+    Attributes:
+        name: Name of the device, for messages.
+        box: Mailbox of the callbacks.
+        reported: Pairs (code, text) of the errors since the scope was opened.
+        mapping: Why the last mapping of a buffer failed; "" if it did not.
+        on_lost: Callback field of the device's descriptor, for the loss of the device.
+        on_error: Callback field of the device's descriptor, for errors outside of all scopes.
+        device: The device, which is set once it is open.
     """
 
     def __init__(self, name: str) -> None:

@@ -40,6 +40,7 @@ class Waiting:
     operands: tuple[str, Any, int] | None = None
 
     def threads(self) -> Any:
+        """Return the number of each thread in the batch, int64 [threads]."""
         return self.activation.frame.threads[self.index]
 
     def subset(self, selected: Any) -> Waiting:
@@ -78,7 +79,16 @@ class Barriers:
         count: Any,
         wait: Waiting | None,
     ) -> None:
-        """Let the threads of a group arrive; with `wait` they block until the barrier opens."""
+        """Let the threads of a group arrive at barriers; they wait there until it opens if `wait` is not None.
+
+        Args:
+            group: The group.
+            frame: Frame of its threads.
+            instruction: The barrier instruction, for messages.
+            barrier_number: Barrier of each thread, or of all of them.
+            count: Number of threads that the barrier waits for, of each thread or of all; None: all living threads.
+            wait: The threads as they wait, of which the thread blocks and barriers are set here; None for bar.arrive.
+        """
         batch = self._batch
         self.idle = False
         slots = batch.block_slots()[frame.threads]
@@ -126,7 +136,7 @@ class Barriers:
                 )
 
     def release(self) -> bool:
-        """Open barriers where all threads have arrived. Whether any thread continues."""
+        """Open the barriers where all threads have arrived. Return whether any thread continues."""
         if not self.waiting and not self._arrived.any():
             return False
         batch = self._batch

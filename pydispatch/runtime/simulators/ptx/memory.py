@@ -17,8 +17,11 @@ from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
 FIRST = 0x10_0000_0000
 """The first address: above 32 bits, so that truncated pointers are detected."""
 GAP = 4096
+"""Bytes between two allocations, at least."""
 ALIGNMENT = 256
+"""Of the first address of an allocation, in bytes."""
 WORD = 4
+"""Bytes of a word, to which allocations are padded."""
 SHARED = 0x7F00_0000_0000
 """The base of generic addresses of shared memory, that of the accessing block."""
 LOCAL = 0x7E00_0000_0000
@@ -26,7 +29,9 @@ LOCAL = 0x7E00_0000_0000
 PARAM = 0x7D00_0000_0000
 """Where generic addresses of kernel parameters begin."""
 WINDOW = 1 << 32
+"""Bytes of the generic addresses of shared memory, of local memory, and of parameters."""
 _FREED_KEPT = 256
+"""Number of freed allocations that are remembered for messages."""
 
 
 class ElementViews(dict[np.dtype[Any], Any]):
@@ -80,10 +85,12 @@ class Allocation:
 
     @property
     def end(self) -> int:
+        """The address after its last byte, without padding."""
         return self.start + self.size
 
     @property
     def writable(self) -> bool:
+        """Whether kernels may write it: not for constants, nor for arrays of callers that are read-only."""
         return bool(self.data.flags.writeable) and self.kind != "const"
 
     def __str__(self) -> str:
@@ -178,7 +185,7 @@ class GlobalMemory:
         del self._freed[:-_FREED_KEPT]
 
     def find(self, address: int) -> Allocation | None:
-        """Return the allocation that holds the byte at an address."""
+        """Return the allocation that holds the byte at an address; None if no byte is there."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None

@@ -1,6 +1,10 @@
-"""Terminators of basic blocks: branches, barriers, calls and returns.
+"""Terminators of blocks of code: branches, barriers, calls and returns.
 
-Their builders receive the labels when all labels are known.
+A terminator is built in two steps, since it may name labels that come later. Its handler returns a function `make`,
+which is called when all labels are known, with `label`, which returns the number of the block at a label, and `after`,
+the number of the block that follows. `make` returns the closure that runs: it gets the batch, the group of threads that
+are at the terminator and their frame, and returns the number of the group's next block; -1 if the group ends, as its
+threads return, exit, wait or go to different blocks.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
 Label = Callable[[str], int]
+"""Returns the number of the block of code at a label."""
 Make = Callable[[Label, int], End]
+"""Returns the closure of a terminator, from the labels and the number of the block that follows it."""
 
 
 def is_terminator(instruction: Instruction) -> bool:
@@ -33,7 +39,7 @@ def is_terminator(instruction: Instruction) -> bool:
 
 
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
-    """Build a branch to `target` where the predicate equals `wanted`, and to `after` elsewhere."""
+    """Build a branch to block `target` where the predicate in slot `slot` is `wanted`, and to `after` elsewhere."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         """Branch, and split the group if its threads disagree."""
@@ -106,7 +112,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
-    """Return from the function."""
+    """Build a return from the function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.returned(group)
@@ -116,7 +122,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
 
 def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
-    """End the threads."""
+    """Build the end of the threads."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.exited(group)
@@ -126,7 +132,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 
 def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
-    """Report a fault."""
+    """Build the report of a fault: the kernel has ended itself."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         frame.fault(instruction, 0, "the kernel gave up")
