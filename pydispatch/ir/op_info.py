@@ -51,6 +51,7 @@ class Cost(IntEnum):
 
 
 Identity = Callable[[int], int] | float | None
+"""Identity element of an operation (0 of a sum): for integers a function of their width; None for none."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,13 @@ class OpInfo:
     """Properties of an operation.
 
     Attributes:
+        effects: Its side effects.
         elementwise: On tensors, the operation applies to each element as it applies to scalars.
         commutative: Its two operands may be swapped.
         grouping: Effect of reassociation, for a binary operation on one type.
         identity: Identity element: for integers a function of their width, for floats a number.
         idempotent: Whether x op x is x.
+        cost: Cost of one element.
         traps: Whether it may end the program, so that it must not be executed speculatively.
         constant: Whether the result is the value of an attribute.
         forwards: Whether each result is the operand with its index; other operands, such as sizes or fences,
@@ -93,14 +96,17 @@ _UNORDERED = OpInfo(Effects.UNORDERED)
 
 
 def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
+    """Return the properties of a commutative operation on scalars, such as a sum."""
     return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
 
 
 def _choosing(identity: Identity) -> OpInfo:
+    """Return the properties of a commutative operation with x op x = x, such as a maximum."""
     return replace(_combining(identity), idempotent=True)
 
 
 def _lowest(bits: int) -> int:
+    """Return the least signed integer of a width: 8 -> -128."""
     return -(1 << (bits - 1))
 
 
@@ -200,7 +206,7 @@ def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
 
 @cache
 def _info(name: str, kind: type[Operation]) -> OpInfo:
-    """Return what is known of an operation by its name; by its traits, if no table has it."""
+    """Return what is known of an operation by its name; by the traits of its class `kind`, if no table has it."""
     known = info_named(name)
     is_function = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
     return _PURE if known is _UNLISTED and is_function else known

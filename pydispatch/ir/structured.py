@@ -31,6 +31,9 @@ class Structured:
     """Operands, indexing maps, loops and body of a structured operation.
 
     Attributes:
+        op: The operation.
+        inputs: Tensors and scalars that it reads.
+        outputs: Tensors that the results begin as.
         maps: Maps from the loops to the dimensions of each operand, inputs before outputs.
         iterators: "parallel", "reduction" or "window" for each loop, outermost first.
         body: Scalar code of one point, with arguments in the order of the operands; None for a named operation.
@@ -46,10 +49,12 @@ class Structured:
 
     @property
     def operands(self) -> tuple[SSAValue, ...]:
+        """Inputs and outputs, in the order of `maps`."""
         return (*self.inputs, *self.outputs)
 
     @property
     def output_maps(self) -> tuple[AffineMap, ...]:
+        """The maps of the outputs."""
         return self.maps[len(self.inputs) :]
 
     @property
@@ -154,6 +159,7 @@ def _generic(op: Operation) -> Structured:
 
 
 def _named(op: StructuredOp) -> Structured:
+    """Return the structure of a named operation, such as linalg.matmul."""
     structure = op.structure()
     kinds = tuple("parallel" if parallel else "reduction" for parallel in structure.parallel)
     return Structured(op, tuple(op.inputs), tuple(op.outputs), tuple(structure.maps), kinds, None)

@@ -46,7 +46,9 @@ __all__ = [
 ]
 
 PROGRAM = "program.bin"
+"""Member with the host program."""
 CONTRACTS = "contracts.bin"
+"""Member with a second host program: what generated kernels require of their bindings."""
 
 Content = memoryview | tuple[memoryview, ...]
 """A member in memory: its bytes, or a tuple of its parts in order."""
@@ -82,6 +84,7 @@ class PackedExecutable:
     """Executable to be packed.
 
     Attributes:
+        name: Name of the executable.
         exports: Names of the exports by ordinal.
         variants: Binaries, in order of preference.
     """

@@ -27,7 +27,7 @@ _FIXED = {
     0x13: 4, 0x14: 8, 0x17: 4, 0x19: 0, 0x1C: 4, 0x1D: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x24: 8, 0x25: 1, 0x26: 2,
     0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3, 0x2C: 4,
 }  # fmt: skip
-"""Form -> bytes of the value; negative: of the length of a block."""
+"""Form -> bytes of the value; negative: of the length that precedes a block (-2: two bytes)."""
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
 _BLOCKS = frozenset([0x09, 0x18])
 _OF_UNIT = frozenset([0x11, 0x12, 0x13, 0x14, 0x15])
@@ -45,6 +45,7 @@ class DebugParameter:
     """Parameter of a C function.
 
     Attributes:
+        name: Name; "" for none.
         type: Scalar type of the parameter or of what it points to: f32, f64, i8 to i64, i1 for bool; "" for any
             other type.
         is_pointer: Whether the parameter is a pointer or reference.
@@ -59,7 +60,13 @@ class DebugParameter:
 
 @dataclass(slots=True)
 class _Entry:
-    """Debugging information entry (DIE): tag, attribute values by attribute number, children."""
+    """Debugging information entry (DIE): a function, a parameter, a type.
+
+    Attributes:
+        tag: What it describes: `_SUBPROGRAM`, `_PARAMETER`, ...
+        values: Values by the numbers of attributes, such as `_NAME`. A reference is the offset of another entry.
+        children: Entries inside of it: the parameters of a function.
+    """
 
     tag: int
     values: dict[int, int | str] = field(default_factory=dict)
@@ -99,7 +106,13 @@ def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParam
 
 
 def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _Entry]) -> DebugParameter:
-    """Resolve the type of a parameter through typedefs, qualifiers and at most one pointer."""
+    """Return a parameter, whose type is resolved through typedefs, qualifiers and at most one pointer.
+
+    Args:
+        name: Name of the parameter.
+        values: Attributes of its entry; then, step by step, of the types that it refers to.
+        unit: Entries by offset.
+    """
     is_pointer = is_constant = False
     for _ in range(64):  # a chain that ends in itself is no type
         of = unit.get(int(values.get(_TYPE, -1)))
@@ -284,4 +297,5 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _text(data: bytes, at: int) -> str:
+    """Return the zero-terminated string at an offset."""
     return data[at : data.index(b"\0", at)].decode()

@@ -31,6 +31,10 @@ class FatElfRecord:
     """Target of one ELF file in a FatELF file, and its location there.
 
     Attributes:
+        machine, osabi, osabi_version: As in the header of the ELF file.
+        word_size: 1 for 32 bits, 2 for 64.
+        byte_order: 0 for big, 1 for little endian.
+        reserved: Bytes without a meaning.
         offset: Offset of the ELF file, in bytes.
         size: Size of the ELF file, in bytes.
     """
@@ -46,6 +50,7 @@ class FatElfRecord:
 
     @property
     def machine_name(self) -> str:
+        """Name of the architecture, such as "x86_64"."""
         return MACHINES.get(self.machine, f"machine{self.machine}")
 
     @property
@@ -67,6 +72,7 @@ class FatElfRecord:
 
 
 def is_fatelf(data: bytes | memoryview) -> bool:
+    """Return whether bytes start as a FatELF file does."""
     return len(data) >= 4 and bytes(data[:4]) == MAGIC.to_bytes(4, "little")
 
 
@@ -170,6 +176,7 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def _round_up(size: int) -> int:
+    """Return a size, rounded up to whole pages."""
     return -(-size // PAGE) * PAGE
 
 

@@ -20,7 +20,13 @@ _MISSING = object()
 
 
 class FunctionReader(Operands):
-    """Parser of one function body: collects its instructions, labels, registers, variables and tables."""
+    """Parser of one function body: collects its instructions, labels, registers, variables and tables.
+
+    Attributes:
+        opcodes: Opcode with modifiers in the text ("add.s32") → (opcode, modifiers), as a cache for the module.
+        items: Instructions and labels, in the order of the text.
+        tables: Name of a list of labels or functions (`.branchtargets`) → its entries.
+    """
 
     def __init__(
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],

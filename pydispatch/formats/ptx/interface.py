@@ -179,10 +179,12 @@ def described_mismatch(
 
 
 def _counted(count: int, what: str) -> str:
+    """Return a number of things: 2, "byte" -> "2 bytes"."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _described(param: Param) -> str:
+    """Return a parameter's type as messages print it: ".u32 of 4 bytes", "16 bytes (.b8, a struct)"."""
     if param.count or param.type == "b8":
         return f"{param.size} bytes" + (" (.b8, a struct)" if param.count else "")
     return f".{param.type} of {_counted(param.size, 'byte')}"

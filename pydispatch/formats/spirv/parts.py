@@ -50,6 +50,7 @@ class SpirvParts:
     member_names: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
 
     def decorated(self, id: int, kind: int) -> bool:
+        """Return whether an id has a decoration."""
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:

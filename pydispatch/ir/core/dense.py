@@ -98,7 +98,7 @@ def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] 
 
 
 def _parse_type(parser: AttrParser, type: Any) -> Any:
-    """Return `type`, or parse it after the literal if it is None."""
+    """Parse the `>` that ends a literal, and its type after it if `type` is None; return the type."""
     parser.parse_punctuation(">", " in dense attribute")
     if type is None:
         parser.parse_punctuation(":", " in dense attribute")
@@ -107,7 +107,15 @@ def _parse_type(parser: AttrParser, type: Any) -> Any:
 
 
 def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
-    """Parse a literal that is a string of hexadecimal digits."""
+    """Parse a literal that is a string of hexadecimal digits, `<"0x0A0B">`.
+
+    Args:
+        parser: The parser.
+        content: The whole text.
+        open: Offset of the `<`.
+        start: Offset of the first digit.
+        type: Type of the constant; None if it follows the literal.
+    """
     end = content.find('"', start)
     if end < 0:
         parser.raise_error("this string is not closed", start - 3, start)

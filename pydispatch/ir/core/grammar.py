@@ -49,6 +49,7 @@ _WANTED: dict[type[Attribute], str] = {
     AffineMapAttr: "an affine map such as affine_map<(i, j) -> (j, i)>",
     DenseArrayBase: "a list such as array<i64: 1, 2>",
 }
+"""Class of an attribute → what an error says that it expects."""
 _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 
 
@@ -128,7 +129,11 @@ class Keyword(KeywordDirective):
 
 @dataclass(frozen=True)
 class CheckedAttribute(AttributeVariable):
-    """Directive for an attribute of one class; another attribute is a parse error at its location."""
+    """Directive for an attribute of one class; another attribute is a parse error at its location.
+
+    Attributes:
+        base: The class.
+    """
 
     base: type[Attribute]
 
@@ -164,7 +169,12 @@ class NumberVariable(TypedAttributeVariable):
 
 @dataclass(frozen=True)
 class AnyOrder(FormatDirective):
-    """Directive `oilist`: clauses in any order, each at most once. A clause is printed if its anchor is present."""
+    """Directive `oilist`: clauses in any order, each at most once. A clause is printed if one of its values is present.
+
+    Attributes:
+        clauses: Directives of each clause; the first is a keyword, which tells the clauses apart.
+        attributes: Directive for attributes, which older releases also write between the clauses.
+    """
 
     clauses: tuple[tuple[FormatDirective, ...], ...]
     attributes: AttrDict

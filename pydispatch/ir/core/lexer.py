@@ -54,7 +54,14 @@ _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if nam
 
 
 class FastToken:
-    """Token that stores its text; its span is created when an error or a name needs it."""
+    """Token that stores its text; its span is created when an error or a name needs it.
+
+    Attributes:
+        kind: Kind of the token.
+        text: Its characters.
+        start: Offset of its first character in the text.
+        end: Offset after its last one.
+    """
 
     __slots__ = ("_input", "end", "kind", "start", "text")
 
@@ -74,11 +81,17 @@ class FastToken:
 
     @property
     def content(self) -> str:
+        """The characters of the token, under the name that a span has for them."""
         return self.text
 
 
 class FastOperand:
-    """Unresolved operand that stores its name; its span is created when an error needs it."""
+    """Unresolved operand that stores its name; its span is created when an error needs it.
+
+    Attributes:
+        index: Index of the result in `%name#index`; 0 without one.
+        operand_name: Name without `%`.
+    """
 
     __slots__ = ("_token", "index", "operand_name")
 
