@@ -50,6 +50,7 @@ def mixed_operands(op: Operation, name: str) -> Mixed:
 
 
 def _integers(op: Operation, name: str) -> list[int]:
+    """Return the integers of a property, which is a dense array or a list of integer attributes."""
     attribute = op.properties[name]
     if isinstance(attribute, DenseArrayBase):
         return [int(n) for n in attribute.get_values()]

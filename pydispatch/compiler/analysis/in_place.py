@@ -37,6 +37,7 @@ def overwritten_values(op: Operation) -> list[SSAValue]:
 
 
 def _behind_barriers(value: SSAValue) -> SSAValue:
+    """Return the value that optimization barriers pass on as `value`; `value` itself if none does."""
     while isinstance(value, OpResult) and value.op.name == BARRIER:
         value = value.op.operands[value.index]
     return value

@@ -67,6 +67,7 @@ def compile(source: Any, **options: Any) -> Artifact:
 
 
 def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
+    """Compile a program without the cache; LLVM's process starts while the compiler is imported."""
     with importing("compiling", "compiler", CompileError):
         llvm_process.start()
         from pydispatch.compiler.driver import pipeline

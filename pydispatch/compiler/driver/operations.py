@@ -41,6 +41,7 @@ def _is_computed(rule: object) -> bool:
 
 
 def _by_dialect(names: Iterable[str]) -> list[str]:
+    """Return a line of Markdown for each dialect, with its operations: "- `arith`: `addf` `addi`"."""
     dialects: dict[str, list[str]] = {}
     for name in sorted(names):
         dialect, _, rest = name.partition(".")

@@ -95,6 +95,7 @@ def dump_into(folder: Path) -> Dump:
     """Return a function that writes intermediates as files of `folder`."""
 
     def write(name: str, content: bytes | str) -> Path:
+        """Write an intermediate into the folder, and return its path."""
         data = content.encode() if isinstance(content, str) else content
         with writing("an intermediate", folder / name):
             (folder / name).write_bytes(data)

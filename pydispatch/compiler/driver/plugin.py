@@ -130,6 +130,7 @@ def _build_one(
     toolchain = find()
 
     def compile_one(source: Path | bytes) -> bytes:
+        """Compile a file of C, or text of C as bytes, with the options of the plugin."""
         return toolchain.compile_c(
             source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
         )

@@ -64,6 +64,7 @@ class Tracker:
             logs.compiler.info("compiled %d dispatches in %.1f ms", self._done, 1e3 * (self._clock() - self._start))
 
     def _end_phase(self) -> None:
+        """Log how long the phase took that has just ended, and begin the next one."""
         now = self._clock()
         if self._begun is not None:
             logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._begun))

@@ -119,6 +119,7 @@ def _is_fence(value: SSAValue) -> bool:
 
 
 def _replace(op: Operation, *values: SSAValue) -> None:
+    """Erase an operation; the values stand for its results."""
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     erase_op(op)

@@ -85,6 +85,7 @@ class ScalarLowering:
     # -- rows
 
     def constant(self, op: Operation, registers: Registers) -> None:
+        """Emit a constant into a register."""
         value = op.properties.get("value", op.attributes.get("value"))
         assert value is not None
         registers[op.results[0]] = self.function.constant(constant_bits(value, op))

@@ -48,6 +48,7 @@ def _empty(op: Operation, build: Build) -> None:
 
 
 def _sizes(type: Attribute, dims: list[SSAValue]) -> list[SSAValue | int]:
+    """Return the sizes of a tensor type: numbers, and values out of `dims` for the dynamic ones."""
     assert isinstance(type, TensorType)
     dynamic = iter(dims)
     return [next(dynamic) if size == DYNAMIC else size for size in type.get_shape()]

@@ -28,12 +28,14 @@ def _global(op: Operation, build: Build) -> None:
 
 
 def _load(op: Operation, build: Build) -> None:
+    """Replace a load of a global variable of `ml_program` by one of `util`."""
     assert isinstance(op, ml_program.GlobalLoadOp | ml_program.GlobalLoadConstOp)
     load = util.GlobalLoadOp(result_types=[op.result.type], properties={"global": op.global_})
     build.replace(build.add(load).result)
 
 
 def _store(op: Operation, build: Build) -> None:
+    """Replace a store into a global variable of `ml_program` by one of `util`."""
     assert isinstance(op, ml_program.GlobalStoreOp)
     build.add(util.GlobalStoreOp(operands=[op.value], properties={"global": op.global_}))
     build.replace()

@@ -65,6 +65,7 @@ class Bounds:
         return self._put(kind(self._value(lhs), self._value(rhs))).results[0]
 
     def _plus(self, lhs: Number, rhs: Number) -> Number:
+        """Return the sum of two numbers or values; nothing is emitted where one is 0."""
         if rhs == 0 or lhs == 0:
             return lhs if rhs == 0 else rhs
         return self._binary(arith.AddiOp, lambda x, y: x + y, lhs, rhs)

@@ -122,6 +122,7 @@ class RegionKernel(OutlinedKernel):
         return dim_op.result
 
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """Return, inside of the dispatch, the dynamic size of a tensor of the host."""
         assert isinstance(value.type, TensorType)
         dynamic = [i for i, n in enumerate(value.type.get_shape()) if n < 0]
         return self.scalar(self.host_dims(value)[dynamic.index(axis)])

@@ -18,6 +18,7 @@ def host() -> tuple[str, str, frozenset[str]]:
 
 
 def _host() -> tuple[str, str, frozenset[str]]:
+    """Return the architecture of this machine, LLVM's name of its CPU, and the CPU's features."""
     llvm = library()
     arch = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
     features = llvm.get_host_cpu_features()

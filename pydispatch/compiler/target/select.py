@@ -40,6 +40,7 @@ def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
     targets: dict[ExecutableTargetAttr, None] = {}
 
     def walk(node: Attribute) -> None:
+        """Add the executable targets in an attribute, at any depth, to `targets`."""
         if isinstance(node, ExecutableTargetAttr):
             targets[canonical(node)] = None
         elif isinstance(node, DeviceTargetAttr):

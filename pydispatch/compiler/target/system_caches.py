@@ -81,6 +81,7 @@ def _listed(text: str) -> int:
 
 
 def _text(path: Path) -> str:
+    """Return the text of a file without white space around it; "" if it cannot be read."""
     try:
         return path.read_text().strip()
     except (OSError, ValueError):

@@ -135,6 +135,7 @@ def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
 
 
 def _read(path: Path) -> bytes:
+    """Read a file of C; raise ToolchainError if that is not possible."""
     try:
         return files.read(path)
     except SystemError_ as error:

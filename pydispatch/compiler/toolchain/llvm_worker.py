@@ -97,6 +97,7 @@ class Worker:
         return getattr(importlib.import_module(module), name)(*args)
 
     def _do_open(self, module: str, name: str, args: tuple[object, ...]) -> None:
+        """Create the object whose methods later requests call: name(*args) of a module, a context manager."""
         manager = getattr(importlib.import_module(module), name)(*args)
         self._object = manager.__enter__()
         self._open = manager

@@ -139,6 +139,7 @@ def zig_environment() -> dict[str, str]:
 
 
 def _zig() -> str | None:
+    """Return the path of the zig program in the ziglang package; None if the package is missing."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -147,6 +148,7 @@ def _zig() -> str | None:
 
 
 def _zig_clang(zig: str) -> Tool:
+    """Return the clang inside of zig, with the folders of its C headers."""
     library = str(Path(zig).parent / "lib")
     # The bare driver has no headers: clang's own, then musl's, so that <math.h> and <string.h> work as usual.
     headers = ("include", "libc/include/{arch}-linux-musl", "libc/include/generic-musl")

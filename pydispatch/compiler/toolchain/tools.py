@@ -67,6 +67,7 @@ class Toolchain:
         return linkers[0]
 
     def _tools(self, name: str, look: Callable[[], list[Tool]]) -> list[Tool]:
+        """Return the tools of a kind, looked for once by `look`."""
         with self._lock:
             if name not in self._found:
                 self._found[name] = look()
@@ -118,6 +119,7 @@ class Toolchain:
 
 
 def _shown(tool: Callable[[], Tool]) -> str:
+    """Return a tool as messages print it, or why there is none."""
     try:
         return str(tool())
     except ToolchainError as error:

@@ -68,6 +68,7 @@ def decode(encoded: object) -> list[Choice]:
 def _choice(
     subject: object, chosen: object, us: object, default: object, default_us: object, machine: object
 ) -> Choice:
+    """Check the values of a choice as they are in the text, and return it. Raise ValueError."""
     return Choice(
         subject=text(subject),
         chosen=text(chosen),
@@ -79,6 +80,7 @@ def _choice(
 
 
 def _time(value: object) -> float:
+    """Check a time in microseconds, and return it. Raise ValueError for another value."""
     if type(value) not in (int, float) or not 0 <= value < 1e15:  # type: ignore[operator]
         raise ValueError(f"expected microseconds, got {value!r:.60}")
     return float(value)  # type: ignore[arg-type]

@@ -76,6 +76,7 @@ def decode(encoded: object) -> Listing:
 
 
 def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
+    """Check the values of an entry as they are in the text, and return it. Raise ValueError."""
     boundaries = tuple(_boundary(*map(text, listed(item))) for item in listed(apart))
     shown = tuple(map(text, listed([] if grids is None else grids)))
     return DispatchEntry(

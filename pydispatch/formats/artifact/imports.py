@@ -68,6 +68,7 @@ class ParamsLayout:
 
 
 def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int, str]:
+    """Return the entry of a C type in a table; raise ValueError, in which `what` names the member, for others."""
     if type_ not in table:
         raise ValueError(f"{what} '{type_}' cannot be a member of a C structure; known are: {', '.join(table)}")
     return table[type_]

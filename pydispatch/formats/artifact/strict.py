@@ -6,6 +6,7 @@ from typing import Any
 
 
 def text(value: object) -> str:
+    """Return a value that must be a string; raise ValueError otherwise."""
     if type(value) is not str:
         raise ValueError(f"expected text, got {value!r:.60}")
     return value
@@ -19,6 +20,7 @@ def listed(value: object, count: int | None = None) -> list[Any]:
 
 
 def table(value: object) -> dict[str, Any]:
+    """Return a value that must be a dictionary; raise ValueError otherwise."""
     if type(value) is not dict:
         raise ValueError(f"expected an object, got {value!r:.60}")
     return value
@@ -32,6 +34,7 @@ def count(value: object) -> int:
 
 
 def flag(value: object) -> bool:
+    """Return a value that must be true or false; raise ValueError otherwise."""
     if type(value) is not bool:
         raise ValueError(f"expected true or false, got {value!r:.60}")
     return value

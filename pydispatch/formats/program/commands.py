@@ -39,9 +39,14 @@ class Command(Protocol):
     """
 
     @property
-    def op(self) -> Opcode: ...
-    def words(self) -> list[int]: ...
-    def buffers(self) -> list[int]: ...
+    def op(self) -> Opcode:
+        """The opcode."""
+
+    def words(self) -> list[int]:
+        """Return the record."""
+
+    def buffers(self) -> list[int]:
+        """Return the numbers of the buffers."""
 
 
 @dataclass(frozen=True)

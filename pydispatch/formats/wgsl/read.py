@@ -272,6 +272,7 @@ class _WgslReader:
         raise self._error(f"{_listed(list(ends))} is missing at the end of the text", len(self.tokens))
 
     def _error(self, problem: str, at: int | None = None) -> ArtifactError:
+        """Return an error at a token: the one with index `at`, or the next to be read."""
         at = self.at if at is None else at
         start = self.tokens[at].start if at < len(self.tokens) else len(self.text)
         return ArtifactError(f"{location(self.text, start, self.where)}: {problem}")

@@ -197,11 +197,13 @@ class AnyOrder(FormatDirective):
                 directive.set_empty(state)
 
     def require(self, parser: Parser, state: ParsingState, start: int) -> None:
+        """Raise a parse error if a required part of a clause has not been read."""
         for clause in self.clauses:
             for part in clause:
                 directives.require(_word(clause), part, parser, state, start)
 
     def set_empty(self, state: ParsingState) -> None:
+        """Set the values of all clauses to none."""
         for clause in self.clauses:
             for directive in clause:
                 directive.set_empty(state)
@@ -261,6 +263,7 @@ class Grammar(FormatParser):
         return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, enumerations)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
+        """Raise an error if the format has no `attr-dict`."""
         if not self._has_attributes:  # A custom directive may have it.
             self.raise_error("'attr-dict' directive not found")
         return -1

@@ -161,6 +161,7 @@ class AcceleratorDevice(MakesBuffers, Device):
             self._libraries.remove(provider)
 
     def _memory_of(self, nbytes: int) -> DeviceMemory:
+        """Acquire a block of device memory."""
         context = self._context
         context.require_usable()
         return DeviceMemory(context, context.acquire(nbytes), nbytes)

@@ -43,6 +43,7 @@ class Cpu(Backend):
     machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
+        """Return the target of an architecture ("x86_64"), or of this machine for ""; None for another name."""
         if not machine:
             return self.target(host_format())
         return self.target(FORMATS[machine]) if machine in FORMATS else None

@@ -86,6 +86,7 @@ class _Architectures(Architectures):
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
+        """Return the target with another architecture, such as "sm_80"."""
         own = target.configuration.data
         rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
         return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))
@@ -105,6 +106,7 @@ class Cuda(Backend):
     subgroup_size = 32
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
+        """Return the target of "cuda" or "cuda:sm_80"; None for another backend's name."""
         name = machine.removeprefix("cuda:")
         if name and not is_architecture(name):
             return None

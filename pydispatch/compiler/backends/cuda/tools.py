@@ -223,6 +223,7 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
 
 
 def _run(command: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, and return its output and status."""
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS,
         cwd=folder, check=False,

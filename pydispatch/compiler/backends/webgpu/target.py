@@ -22,6 +22,7 @@ class WebGPU(Backend):
     has_large_buffers = False
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
+        """Return the target, with f16 if the name asks for it; None for another backend's name."""
         if machine not in ("", *self.machines):
             return None
         target = self.target()

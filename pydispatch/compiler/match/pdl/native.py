@@ -70,6 +70,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
                              [v.type for v in others], program, anchor)  # fmt: skip
 
     def add(op: Operation) -> SSAValue:
+        """Insert an operation before the anchor, and return its first result."""
         set_location(op, anchor)
         anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
         return op.results[0]

@@ -288,6 +288,7 @@ class Context(base.Context):
         return self.pool.stats()
 
     def trim(self) -> None:
+        """Return unused memory to the driver."""
         self.require_usable()
         self.tidy()
         self.pool.trim()

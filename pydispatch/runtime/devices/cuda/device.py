@@ -66,6 +66,7 @@ class CudaDevice(AcceleratorDevice):
         return host_of(self.name, self._context.capability)
 
     def _check_code(self, data: bytes, where: str) -> None:
+        """Raise ArtifactError if PTX or a cubin declares no kernel. where: name of the file."""
         kind = kind_of(data)
         if not declared_kernels(data, kind, where):
             raise ArtifactError(f"{where}: it has no kernels" if kind == CUBIN else f"{where}: it has no .entry")

@@ -50,6 +50,7 @@ class CudaFunction(AcceleratorFunction):
         return CudaPrepared(self, bound, out)
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+        """Return the buffer of result `index`, over memory that a run has written."""
         result = record.data.results[index]
         assert result is not None
         return CudaBuffer(memory, result.shape, self._results[index][0], result.size)

@@ -81,6 +81,7 @@ class StreamOrderedPool(BlockPool[Block]):
             return Block(address, size, self._next_number(), owner)
 
     def _collect(self) -> None:
+        """Collect released blocks, and free half of the unused memory if there is too much of it."""
         super()._collect()
         if self.free_bytes > MAX_FREE_BYTES:
             self._free_to(MAX_FREE_BYTES // 2)

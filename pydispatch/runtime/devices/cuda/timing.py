@@ -39,6 +39,7 @@ class Stopwatch:
         ]
 
     def close(self) -> None:
+        """Destroy the events."""
         for event in (*self.marks, *self.free):
             self.context.driver.cuEventDestroy(event)
         self.marks, self.free = [], []

@@ -52,6 +52,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
             raise DeviceUnavailableError(f"{error}\n{NO_CUBINS}") from None
 
     def _check_code(self, data: bytes, where: str) -> None:
+        """Raise ArtifactError for machine code, and for PTX that cannot be read. where: name of the file."""
         if kind_of(data) == CUBIN:
             raise ArtifactError(f"{where}: {NO_CUBINS}")
         read.read(data, where)

@@ -156,6 +156,7 @@ class Executor(execute.Executor):
         self._run(record, blocks, constants, patterns, None)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+        """Run a plan, and return the time of each command."""
         stamps = [time.perf_counter()]
         self._run(record, blocks, constants, patterns, lambda: stamps.append(time.perf_counter()))
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]

@@ -110,6 +110,7 @@ class Arena:
         return array
 
     def text(self, value: str) -> Any:
+        """Return a string of C, which lives as long as the arena."""
         characters = self.ffi.new("char[]", value.encode())
         self.retained.append(characters)
         return characters

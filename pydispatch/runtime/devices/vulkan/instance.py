@@ -133,6 +133,7 @@ class Instance:
         return [device for device in usable if self.properties(device).apiVersion >= api.VERSION_1_2]
 
     def properties(self, device: Any) -> Any:
+        """Return the properties of a physical device."""
         properties = self.ffi.new("VkPhysicalDeviceProperties*")
         self.lib.vkGetPhysicalDeviceProperties(device, properties)
         return properties

@@ -76,6 +76,7 @@ class Batch(ThreadBatch):
         self.make_ready(ThreadGroup(self._append_activation(Activation(frame, None, None, -1, None, 0)), 0, None))
 
     def _append_activation(self, activation: Activation) -> Activation:
+        """Add a function call to the calls of the batch, and return it."""
         self._serial += 1
         self._activations.append(activation)
         return activation

@@ -115,6 +115,7 @@ def _upper(x: Any) -> Any:
 
 
 def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of sqrt with a rounding mode."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
     return finished(builder, instruction, lambda x: compute(x, mode), words, type_, 1)
