@@ -159,7 +159,7 @@ class Fixed(FixedRecording[RecordedBuffer]):
         self.context.run(self._prepare)
 
     def _prepare(self) -> RecordedBuffer:
-        """Return the recorded commands of the plan; record them again if memory has been moved since."""
+        """Return the recorded commands of the plan; record them again if memory has been destroyed since."""
         if self.recorded is None or self.recorded.epoch != self.context.pool.epoch:
             self.recorded = self.executor.record(self.plan, *self.arguments)
         return self.recorded
