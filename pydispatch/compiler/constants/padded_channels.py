@@ -78,6 +78,7 @@ def _missing(size: int) -> int:
 
 
 def _is_byte(value: SSAValue) -> bool:
+    """Return whether a tensor has elements of 8 bits."""
     element = cast("TensorType[Attribute]", value.type).element_type
     return isinstance(element, IntegerType) and element.width.data == 8
 

@@ -63,5 +63,6 @@ def fold_globals(module: ModuleOp) -> None:
 
 
 def _missing(op: Operation, known: list[str]) -> CompileError:
+    """Return the error for a global variable that the program does not define."""
     return CompileError(f"there is no global '@{name_of(op)}'", location_of(op),
                         f"globals: {', '.join('@' + n for n in known) or 'none'}")  # fmt: skip

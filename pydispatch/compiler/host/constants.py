@@ -93,6 +93,7 @@ class Constants:
         return new.number
 
     def _parameter(self, value: Attribute, type: TensorType[Attribute], dtype: int) -> int:
+        """Add the parameter that supplies a constant to the program, and return its number."""
         scope, key = parameter_name(value)
         return self.program.add_parameter(scope, key, dtype, tuple(type.get_shape()))
 

@@ -71,5 +71,6 @@ class Globals:
 
 
 def _in_initializer(op: Operation) -> bool:
+    """Return whether an operation is in a function that initializes globals."""
     parent = op.parent_op()
     return parent is not None and "pyd.initializer" in parent.attributes

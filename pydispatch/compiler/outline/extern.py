@@ -42,6 +42,7 @@ def outline_externs(module: ModuleOp) -> None:
 
 
 def _symbol(op: Operation) -> str:
+    """Return the name of the symbol that an operation defines; "" for none."""
     name = op.properties.get("sym_name")
     return name.data if isinstance(name, StringAttr) else ""
 

@@ -133,6 +133,7 @@ def bytes_of(text: str) -> int:
 
 
 def _cache(text: str) -> Cache:
+    """Return the cache that a text describes: its size, and the further fields of `Cache`, separated by "/"."""
     size, *rest = text.split("/")
     return Cache(bytes_of(size), *map(int, rest))
 

@@ -69,6 +69,7 @@ class Program(ProgramTables):
     """Host program under construction."""
 
     def add_function(self, name: str, signature: str = "", public: bool = True) -> ProgramFunction:
+        """Add a function to the program, and return its builder."""
         self.functions.append(ProgramFunction(self, name, signature, public))
         return self.functions[-1]
 
@@ -76,6 +77,7 @@ class Program(ProgramTables):
         return self.functions.index(function)
 
     def add_procedure(self, name: str, signature: str = "", public: bool = True) -> Procedure:
+        """Add a procedure to the program, and return its builder."""
         self.procedures.append(Procedure(self, name, signature, public))
         return self.procedures[-1]
 

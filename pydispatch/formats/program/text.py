@@ -149,6 +149,7 @@ class ProgramText(Records):
         ]
 
     def parameter(self, record: ParameterRecord) -> str:
+        """Return a parameter as text: its name, shape and element type."""
         scope, key = self.string(record.scope, record.scope_length), self.string(record.key, record.key_length)
         return f'parameter "{scope}" :: "{key}" {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}'
 

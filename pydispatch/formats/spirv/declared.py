@@ -77,6 +77,7 @@ class SpirvDeclarations:
         return None
 
     def is_integer(self, type_: int) -> bool:
+        """Return whether a type is a scalar of integers."""
         shape = self.shape(type_)
         return shape is not None and shape.kind == "i" and shape.count == 1
 

@@ -70,6 +70,7 @@ class _ConditionParser:
         return self.tokens[self.at] if self.at < len(self.tokens) else "the end"
 
     def take(self) -> str:
+        """Consume a token, and return it."""
         token, self.at = self.peek(), self.at + 1
         return token
 

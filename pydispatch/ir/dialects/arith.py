@@ -105,12 +105,14 @@ def _width(type: Attribute) -> int:
 
 
 def _verify_wider(op: Any) -> None:
+    """Check that a conversion makes elements wider."""
     same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) <= _width(op.input.type):
         raise VerifyException(f"'{op.name}' widens, got {op.input.type} to {op.result.type}")
 
 
 def _verify_narrower(op: Any) -> None:
+    """Check that a conversion makes elements narrower."""
     same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) >= _width(op.input.type):
         raise VerifyException(f"'{op.name}' narrows, got {op.input.type} to {op.result.type}")
@@ -121,18 +123,21 @@ def _verify_shape(op: Any) -> None:
 
 
 def _verify_bitcast(op: Any) -> None:
+    """Check that elements keep their width."""
     same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) != _width(op.input.type):
         raise VerifyException(f"'{op.name}' keeps the width, got {op.input.type} to {op.result.type}")
 
 
 def _verify_select(op: arith.SelectOp) -> None:
+    """Check that a tensor of conditions has the shape of the values."""
     cond, type = op.cond.type, op.result.type
     if isinstance(cond, TensorType | VectorType):
         same_shape(op, cond, type)
 
 
 def _verify_compare(op: Any) -> None:
+    """Check that both sides have one type, and that the result has their shape."""
     same_shape(op, op.lhs.type, op.result.type)
     if op.lhs.type != op.rhs.type:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")

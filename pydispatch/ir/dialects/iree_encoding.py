@@ -70,6 +70,7 @@ class EncodingOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that both types are the same without their encodings."""
         actual, wanted = _unencoded(self.result.type), _unencoded(self.source.type)
         if actual != wanted:
             raise VerifyException(f"{self.source.type} and {self.result.type} differ in more than their encoding")

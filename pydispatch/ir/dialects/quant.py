@@ -98,6 +98,7 @@ class UniformType(Data[Quantization], TypeAttribute):
 
 
 def _pair(scale: float, zero_point: int) -> str:
+    """Return a scale and a zero point as text: 0.5, 3 -> "0.5:3"; MLIR needs a `.` before an exponent."""
     mantissa, e, exponent = repr(scale).partition("e")
     text = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
     return f"{text}:{zero_point}" if zero_point else text
@@ -131,6 +132,7 @@ def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
 
 
 def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None:
+    """Parse `axis:size` of a block, and append the two numbers."""
     axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
     parser.parse_punctuation(":")
     blocks.append(parser.parse_integer(allow_boolean=False, allow_negative=False))

@@ -91,6 +91,7 @@ class BlockPool(ABC, Generic[BlockT]):
         }  # fmt: skip
 
     def _next_number(self) -> int:
+        """Return a number that no block has had."""
         self.last_number += 1
         return self.last_number
 

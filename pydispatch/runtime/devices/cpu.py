@@ -178,6 +178,7 @@ class CpuDevice(MakesBuffers, Device):
 
 
 def _is_artifact(source: object) -> TypeGuard[Artifact]:
+    """Return whether an object is an artifact; its class need not be imported for that."""
     module = sys.modules.get("pydispatch.formats.artifact.artifact")  # an Artifact implies the import
     return module is not None and isinstance(source, module.Artifact)
 

@@ -73,12 +73,14 @@ class MaxOp(IRDLOperation):
     assembly_format = "custom<MapOperands>($map, $arguments) attr-dict"
 
     def verify_(self) -> None:
+        """Check that there is an operand for each dimension and symbol of the map."""
         expected = self.map.data.num_dims + self.map.data.num_symbols
         if len(self.arguments) != expected:
             raise VerifyException(f"the map takes {expected} operand(s), got {len(self.arguments)}")
 
 
 def _print_map_operands(printer: Printer, operands: Any, dims: int) -> None:
+    """Print the operands of a map: the first `dims` in parentheses, symbols in brackets."""
     syntax.print_operands(printer, tuple(operands)[:dims])
     if len(operands) > dims:
         syntax.print_operands(printer, tuple(operands)[dims:], "[", "]")

@@ -58,6 +58,7 @@ class _Bounds:
         return [*self._dims.values(), *self._symbols.values()]
 
     def properties(self, side: str) -> dict[str, Attribute]:
+        """Return the properties of the lower or upper bounds (`side`), as the operation stores them."""
         map = AffineMap(len(self._dims), len(self._symbols), tuple(self._expressions))
         groups = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [len(self._groups)]), self._groups)
         return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}

@@ -80,6 +80,7 @@ class TensorLoadOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        """Check that there is an index for each dimension."""
         rank = len(self.source.type.get_shape())  # type: ignore[attr-defined]
         if len(self.indices) != rank:
             raise VerifyException(f"a tensor of rank {rank} takes {rank} index value(s), got {len(self.indices)}")

@@ -84,6 +84,7 @@ def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: 
 
 
 def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
+    """Check that a mask has an i1 for each slice."""
     if element_type(mask.type) != i1:
         raise VerifyException(f"the mask has i1 for elements, got {mask.type}")
     check_shape("the mask", mask, shape_of(slices)[: windows.batch])

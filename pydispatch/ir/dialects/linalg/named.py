@@ -96,6 +96,7 @@ class KindedOp(ElementwiseOp):
     name = "linalg.elementwise"
 
     def function(self) -> str:
+        """Return the name of the scalar function; raise VerifyException if none is stated."""
         if not isinstance(self.kind, ElementwiseKindAttr):
             raise VerifyException("expected kind = #linalg.elementwise_kind<…>")
         return self.kind.data

@@ -251,6 +251,7 @@ class Unpack(PackingOp):
 
 
 def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
+    """Return a copy of an operation class under another name: the operation of another dialect or release."""
     title = "".join(part.capitalize() for part in name.split("."))
     op_class = type(f"{title}Op", (base,), {"name": name, "__doc__": base.__doc__, "__module__": __name__})
     return op_definition(op_class)

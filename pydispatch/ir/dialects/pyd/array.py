@@ -121,6 +121,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
 
 def _element_bytes(type: Attribute) -> int:
+    """Return the bytes of an element: its bits, rounded up to whole bytes."""
     bits = type.width.data if isinstance(type, IntegerType) else getattr(type, "bitwidth", None)
     size = getattr(type, "compile_time_size", 8)  # an index has 8 bytes
     return -(-bits // 8) if isinstance(bits, int) else int(size)

@@ -48,6 +48,7 @@ class Clause:
         return parser._current_token.text == self.word
 
     def parse(self, parser: Parser, properties: Properties) -> None:
+        """Parse `word = value` into the property."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
         properties[self.name] = self.read(parser)

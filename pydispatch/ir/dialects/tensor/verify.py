@@ -25,6 +25,7 @@ def shape_of(value: SSAValue) -> tuple[int | None, ...]:
 
 
 def element_of(value: SSAValue) -> Attribute:
+    """Return the element type of a tensor."""
     assert isinstance(value.type, TensorType)
     element: Attribute = value.type.element_type
     return element
@@ -131,6 +132,7 @@ def _extract_slice(op: tensor.ExtractSliceOp) -> None:
 
 
 def _insert_slice(op: tensor.InsertSliceOp) -> None:
+    """Check the slice, and that the result has the type of the tensor that it is inserted into."""
     _slice(op, op.dest, op.source)
     if op.result.type != op.dest.type:
         raise VerifyException(f"the result is {op.result.type}, expected {op.dest.type} as what it is made of")
@@ -227,6 +229,7 @@ def _dim(op: tensor.DimOp) -> None:
 
 
 def _empty(op: tensor.EmptyOp) -> None:
+    """Check that there is a value for each dynamic size."""
     expected = dynamic_dims(op.tensor.type)
     if len(op.dynamic_sizes) != expected:
         raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")

@@ -215,6 +215,7 @@ def _assumption(parser: Parser) -> DictionaryAttr:
 
 
 def _print_assumption(printer: Printer, assumption: Attribute) -> None:
+    """Print what is assumed of an integer: `<umin = 1, umax = 8>`."""
     assert isinstance(assumption, DictionaryAttr)
     parts = [f"{k} = {v.value.data}" for k, v in assumption.data.items() if isinstance(v, IntegerAttr)]
     printer.print_string(f"<{', '.join(parts)}>")
