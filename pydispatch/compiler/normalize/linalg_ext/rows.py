@@ -16,10 +16,11 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
 
 Mixed = int | SSAValue
+"""Size: a number where it is known, else a value of type index."""
 
 
 def _groups(*counts: int) -> ArrayAttr[Attribute]:
-    """Reassociation of so many dimensions each."""
+    """Return the attribute that groups consecutive dimensions, so many in each group: 2, 1 -> [[0, 1], [2]]."""
     rows, start = list[Attribute](), 0
     for count in counts:
         rows.append(ArrayAttr([IntegerAttr(d, i64) for d in range(start, start + count)]))
@@ -28,18 +29,19 @@ def _groups(*counts: int) -> ArrayAttr[Attribute]:
 
 
 def _product(sizes: Sequence[int]) -> int:
+    """Return the product of sizes; dynamic if one is."""
     return DYNAMIC if DYNAMIC in sizes else prod(sizes)
 
 
 def along_last(build: Build, value: SSAValue, along: int) -> SSAValue:
-    """Return the tensor with one dimension moved to the end."""
+    """Return the tensor with dimension `along` moved to the end."""
     shape = list(shape_of(value.type))
     order = [*(d for d in range(len(shape)) if d != along), along]
     return _permuted(build, value, order)
 
 
 def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
-    """Return the tensor with its last dimension moved back."""
+    """Return the tensor with its last dimension moved back to position `along`: undo `along_last`."""
     rank = len(shape_of(value.type))
     return _permuted(build, value, [*range(along), rank - 1, *range(along, rank - 1)])
 

@@ -1,4 +1,8 @@
-"""`scan`: a recurrence along its dimension, in blocks where few rows are long."""
+"""`scan`: a recurrence along its dimension, in blocks where few rows are long.
+
+Element i of a scan combines the elements 0 to i of its row (inclusive), or an initial value and the elements before i
+(exclusive). The second result is the last element of each row.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,8 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
 
 BLOCK = 512
-"""Elements of a block. Blocks run side by side, what they begin with is a scan of a `BLOCK`th of the elements."""
+"""Elements of a block. Blocks run side by side. The values that they begin with are a scan of the blocks' totals, of
+which there are `BLOCK` times fewer than elements."""
 
 FEW_ROWS = 64
 """Rows below which blocks are worth reading everything twice."""
@@ -53,7 +58,11 @@ def _scan(op: Operation, build: Build) -> None:
 
 
 def _combining(op: Scan, reassociate: bool) -> Operation | None:
-    """Return the one operation of the body, where it may combine the values in any grouping."""
+    """Return the operation that combines two values, if it is the only one of the body and may combine the values in
+    any grouping; else None.
+
+    reassociate: whether the rounding of floats may differ.
+    """
     end = op.body.block.last_op
     assert end is not None
     value = end.operands[0]
@@ -72,6 +81,8 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
     assert isinstance(out.type, TensorType)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+        """Emit the value that a row begins with: the initial one; an inclusive scan replaces it by the first element.
+        """
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
         return [code.extract(before, row)]
@@ -90,7 +101,9 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
 
 def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     """Scan rows in blocks, and return the results: compute the total of each block, its initial value, then the
-    elements. Padding elements after the last change nothing.
+    elements. Elements that the last block of a row has after the row's end are the identity, and change nothing.
+
+    combining: the operation that combines two values.
     """
     values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
     element = element_of(values)
@@ -102,6 +115,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     dynamic = [] if isinstance(blocks, int) else [blocks]
 
     def value_at(code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
+        """Emit the element at an offset in a block; the identity after the end of the row."""
         column = code.plus(code.times(block, code.index(BLOCK)), offset)
         inside = code.less(column, size)
         return code.either(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(nothing)))
@@ -110,18 +124,20 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     total = LoopBody([element, element])
     at = [total.add(IndexOp(d)) for d in range(3)]
     (sum_,) = total.inline(op.body, [total.block.args[1], value_at(total, *at)])
-    steps = build.empty(TensorType(element, [BLOCK]), [])
+    steps = build.empty(TensorType(element, [BLOCK]), [])  # only states the size of the loop over a block's elements
     structure = Structure((projection(3, [2]), projection(3, [0, 1])), (True, True, False))
     identity = build.add(arith.ConstantOp(nothing)).result
     start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
     (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
 
     def before_all(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+        """Emit the value that the first block of a row begins with."""
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(nothing))]
         return [code.extract(before, _split(code, row[0], shape_of(before.type)))]
 
     def add_total(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Emit what the next block begins with, and what this one does."""
         return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
 
     (starts,) = recurrence(build, [totals_type], dynamic, 1, before_all, add_total)
@@ -141,7 +157,9 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
 
 
 def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
-    """Return the number of a row as an index of static sizes."""
+    """Emit the index of a tensor of this static shape whose elements are rows, from the number of a row: 7 in (2, 4)
+    -> (1, 3).
+    """
     index: list[SSAValue] = []
     for size in reversed(shape[1:]):
         index.insert(0, code.add(arith.RemUIOp(row, code.index(max(1, size)))))

@@ -136,7 +136,15 @@ def _coordinates(
 def _whole_index(
     whole: SSAValue, picked: Sequence[int], dropped: bool, where: Sequence[Index], rest: Sequence[Index]
 ) -> list[Index]:
-    """Return the index in the whole tensor from the coordinates and the index inside the slice."""
+    """Return the index in the whole tensor from the coordinates of a slice and the index inside of the slice.
+
+    Args:
+        whole: The tensor.
+        picked: Dimensions of the tensor that the coordinates are for.
+        dropped: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
+        where: Coordinates, in the order of `picked`.
+        rest: Index inside of the slice.
+    """
     inside = iter(rest)
     indices: list[Index] = []
     for dimension in range(len(shape_of(whole))):

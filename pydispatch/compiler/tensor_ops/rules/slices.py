@@ -125,10 +125,12 @@ def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
 
 
 def _known(n: int | SSAValue) -> int | None:
+    """Return the number that an offset, size or stride is; None if it is not constant."""
     return n if isinstance(n, int) else constant_index(n)
 
 
 def _term(n: int | SSAValue) -> Term:
+    """Return an offset, size or stride as a term."""
     return n if isinstance(n, int) else term_of(n)
 
 
