@@ -23,6 +23,7 @@ class TensorOp:
     """
 
     name: ClassVar[str]
+    """Name of the operation, such as "tensor.pad"."""
 
     view: ClassVar[bool] = False
     """Whether each element of the result is one of operand 0, at another index or under another type."""
@@ -52,7 +53,12 @@ class TensorOp:
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of a result at `indices`: one for each dimension, in bounds.
 
-        Elements of operands come from `e.at`, their sizes from `e.dims`, scalar operands from `e.scalar` or `e.index`.
+        Args:
+            elements: Access to operands: `at` emits an element, `dims` sizes, `scalar` and `index` a scalar operand.
+            build: Builder of the code.
+            op: The operation.
+            result: Its result.
+            indices: Index of the element in the result.
         """
         raise unsupported(op, "no rule computes an element of its result")
 
@@ -100,6 +106,7 @@ class Update(TensorOp):
     """
 
     destination: ClassVar[int] = 1
+    """Index of the operand that is the destination."""
 
     def ordered(self, op: Any) -> int:
         """Return how many leading dimensions of the written elements are iterated in order, since their iterations may

@@ -137,7 +137,10 @@ def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
 
 
 def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
-    """Return the number of floats from 0 to each finite value; 1 for the smallest normal number."""
+    """Return the number of floats from 0 to each finite value; 1 for the smallest normal number.
+
+    mantissa, min_exponent: bits of the mantissa, and the exponent of the smallest normal number.
+    """
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
     fraction, exponent = np.frexp(np.maximum(size, 2.0**min_exponent))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
@@ -164,10 +167,12 @@ KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
 
 
 def _is_float(kind: ElementType) -> bool:
+    """Return whether an element type is of real or complex floats."""
     return kind.numerical >= Numerical.FLOAT
 
 
 def _alike(values: list[Array]) -> bool:
+    """Return whether two arrays have the same shape and dtype."""
     return values[0].shape == values[1].shape and values[0].dtype == values[1].dtype
 
 
@@ -183,7 +188,9 @@ def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
 
 
 def _wide(array: Array, kind: ElementType) -> Array:
-    """Return the elements in a type that represents their differences exactly enough."""
+    """Return the elements as f64 or complex128, in which their differences are computed. Floats that NumPy has no type
+    for are decoded from their bits.
+    """
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
         if kind.name == "bf16":
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -192,8 +199,12 @@ def _wide(array: Array, kind: ElementType) -> Array:
 
 
 def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | None) -> str | None:
-    """Return a report of the differing elements; None if all are equal. same: equality by element, None for other
-    types.
+    """Return a report of the differing elements; None if all are equal.
+
+    Args:
+        check: The check.
+        values: Actual and expected values.
+        same: Whether elements are equal, bool; None if the arrays have other types or shapes.
     """
     actual, expected = values
     if same is None:
@@ -228,12 +239,15 @@ def _show(value: Any, check: Check) -> str:
 
 
 def _at(flat: int, array: Array) -> str:
+    """Return the index of an element as text, from its row-major position: "[1, 2]"."""
     return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, array.shape)) + "]"
 
 
 def _count(some: int, array: Array) -> str:
+    """Return a number of elements of an array as text."""
     return f"{some} of {array.size} elements"
 
 
 def _type(array: Array, check: Check) -> str:
+    """Return the type of an array as text: "2x3xf32"."""
     return "x".join([*(str(size) for size in array.shape), check.types[0].name])
