@@ -38,7 +38,17 @@ class Shape:
 
 
 class SpirvDeclarations:
-    """Checked declarations of a SPIR-V module outside of functions."""
+    """Checked declarations of a SPIR-V module outside of functions.
+
+    Attributes:
+        tables: Declarations of the module as they were read.
+        types: Type → (opcode, operands after the id).
+        values: Constant or variable → its type.
+        constants: Constant → its instruction.
+        sets: Id → name of an imported instruction set.
+        functions: Id → function.
+        shapes: Type → its shape; None for a type that is no scalar and no vector.
+    """
 
     def __init__(self, tables: SpirvTables) -> None:
         self.tables, self.fail = tables, tables.fail

@@ -38,6 +38,9 @@ class WgslFeatures(frozenset[str]):
     """Set of feature names that also evaluates limits.
 
     "maxComputeWorkgroupSizeX>=512" is in the set if the limit is at least 512.
+
+    Attributes:
+        limits: Value of each limit of the device, by name.
     """
 
     limits: Mapping[str, int]
@@ -62,7 +65,11 @@ class WgslFeatures(frozenset[str]):
 class BufferDeclaration:
     """Declaration of a storage buffer in a shader.
 
-    `bytes` is its minimum size. `is_all` states whether that is the exact size.
+    Attributes:
+        name: Name of the variable.
+        type: Its type, as in the text.
+        bytes: Minimum size of the buffer.
+        is_all: Whether that is the exact size: the type has no array of dynamic size.
     """
 
     name: str
@@ -76,6 +83,7 @@ class WgslEntryPoint:
     """Entry point of a module.
 
     Attributes:
+        name: Name of the function.
         bindings: For each storage buffer of group 0, whether it is declared as writable.
         buffers: Declarations of these buffers.
         constant_bytes: Size of the uniform block in bytes; 0 without one; None if not known.
@@ -154,6 +162,7 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
 
 
 def _number(module: WgslModule, variable: Declaration, key: str) -> int | None:
+    """Return the number in an attribute `@key(number)` of a variable; None without one, or if it is not known."""
     attribute = variable.attribute(key)
     return module.constant(attribute.arguments[0]) if attribute is not None and len(attribute.arguments) == 1 else None
 

@@ -1,4 +1,9 @@
-"""Validation rules of SPIR-V instructions by opcode: operands and result type."""
+"""Validation rules of SPIR-V instructions by opcode: operands and result type.
+
+A rule gets the checker of the function (`code`). Its methods look at the operand in a word of the instruction, by its
+position: `shape` and `pointer` return what it is, `same` and `integers` require a type. `demand` raises ArtifactError,
+with a description of what the instruction has, unless a condition holds.
+"""
 
 from __future__ import annotations
 
