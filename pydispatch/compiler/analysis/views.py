@@ -71,6 +71,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     part = slice_of(op)
 
     def known(size: int | SSAValue) -> int:
+        """Return a constant size; 1 for a dynamic one."""
         value = _value(size)
         return value if isinstance(value, int) else 1
 

@@ -222,6 +222,7 @@ def header(double: Fitted, floats: Fitted) -> str:
     out += [single(name, coefficients) for name, _, coefficients in floats if name]
 
     def constant(prefix: str, value: Real, *bits: int) -> None:
+        """Append macros prefix_1, prefix_2, ... with the parts of a number, of so many bits each."""
         for i, part in enumerate(parts(value, *bits)):
             out.append(f"#define {prefix}_{i + 1} {part.hex()}\n")
 
@@ -272,6 +273,7 @@ def python(double: Fitted, floats: Fitted) -> str:
     """Return the text of coefficients.py."""
 
     def numbers(values: list[float], indent: str) -> str:
+        """Return a tuple of numbers as Python code, wrapped into lines."""
         lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 116 - len(indent), break_on_hyphens=False)
         return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
 

@@ -108,6 +108,7 @@ def write(path: Path = FILE) -> None:
     """Compile all sources for all levels into one archive. Raises ToolchainError."""
 
     def compiled_member(level: str, stem: str) -> tuple[str, bytes]:
+        """Return the name of a member of the archive, and the bitcode of a source for a level."""
         arch, features = LEVELS[level]
         return f"{level}/{stem}", _compiled(stem, arch, "sm_70" if arch == "nvptx64" else "generic", features)
 

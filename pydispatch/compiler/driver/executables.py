@@ -38,6 +38,7 @@ def emit_executables(
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
+        """Emit the code of a variant, which gets the kernels that have been noted for it."""
         variant.made = tracker.made
         return _emit(variant, dump)
 

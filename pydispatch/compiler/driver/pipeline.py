@@ -405,6 +405,7 @@ def producers() -> dict[str, str]:
 
 @cache
 def _packages() -> dict[str, str]:
+    """Return the versions of the packages that code generation depends on, by name."""
     from importlib.metadata import version  # which parses a file each time
 
     return {name: version(name) for name in ("llvmlite", "xdsl")}

@@ -110,6 +110,7 @@ class ScalarLowering:
         return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
+        """Emit the choice between two registers by a condition."""
         condition, a, b = (registers[v] for v in op.operands)
         registers[op.results[0]] = self.function.emit(Opcode.SELECT, condition, a, b)
 

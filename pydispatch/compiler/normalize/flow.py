@@ -38,11 +38,13 @@ def _drop(op: Operation, build: Build) -> None:
 
 
 def _splat(op: Operation, build: Build) -> None:
+    """Replace a splat of `flow` by one of `tensor`."""
     assert isinstance(op, tensors.TensorSplatOp) and isinstance(op.result.type, TensorType)
     build.replace(build.add(tensor.SplatOp(op.value, list(op.result_dims), op.result.type)).result)
 
 
 def _empty(op: Operation, build: Build) -> None:
+    """Replace a tensor without defined elements by `tensor.empty`."""
     assert isinstance(op, tensors.TensorEmptyOp | tensors.TensorAllocaOp)
     build.replace(build.add(tensor.EmptyOp(list(op.result_dims), op.result.type)).tensor)
 
@@ -91,6 +93,7 @@ def _load(op: Operation, build: Build) -> None:
 
 
 def _store(op: Operation, build: Build) -> None:
+    """Replace a store of one element by `tensor.insert`."""
     assert isinstance(op, slices.TensorStoreOp)
     build.replace(build.add(tensor.InsertOp(op.value, op.target, list(op.indices))).result)
 
@@ -102,6 +105,7 @@ def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
 
 
 def _constant(op: Operation, build: Build) -> None:
+    """Replace a constant of `flow` by one of `arith`, with a cast if its type has dynamic sizes."""
     assert isinstance(op, tensors.TensorConstantOp)
     build.replace(_cast(build, _value(build, op.value), op.result.type))
 

@@ -75,6 +75,7 @@ class RegionKernel(OutlinedKernel):
         }
 
     def is_outer(self, value: SSAValue) -> bool:
+        """Return whether a value is defined outside of the region."""
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
         return block not in self.inside
 

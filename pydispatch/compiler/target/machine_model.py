@@ -139,6 +139,7 @@ def _cache(text: str) -> Cache:
 
 
 def _model(row: str) -> MachineModel:
+    """Return the machine model that a row of the table describes."""
     name, l1, l2, l3, *numbers = row.split()
     return MachineModel(name, _cache(l1), _cache(l2), None if l3 == "-" else _cache(l3), *map(bytes_of, numbers))
 

@@ -143,5 +143,6 @@ def _read(path: Path) -> bytes:
 
 
 def require(value: str, allowed: Sequence[str], what: str) -> None:
+    """Raise ValueError unless a value is one of those allowed. what: name of the option."""
     if value not in allowed:
         raise ValueError(f"{what} {value!r}: expected one of {', '.join(allowed)}")

@@ -106,5 +106,6 @@ class Worker:
         return getattr(self._object, name)(*args, **named)
 
     def _do_close(self) -> None:
+        """Close the object that `open` created."""
         manager, self._open, self._object = self._open, None, None
         manager.__exit__(None, None, None)

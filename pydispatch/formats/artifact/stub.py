@@ -119,6 +119,7 @@ def _type(value: ValueEntry, side: str, buffers: bool) -> str:
 
 
 def _shown(value: ValueEntry) -> str:
+    """Return an argument or result as text: "x: f32[2, 3]"."""
     shape = "" if value.shape is None else f"[{', '.join(map(str, value.shape))}]"
     return f"{value.name}: {value.type}{shape}" if value.name else f"{value.type}{shape}"
 

@@ -192,6 +192,7 @@ def _read_ranges(pool: Sequence[int], at: int) -> list[BindingRange]:
 
 
 def _read_fill(pool: Sequence[int], at: int) -> Command:
+    """Return the fill whose record begins at a word of the pool."""
     buffer, offset, length, pattern, size = words_of(pool, at, 5)
     return Fill(BindingRange(buffer, offset, length), pattern, size)
 

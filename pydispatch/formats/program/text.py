@@ -250,6 +250,7 @@ def signature_text(operands: Sequence[HostOperand]) -> str:
     """Return the operands of a host command as text, such as `(?xf32, 4xf32 written, i32)`."""
 
     def operand_text(operand: HostOperand) -> str:
+        """Return one operand as text."""
         shape = "".join(f"{'?' if size < 0 else size}x" for size in operand.sizes or ())
         return f"{shape}{dtype_name(operand.dtype)}{operand.access.label}"
 

@@ -123,6 +123,7 @@ def literal(word: str) -> tuple[int | float, int | None] | None:
 
 
 def _float(kind: str, whole: str, bits: int) -> float:
+    """Return the float that has these bits; `kind` and `whole` are the formats of `struct` for both."""
     value: float = struct.unpack(kind, struct.pack(whole, bits))[0]
     return value
 

@@ -80,6 +80,7 @@ class Operands(NameScopes):
         return self._constant()
 
     def _constant(self) -> Operand:
+        """Parse a constant expression: a number, or the address of a symbol."""
         value = self.cursor.expression(self.address_of)
         return value if isinstance(value, PtxSymbol) else Immediate(value)
 

@@ -161,6 +161,7 @@ class _PartsReader:
             parts.decorations.setdefault(words[1], []).append(tuple(words[2:]))
 
     def _case_words(self, selector: int) -> int:
+        """Return the number of words of a case literal of a switch, by the type of its selector."""
         type_ = self.parts.globals.get(self.types.get(selector, 0))
         return 2 if type_ is not None and type_.op == Op.TYPE_INT and type_.words[2] > 32 else 1
 

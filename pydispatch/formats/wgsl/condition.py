@@ -75,6 +75,7 @@ class _ConditionParser:
         return token
 
     def error(self, problem: str, remedy: str = "") -> ArtifactError:
+        """Return an error about the condition."""
         message = f"{self.location}: {problem} in the condition '{_shown(self.text.strip())}'"
         return ArtifactError(f"{message}; {remedy}" if remedy else message)
 

@@ -119,6 +119,7 @@ class AssemblyFormat:
 
 
 def _raise_counts(parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:
+    """Raise a parse error: there are not as many types as operands."""
     start, end = (names[0].span.start, names[-1].span.end) if names else (parser.pos, parser.pos + 1)
     parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, end)
 

@@ -21,6 +21,7 @@ class Enumeration(Data[str]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
+        """Parse `<word>`."""
         with parser.in_angle_brackets():
             return cls._checked(parser.pos, parser.parse_identifier(), parser)
 

@@ -164,6 +164,7 @@ class FastParser(Parser):
 
     @property
     def pos(self) -> int:
+        """Offset of the current token in the text."""
         start: int = self._parser_state.current_token.start  # type: ignore[attr-defined]
         return start
 

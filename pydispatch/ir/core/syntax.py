@@ -185,6 +185,7 @@ def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
     """Parse the arguments `(%name: type, ...)` of an inline region; a location may follow each."""
 
     def argument() -> Parser.Argument:
+        """Parse one argument of a block, and skip its location."""
         parsed = parser.parse_argument()
         parser.parse_optional_location()
         return parsed
@@ -364,6 +365,7 @@ def print_shaped_signature(
     printer.print_string("(")
 
     def print_type(i: int) -> None:
+        """Print one type with its dynamic sizes."""
         printer.print_attribute(types[i])
         print_dims(printer, groups[i])
 

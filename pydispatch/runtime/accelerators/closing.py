@@ -93,6 +93,7 @@ _contexts: weakref.WeakSet[Closing] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    """Replace the locks of all devices in a forked child, whose other threads are gone."""
     for context in list(_contexts):
         context.forget_locks()
 

@@ -74,6 +74,7 @@ class Ptx:
         return b".version" in data[:65536] and b"\0" not in data[:64]
 
     def open_library(self, data: bytes, name: str) -> PtxLibrary:
+        """Read a PTX module as a library."""
         from pydispatch.link.ptx import link as ptx_link
 
         return ptx_link.open_library(data, name)

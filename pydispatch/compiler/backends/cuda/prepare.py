@@ -34,6 +34,7 @@ def undefined(data: bytes) -> frozenset[str]:
     """Return the functions that a bitcode file declares but does not define, including C library functions."""
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
+        """Return the names of the functions that the module declares and does not define."""
         module = llvm.parse_assembly(_text(llvm, data, context), context)
         try:
             return frozenset(f.name for f in module.functions if f.is_declaration)
@@ -49,6 +50,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
+        """Return the bitcode of the module, with the library linked in and all symbols but its own hidden."""
         module = llvm.parse_assembly(_text(llvm, data, context), context)
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
         if library:
@@ -65,6 +67,7 @@ def serial_functions(data: bytes) -> frozenset[str]:
     """Return the functions of a module that do not read thread ids, directly or through calls."""
 
     def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
+        """Return the text of each function that bitcode defines, and the names of those that others may call."""
         module = llvm.parse_bitcode(data, context)
         try:
             texts = {f.name: str(f) for f in module.functions if not f.is_declaration}

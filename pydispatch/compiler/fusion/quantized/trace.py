@@ -260,6 +260,7 @@ def _added(body: _Body, op: Operation) -> Value:
 
 
 def _subtracted(body: _Body, op: Operation) -> Value:
+    """Return the difference of the operands, as the sum with the second one times -1."""
     minus_one = np.full((1,) * body.tracer.rank, -1.0)
     return _sum(body.number(op.operands[0]), _product(body.number(op.operands[1]), minus_one))
 

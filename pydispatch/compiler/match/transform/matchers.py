@@ -103,6 +103,7 @@ def _count_handler(of: Callable[[Structured], int]) -> Handler:
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
+        """Set the result to the number."""
         _, structure = _structured_root(run, op, env)
         env[op.results[0]] = [IntegerAttr(of(structure), 64)]
 

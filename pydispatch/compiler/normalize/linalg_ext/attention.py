@@ -59,6 +59,7 @@ class Decomposition:
     # ---- tensors
 
     def type(self, dims: Dims, element: Attribute) -> TensorType[Attribute]:
+        """Return the type of a tensor with these dimensions."""
         sizes = [shape_of(self.places[d][0].type)[self.places[d][1]] for d in dims]
         return TensorType(element, sizes)
 

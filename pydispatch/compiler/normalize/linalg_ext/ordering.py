@@ -39,6 +39,7 @@ def _by(body: Region) -> Before:
     count = len(body.block.args) // 2
 
     def before(code: LoopBody, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+        """Emit whether one element precedes another, by the body of the operation."""
         pairs = [v for pair in zip(lhs[:count], rhs[:count], strict=True) for v in pair]
         return code.inline(body, pairs)[0]
 

@@ -32,6 +32,7 @@ class One(CustomDirective):
         self.values.set(state, (parser.parse_unresolved_operand(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the value."""
         state.print_whitespace(printer)
         printer.print_ssa_value(self.values.get(op)[0])
 

@@ -100,6 +100,7 @@ class Visibility(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse an optional visibility: public, private or nested."""
         if (visibility := parser.parse_optional_visibility_keyword()) is not None:
             self.value.set(state, visibility)
 
@@ -134,6 +135,7 @@ class KeywordChoice(Word):
     WHAT: ClassVar[str] = ""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse one of the words."""
         start = parser.pos
         word = parser.parse_identifier(context_msg=f" for the {self.WHAT}")
         self.value.set(state, StringAttr(self._checked(parser, word, start)))

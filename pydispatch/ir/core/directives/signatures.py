@@ -76,6 +76,7 @@ class Signature(PlainSignature):
     result_dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse the signature, with the dynamic sizes after its types."""
         signature = self._parse(parser, state, with_dims=True)
         self.argument_dims.set(state, signature.argument_dims)
         self.result_dims.set(state, signature.result_dims)

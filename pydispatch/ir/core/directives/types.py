@@ -28,11 +28,13 @@ class Typed(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse a type, and the names of its dynamic sizes: `tensor<?xf32>{%n}`."""
         type = parser.parse_type()
         self.type.set(state, (type,))
         self.dims.set(state, syntax.parse_dim_names(parser, type))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Print the type and its dynamic sizes."""
         state.print_whitespace(printer)
         printer.print_attribute(self.type.get(op)[0])
         syntax.print_dims(printer, self.dims.get(op))
@@ -60,6 +62,7 @@ class Results(CustomDirective):
     types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Parse `-> types`; without an arrow there are none."""
         has_types = parser.parse_optional_punctuation("->") is not None
         self.types.set(state, syntax.parse_types(parser) if has_types else ())
 

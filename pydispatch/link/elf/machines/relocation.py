@@ -75,6 +75,7 @@ def word(layout: str) -> Put:
     """Return a function that stores a value in a `struct` format; it raises ValueError if the value does not fit."""
 
     def put(content: bytearray, offset: int, value: int) -> None:
+        """Store a value at an offset; raise ValueError if it does not fit."""
         try:
             struct.pack_into("<" + layout, content, offset, value)
         except struct.error as error:
@@ -99,6 +100,7 @@ def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scal
     mask = sum(((1 << count) - 1) << at for _, count, at in parts)
 
     def put(content: bytearray, offset: int, value: int) -> None:
+        """Store the parts of a value in the fields of an instruction; raise ValueError if it does not fit."""
         if signed and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             raise ValueError(f"{value:#x} has more than {bits} bits")
         if value & ((1 << scale) - 1):

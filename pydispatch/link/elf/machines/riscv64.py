@@ -36,6 +36,7 @@ def _in_place_update(layout: str, change: Callable[[int, int], int]) -> Put:
     bits = 8 * struct.calcsize("<" + layout)
 
     def put(content: bytearray, offset: int, value: int) -> None:
+        """Replace the number at an offset by `change(number, value)`."""
         (old,) = struct.unpack_from("<" + layout, content, offset)
         struct.pack_into("<" + layout, content, offset, change(old, value) & ((1 << bits) - 1))
 

@@ -122,14 +122,17 @@ class Dispatch(Step):
         return True
 
     def launch(self, stream: Any) -> Result:
+        """Launch the kernel on a stream."""
         result: Result = self.launch_kernel(self.kernel.function, *self.arguments, stream, self.parameters, 0)
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
+        """Add the launch to a graph, after other nodes."""
         result: Result = self.driver.cuGraphAddKernelNode(graph, list(after), len(after), self.node)
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
+        """Set the arguments of the launch in an executable graph."""
         result: Result = self.driver.cuGraphExecKernelNodeSetParams(executable, node, self.node)
         return result
 
@@ -169,6 +172,7 @@ class Copy(Step):
         return True
 
     def launch(self, stream: Any) -> Result:
+        """Start the copy on a stream."""
         source, target = self.bound_values
         result: Result = self.driver.cuMemcpyDtoDAsync(target, source, self.size, stream)
         return result
@@ -181,6 +185,7 @@ class Copy(Step):
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
+        """Set the addresses of the copy in an executable graph."""
         result: Result = self.driver.cuGraphExecMemcpyNodeSetParams(executable, node, self.node, self.context.handle)
         return result
 
@@ -250,6 +255,7 @@ class Fill(Step):
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
+        """Set the address and the value of the fill in an executable graph."""
         result: Result = self.driver.cuGraphExecMemsetNodeSetParams(executable, node, self.node, self.context.handle)
         return result
 
