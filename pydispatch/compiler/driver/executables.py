@@ -38,7 +38,7 @@ def emit_executables(
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
-        """Emit the code of a variant, which gets the kernels that have been noted for it."""
+        """Emit the code of a variant; `tracker` is told about kernels that are done."""
         variant.made = tracker.made
         return _emit(variant, dump)
 
