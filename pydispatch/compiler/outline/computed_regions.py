@@ -308,5 +308,5 @@ def _static(slice_: Slice) -> dict[str, DenseArrayBase]:
     names = ("static_offsets", "static_sizes", "static_strides")
     return {
         name: DenseArrayBase.from_list(i64, [DYNAMIC_INDEX if isinstance(v, SSAValue) else v for v in row])
-        for name, row in zip(names, part.rows, strict=True)
+        for name, row in zip(names, slice_.rows, strict=True)
     }

@@ -237,9 +237,7 @@ class _Walker:
             elif storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.UNIFORM_CONSTANT):
                 resources.append(self._resource(id, type_, storage, written=id in use.written))
         workgroup_size, size_spec = self._workgroup_size(record)
-        knows_subgroups = not built_ins.isdisjoint(
-            (BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE)
-        )
+        knows_subgroups = not built_ins.isdisjoint((BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE))
         return EntryPoint(
             name=record.name,
             workgroup_size=workgroup_size,

@@ -225,9 +225,7 @@ class RaceDetector:
             self._record(before[k], now[k], allocation, offset, wrote=wrote, writes=writes)
         self._count += max(0, races.size - _SHOWN_RACES)
 
-    def _record(
-        self, before: Any, now: Any, allocation: Allocation, offset: int, *, wrote: bool, writes: bool
-    ) -> None:
+    def _record(self, before: Any, now: Any, allocation: Allocation, offset: int, *, wrote: bool, writes: bool) -> None:
         """Count a race at byte `offset` of an allocation, and keep it for the message if it is the first of its lines.
 
         Args:
