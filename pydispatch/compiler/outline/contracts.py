@@ -188,14 +188,14 @@ class _Contract:
         element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:
             return self._offset(op, mapping, self._number(-(-static_count // elements_per_byte) * element_bytes))
-        size = dynamic_count
+        byte_count = dynamic_count
         if static_count != 1:
-            size = self._value(arith.MuliOp(dynamic_count, self._number(static_count)))
+            byte_count = self._value(arith.MuliOp(dynamic_count, self._number(static_count)))
         if elements_per_byte > 1:
-            size = self._value(arith.CeilDivUIOp(size, self._number(elements_per_byte)))
+            byte_count = self._value(arith.CeilDivUIOp(byte_count, self._number(elements_per_byte)))
         elif element_bytes > 1:
-            size = self._value(arith.MuliOp(size, self._number(element_bytes)))
-        return self._offset(op, mapping, size)
+            byte_count = self._value(arith.MuliOp(byte_count, self._number(element_bytes)))
+        return self._offset(op, mapping, byte_count)
 
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue

@@ -161,7 +161,7 @@ class Units:
 
 @dataclass(frozen=True)
 class UnitContext:
-    """What all units of a variant are compiled and linked with.
+    """Code, objects and settings that all units of a variant are compiled and linked with.
 
     Attributes:
         machine: The CPU to compile for.
