@@ -30,7 +30,7 @@ class Sizes:
         self._order.setdefault(value, len(self._order))
 
     def learn(self, op: Operation) -> None:
-        """Record which sizes are equal because of an operation, such as those that both operands of an addition have."""
+        """Record which sizes are equal because of an operation, such as the sizes of both operands of an addition."""
         for row in equal_sizes(op):
             terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
             best = min(terms, key=self._rank, default=None)

@@ -299,7 +299,7 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
 
 
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR for a target."""
+    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}

@@ -195,7 +195,7 @@ class ProgramParser(FastParser):
     # --- locations: operations have those in this text; of `loc(...)` in the text only names are used ---
 
     def parse_optional_location(self) -> LocationAttr | None:
-        """Parse `loc(...)`. Return the location of `loc("name")`, an unknown location for others, None without `loc`."""
+        """Parse `loc(...)`. Return the location of `loc("name")`, an unknown one for others, None without `loc`."""
         if self._current_token.text != "loc":
             return None
         content = self.lexer.input.content

@@ -125,7 +125,7 @@ class Executor(ABC):
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Run the commands one at a time, wait for each, and return their device times. Arguments are those of `run`."""
+        """Run the commands one at a time, wait for each, and return their device times. Arguments: see `run`."""
 
     def keep(self, data: PlanData) -> Record:
         """Return the plan of the C core as a plan for this device. The caller caches it in `data.device`."""

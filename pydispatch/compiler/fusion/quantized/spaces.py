@@ -30,7 +30,7 @@ class Space:
     rows: Mapping[int, int]
 
     def index(self, position: Position) -> AffineExpr | None:
-        """Return an index over the loops of the weights as an expression of the new loops; None if it is no affine one."""
+        """Return an index over the loops of the weights as an expression of the new loops; None if not affine."""
         new = substituted(position, self.positions)
         return None if new is None else affine(new, dict(enumerate(self.sizes)))
 

@@ -81,7 +81,7 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
     assert isinstance(out.type, TensorType)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-        """Emit the value that a row begins with: the initial one; an inclusive scan replaces it by the first element."""
+        """Emit the value that a row begins with: the initial one, which an inclusive scan replaces at once."""
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
         return [code.extract(before, row)]

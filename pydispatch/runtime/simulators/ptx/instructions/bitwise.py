@@ -143,7 +143,7 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def bit_length(value: Any) -> Any:
-    """Return how many bits unsigned values need, int64: 0 -> 0, 1 -> 1, 0b1010 -> 4. Found by halving a 64-bit range."""
+    """Return how many bits unsigned values need, int64: 0 -> 0, 0b1010 -> 4. Found by halving a 64-bit range."""
     length = np.zeros(np.shape(value), np.int64)
     remaining = np.asarray(value).astype(np.uint64)
     for width in (32, 16, 8, 4, 2, 1):
