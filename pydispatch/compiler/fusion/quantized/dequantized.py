@@ -185,7 +185,7 @@ def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """Return the value of a constant scalar if it is an integer of magnitude up to EXACT, or such a float; else None."""
+    """Return the value of a constant scalar, integer or float, that is an integer up to EXACT in magnitude; else None."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(attribute, IntegerAttr | FloatAttr):
         return None
