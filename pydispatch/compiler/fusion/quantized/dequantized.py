@@ -185,7 +185,7 @@ def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """Return the value of a constant scalar, integer or float, that is an integer up to EXACT in magnitude; else None."""
+    """Return the integer that a constant scalar is, also as a float; None if it is none up to EXACT in magnitude."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(attribute, IntegerAttr | FloatAttr):
         return None
