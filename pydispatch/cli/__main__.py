@@ -18,12 +18,13 @@ from pydispatch.suggestions import did_you_mean
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
-    """Return every subcommand by name; imports only `only` if it is one of them."""
+    """Return every subcommand by name, or `only` alone if it is one, so that the others are not imported."""
     one = extensions.part("subcommand", only) if only is not None else None
     return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
 
 
 def _name(part: extensions.Part) -> str:
+    """Return the name of a subcommand, to sort by."""
     return part.name
 
 
@@ -67,7 +68,7 @@ def _show_warning(message: Warning | str, category: type[Warning], file: str, li
 
 
 def _colored(text: str, word: str = "warning: ", color: int = 35) -> str:
-    """Color the leading `word` of a text if stderr is a terminal and NO_COLOR is not set."""
+    """Color the leading `word` of a text if stderr is a terminal and NO_COLOR is not set. `color` is an ANSI code."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
         return text
     return text.replace(word, f"\x1b[1;{color}m{word.rstrip()}\x1b[0m ", 1)
@@ -79,6 +80,7 @@ def _drop_output() -> None:
 
 
 def _flush() -> None:
+    """Write buffered output. Raise Error if that fails for another reason than a closed pipe."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -155,6 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(text: str) -> None:
+    """Print an error to stderr."""
     print(f"pydispatch: {_colored(text, 'error: ', 31)}", file=sys.stderr)
 
 

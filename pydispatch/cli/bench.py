@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from pydispatch.bench.program import Work
 
 MOST_SECONDS = 86_400
+"""Maximum of --seconds and --warm-up: one day."""
 
 MOST_OFF = 1e-2
-"""Relative difference of a result beyond which another system computes something else."""
+"""Largest relative difference between results of two systems that compute the same."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch bench`."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument(
         "--modes", nargs="?", const="", metavar="SIZE,...",
@@ -168,7 +170,15 @@ def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str,
 
 
 def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list[Any], items: float) -> None:
-    """Print the report of one measurement."""
+    """Print the report of one measurement.
+
+    Args:
+        name: Name of the function.
+        about: Properties of the device and the machine.
+        samples: Measured times of each contender.
+        table: Rows of the report.
+        items: What one call computes, for rates.
+    """
     from pydispatch.bench import report
 
     what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
@@ -191,7 +201,7 @@ def _print_profiles(profiles: dict[str, Any]) -> None:
 def _print_failures(off: dict[str, float], reference: str) -> bool:
     """Print the contenders whose results are wrong, and return whether there are any.
 
-    off: relative difference of each contender's results from those of the contender `reference`.
+    `off` has the relative difference of each contender's results from those of the contender `reference`.
     """
     wrong = [title for title, value in off.items() if value > MOST_OFF]
     for title in wrong:

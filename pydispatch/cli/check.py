@@ -43,6 +43,7 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch check`."""
     from pydispatch.cli.run import add_loading_arguments
 
     parser.add_argument("files", nargs="+", metavar="FILE", help="a .pdx or .mlir file, or a folder of them")

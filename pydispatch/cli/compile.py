@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 _SHOWN_BYTES = 1024
-"""The bytes of a constant up to which a terminal shows it."""
+"""Largest constant, in bytes, whose elements are printed on a terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch compile`."""
     parser.add_argument("source", metavar="FILE", help="MLIR text or a model; - reads MLIR from standard input")
     parser.add_argument("-o", "--output", metavar="FILE", help="what is written; default: the source's name with .pdx")
     add_flags(parser)
@@ -89,7 +90,7 @@ def _measured_on(args: argparse.Namespace) -> Device | None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Compile without the settings of the process that run() makes."""
+    """Compile and write the artifact; return 0. `run` has prepared the process."""
     from pydispatch.tuning.compile import compile as compile_
 
     source, options = source_of(args.source), given(args)

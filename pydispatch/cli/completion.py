@@ -11,6 +11,7 @@ import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch completion`."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
 
@@ -24,7 +25,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple[str, ...], list[str]]:
-    """Return the subcommands and options that may follow each path of subcommands."""
+    """Return the subcommands and options that may follow each path of subcommands.
+
+    `()` is the path of the command itself, ("plugin", "build") that of a nested subcommand.
+    """
     words: dict[tuple[str, ...], list[str]] = {path: []}
     for action in parser._actions:
         words[path] += [option for option in action.option_strings if option.startswith("--")]

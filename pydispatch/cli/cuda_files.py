@@ -48,6 +48,7 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _is_offered(function: PtxFunction) -> bool:
+    """Return whether other modules can link a function."""
     return function.linkage in ("visible", "weak")
 
 

@@ -10,6 +10,7 @@ from pydispatch.packages import importing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch devices`."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="these alone; ptx-interpreter is listed by name only")
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _text(value: Any) -> str:
+    """Return a property of a device as text; a mapping from caches to bytes as KiB."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {size // 1024} KiB" for key, size in value.items() if size) or "unknown"
     return " ".join(value) if isinstance(value, list) else str(value)

@@ -13,6 +13,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch export`."""
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE.pdx")
     parser.add_argument("--web", action="store_true", required=True, help="shaders, data and an ES module for WebGPU")

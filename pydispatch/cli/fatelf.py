@@ -16,6 +16,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch fatelf`."""
     parser.epilog = EXAMPLES
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     join = verbs.add_parser("join", help="join ELF files into one FatELF file")

@@ -37,6 +37,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) i
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch inspect`."""
     parser.description = DESCRIPTION
     parser.add_argument("file", metavar="FILE", help="a .pdx artifact, a model, an ELF file, PTX or a cubin")
     parser.add_argument("--json", action="store_true", help="print JSON for other programs to read")
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_model(args: argparse.Namespace, model: dict[str, Any]) -> int:
+    """Print a model, which `models.describe` has described, and return 0."""
     _print(json.dumps(model, indent=1) if args.json else models.render(args.file, model))
     return 0
 
@@ -106,13 +108,14 @@ def _run_artifact(args: argparse.Namespace) -> int:
 
 
 def _print(text: str) -> None:
-    # Names come out of the file: they must neither steer the terminal nor end the listing when it cannot show them.
+    """Print a text whose names are out of a file: control characters and unencodable ones are printed as escapes."""
     encoding = sys.stdout.encoding or "utf-8"
     shown = text.translate(_CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
     sys.stdout.write(shown.rstrip("\n") + "\n")
 
 
 def _program_text(artifact: Artifact) -> str:
+    """Return the host program of an artifact, disassembled."""
     from pydispatch.formats.program.program import disassemble
 
     artifact.file().verify(PROGRAM)
@@ -127,16 +130,19 @@ def _code(artifact: Artifact) -> list[tuple[str, str]]:
 
 
 def _listing(artifact: Artifact) -> dispatches.Listing:
+    """Return the listing of dispatches that the compiler has stored in an artifact, by function."""
     text = artifact.manifest.extra.get(dispatches.KEY)
     return [] if text is None else dispatches.decode(text)
 
 
 def _chains(artifact: Artifact) -> list[tuple[str, list[str]]]:
+    """Return pairs (function, exports) of dispatches that run tile by tile, one after the other."""
     artifact.file().verify(PROGRAM)
     return chains_of(artifact.read(PROGRAM))
 
 
 def _choices(artifact: Artifact) -> list[choices.Choice]:
+    """Return the decisions of the compiler that it has stored in an artifact."""
     text = artifact.manifest.extra.get(choices.KEY)
     return [] if text is None else choices.decode(text)
 
@@ -199,6 +205,7 @@ def size_text(size: int) -> str:
 
 
 Row = Sequence[str]
+"""Texts of the cells of one row of a table."""
 
 
 def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: str = "  ") -> list[str]:

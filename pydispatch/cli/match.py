@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch match`."""
     parser.add_argument("source", metavar="FILE", help="an .mlir program or a model; - reads MLIR from standard input")
     parser.add_argument(
         "--spec", dest="spec", action="append", default=[], metavar="FILE",

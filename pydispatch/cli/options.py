@@ -45,7 +45,7 @@ def add_results_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def given(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, Any]:
-    """Return the options that a command line gives, as arguments of `pydispatch.compile`.
+    """Return the options that a command line has, as arguments of `pydispatch.compile`.
 
     Raises:
         InvalidArgumentError: The text of an option is malformed.
@@ -92,6 +92,7 @@ def _kernels(options: Sequence[str]) -> dict[str, CFunction]:
 
 
 def _kernel(option: str) -> tuple[str, CFunction]:
+    """Parse one value of `--kernel`, NAME=FILE:SYMBOL[:ARGUMENT,...], into (name, C function)."""
     name, equals, rest = option.rpartition("=")
     file, *more = rest.split(":")
     if not equals or not name or not 1 <= len(more) <= 2:
@@ -139,7 +140,7 @@ def _patterns_of(path: str) -> list[object]:
 
 
 def _cpus(names: Sequence[str]) -> list[str]:
-    """Translate the name that IREE's compiler has for this machine's CPU."""
+    """Return the values of the option `cpu`; IREE's name for this machine's CPU, "host", becomes "native"."""
     return ["native" if name == "host" else name for name in names]
 
 

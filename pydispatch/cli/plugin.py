@@ -14,6 +14,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch plugin build`."""
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     build = verbs.add_parser(
         "build", help="compile, link and check a plugin", epilog=EXAMPLES,

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from pydispatch.compiler.driver.progress import Progress
 
 EVERY = 10.0
-"""Seconds between lines where they stay."""
+"""Seconds between lines on a stream that is no terminal."""
 
 WIDTH = 100
-"""Characters of the line that changes."""
+"""Characters of the line that is rewritten on a terminal."""
 
 
 @contextmanager
@@ -25,6 +25,7 @@ def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
     terminal, last, written = stream.isatty(), 0.0, False
 
     def show(progress: Progress) -> None:
+        """Rewrite the line of a terminal; on another stream write a line every EVERY seconds."""
         nonlocal last, written
         if terminal:
             stream.write("\r" + text(progress)[:WIDTH].ljust(WIDTH))

@@ -30,6 +30,7 @@ _COMPILED_WITH = ("object_search_path", "kernels", "weights")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch run`."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument("--module", metavar="FILE", help="the same")
     add_loading_arguments(parser)
@@ -156,7 +157,14 @@ def _path(args: argparse.Namespace) -> Path:
 
 
 def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], module: Any) -> Any:
-    """Return the artifact of a file, which is compiled if it is a source."""
+    """Return the artifact of a file, which is compiled if it is a source.
+
+    Args:
+        path: The file.
+        args: The command line, whose device determines the target.
+        options: Arguments of `pydispatch.compile`.
+        module: Part of the file to compile instead of the whole file, or None.
+    """
     if module is None and not _is_source(path):
         return path
     import pydispatch
@@ -240,7 +248,10 @@ def inputs_of(
 
 
 def _compare(function: Function | Procedure, returned: list[Value], args: argparse.Namespace, reader: Any) -> int:
-    """Compare results with the expected values, report differences, and return the exit status."""
+    """Compare results with the expected values, report differences, and return the exit status.
+
+    Values are read by `reader`. A value is compared as --equality_mode states.
+    """
     from pydispatch.cli import values
 
     if len(args.expected_output) != len(returned):

@@ -14,6 +14,7 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `pydispatch stubgen`."""
     parser.epilog = EXAMPLES
     parser.add_argument("file", metavar="FILE.pdx")
     parser.add_argument("-o", "--output", metavar="FILE.py", help="without it the text is printed")

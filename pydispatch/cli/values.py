@@ -134,10 +134,12 @@ class Reader:
         return self.streams[path]
 
     def close(self) -> None:
+        """Close the streams of all files."""
         for stream in self.streams.values():
             stream.close()
 
     def _rest(self, stream: IO[bytes]) -> list[Value]:
+        """Return all arrays from the current position of a stream on."""
         values: list[Value] = []
         while stream.peek(1) if hasattr(stream, "peek") else False:
             values.append(_read_npy(stream))
@@ -222,11 +224,13 @@ def _number(text: str | int, kind: ElementType) -> Value:
 
 
 def _read_npy(stream: IO[bytes]) -> Array:
+    """Return the next array of a stream of .npy files."""
     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _short(text: str) -> str:
+    """Return a text cut to 60 characters, for messages."""
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -255,7 +259,10 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
 
 
 def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
-    """Format the sub-array whose elements start at `start`, with brackets around each row."""
+    """Format the sub-array whose elements start at `start`, with brackets around each row.
+
+    `texts` has the first `limit` elements of the whole array.
+    """
     if not shape:
         return texts[start] if start < limit else "..."
     if len(shape) == 1:
@@ -266,6 +273,7 @@ def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> s
 
 
 def _float(value: float) -> str:
+    """Format a float as IREE does: six digits, NAN and INF in capitals."""
     if math.isnan(value):
         return "-NAN" if math.copysign(1.0, value) < 0 else "NAN"
     return f"{value:G}"
@@ -320,6 +328,7 @@ def _close(actual: Array, expected: Array, kind: ElementType, exact: bool) -> ND
 
 
 def _metadata(array: Array) -> str:
+    """Return the shape and type of an array as text, such as 2x3xi32."""
     spellings = {"b": "i1", "i": f"i{8 * array.itemsize}", "u": f"ui{8 * array.itemsize}"}
     name = spellings.get(array.dtype.kind) or f"{array.dtype.kind}{8 * array.itemsize}"
     return "".join(f"{size}x" for size in array.shape) + name

@@ -25,11 +25,14 @@ _OPERATIONS = {
     "scf.while": "a loop",
     "pyd.recurrence": "a running result other than a sum",
 }
-"""Words of messages for operations without a derivative."""
+"""Description in messages of operations without a derivative; others are described by their names."""
 
 
 class Cotangents:
     """Cotangents of SSA values, in the program that is being written.
+
+    The cotangent of a value is the gradient of the program's result by it. A value that is used several times has the
+    sum of the cotangents of its uses.
 
     Attributes:
         trace: Builder of the program.
@@ -48,7 +51,7 @@ class Cotangents:
 
         Args:
             ops: The operations, in the order in which they run.
-            seeds: Cotangents of results of the operations.
+            seeds: Pairs of a result of the operations and its cotangent; None for a result without one.
 
         Raises:
             CompileError: An operation that depends on an input, and that results depend on, has no rule.
@@ -83,10 +86,10 @@ class Cotangents:
         self._by_value[value] = cotangent if known is None else elementwise.binary(self.trace, "add", known, cotangent)
 
     def add_stated(self, rule: str, values: Mapping[str, SSAValue], gradients: Sequence[Tensor]) -> None:
-        """Add the results of a rule of the user.
+        """Add the results of a derivative that the user has stated as cotangents.
 
         Args:
-            rule: Name of the rule.
+            rule: Name of the kernel or program that computes the derivative.
             values: Arguments of the function whose gradients the rule computes, by name.
             gradients: Results of the rule.
 
@@ -125,7 +128,10 @@ class Cotangents:
         return shapes.full(self.trace, 0, like.shape, like.dtype)
 
     def refuse(self, text: str) -> CompileError:
-        """Return the error for an expression that has no derivative, at its line. text: what it is computed with."""
+        """Return the error for an expression that has no derivative, at its line.
+
+        `text` describes the operation that has none, such as "a loop".
+        """
         return self.trace.fail(
             f"this expression has no derivative: there is none of {text}",
             "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "

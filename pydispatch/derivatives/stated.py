@@ -25,14 +25,26 @@ _CALL = "pyd.stated_call"
 
 @dataclass(frozen=True)
 class StatedCall:
-    """Call of a program with a stated derivative: the names of its arguments that are arrays."""
+    """Call of a program with a stated derivative.
+
+    Attributes:
+        program: The program.
+        names: Names of its arguments that are arrays, in the order of the operands of the operation after the call.
+    """
 
     program: ProgramSource
     names: tuple[str, ...]
 
 
 def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Record a call of a program with a stated derivative, and return its results."""
+    """Record a call of a program with a stated derivative, and return its results.
+
+    Args:
+        trace: Builder of the calling program.
+        program: The program that is called.
+        args: Positional arguments.
+        named: Keyword arguments.
+    """
     values = {**dict(zip(program.parameters, args, strict=False)), **named}
     names = tuple(name for name, type in program.parameters.items() if type is not None and name in values)
     operands = [trace.tensor_of(values[name]) for name in names]

@@ -10,7 +10,7 @@ from pydispatch.errors import Error
 
 
 class ExtensionError(Error):
-    """A package that adds to pydispatch is wrong: which one, and how to do without it."""
+    """Error of a package that extends pydispatch. The message names the package, and how to do without it."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,26 @@ class Part:
             what = f"{self.kind} '{self.name}'" if self.name else self.kind
             said = f"{type(error).__name__}: {error}"
             raise ExtensionError(f"{what} of {self.owner} cannot be imported from '{self.place}': {said}; "
-                                 f"{without(self.owner)}") from error  # fmt: skip
+                                 f"{advice_to_do_without(self.owner)}") from error  # fmt: skip
         return loaded
 
 
 BUILT_IN = "pydispatch"
 
 
-def without(owner: str) -> str:
-    """Return advice on how to work without a package that is broken."""
+def advice_to_do_without(owner: str) -> str:
+    """Return the end of an error message: how to work without the extensions of a broken package."""
     return f"mend or uninstall {owner}, or set PYDISPATCH_EXTENSIONS=0 to do without extensions"
 
 
 class Extensions:
-    """Registry of the extensions of one package. Every method may be called several times."""
+    """Registry of the extensions of one package. Every method may be called several times.
+
+    The argument `place` of a method is a reference, "module:object" or "module", which is imported on first use.
+    """
 
     def __init__(self, owner: str, parts: dict[str, list[Part]]) -> None:
+        """Store the name of the package for messages, and the parts of all packages by kind, to which it adds."""
         self._owner, self._parts = owner, parts
 
     def dialect(self, name: str, place: str) -> None:
@@ -101,8 +105,11 @@ class Extensions:
         self._add("pass", phase, place)
 
     def patterns(self, place: str) -> None:
-        """Python patterns that every program is matched against. place: a sequence of what `@pydispatch.pattern`
-        made."""
+        """Register patterns in Python that every program is matched against.
+
+        Args:
+            place: A reference to a sequence of functions with the decorator `@pydispatch.pattern`.
+        """
         self._add("patterns", "", place)
 
     def target(self, name: str, place: str) -> None:
@@ -152,8 +159,9 @@ class Extensions:
         self._add("subcommand", name, place)
 
     def _add(self, kind: str, name: str, place: str, dialects: tuple[str, ...] = ()) -> None:
+        """Append a part. Raise ExtensionError for the name of another part of the kind; a phase has many passes."""
         for other in self._parts.get(kind, []) if name and kind != "pass" else []:
             if other.name == name:
                 raise ExtensionError(f"{kind} '{name}' is both in {other.owner} ({other.place}) and in {self._owner} "
-                                     f"({place}); {without(self._owner)}")  # fmt: skip
+                                     f"({place}); {advice_to_do_without(self._owner)}")  # fmt: skip
         self._parts.setdefault(kind, []).append(Part(kind, name, place, self._owner, dialects))

@@ -8,7 +8,7 @@ from functools import cache
 
 from pydispatch.errors import SystemError_
 from pydispatch.extensions import builtin
-from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, without
+from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, advice_to_do_without
 
 GROUP = "pydispatch.extensions"
 
@@ -38,6 +38,7 @@ def others() -> bool:
 
 @cache
 def _built_in() -> dict[str, list[Part]]:
+    """Return the parts of pydispatch itself by kind."""
     parts: dict[str, list[Part]] = {}
     builtin.register(Extensions(BUILT_IN, parts))
     return parts
@@ -45,6 +46,7 @@ def _built_in() -> dict[str, list[Part]]:
 
 @cache
 def _everything() -> dict[str, list[Part]]:
+    """Return the parts of pydispatch and of all installed packages by kind."""
     parts = {kind: list(listed) for kind, listed in _built_in().items()}
     for owner, load in _packages():
         try:
@@ -53,7 +55,7 @@ def _everything() -> dict[str, list[Part]]:
             raise
         except Exception as error:
             said = f"cannot register what it adds to pydispatch: {type(error).__name__}: {error}"
-            raise ExtensionError(f"{owner} {said}; {without(owner)}") from error
+            raise ExtensionError(f"{owner} {said}; {advice_to_do_without(owner)}") from error
     return parts
 
 

@@ -33,8 +33,8 @@ from pydispatch.ir.functions import FUNCTIONS
 def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> ModuleOp:
     """Lower the operations of the frontends' dialects in a module, in place, and return the module.
 
-    CompileError for an operation that its frontend cannot convert, and for one whose operand or result has a type that
-    no tensor of the frontends has.
+    Raise CompileError for an operation that its frontend cannot convert, and for one whose operand or result has a type
+    that no tensor of the frontends has.
     """
     lowering = _Lowering(module, frontends, options)
     lowering.run()
@@ -71,7 +71,7 @@ class _Lowering:
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
         self.cloned: dict[SSAValue, SSAValue] = {}
         self.anchors: list[tuple[Block, Operation]] = []
-        self._converted: list[Operation] = []
+        self._converted: list[Operation] = []  # operations to erase at the end
 
     def run(self) -> None:
         """Rewrite all functions and initializers, and erase what was converted."""

@@ -21,6 +21,7 @@ class Registry(dict[str, Callable[..., Any]]):
         """Register the decorated function as the conversion of operators."""
 
         def registered(conversion: Conversion) -> Conversion:
+            """Register the conversion, and return it."""
             self.register(dict.fromkeys(operators, conversion))
             return conversion
 

@@ -19,14 +19,14 @@ class ReadOptions:
     Attributes:
         weights: "embed" stores the arrays in the artifact. "external" omits them; `device.load(artifact,
             parameters=...)` then supplies them by name in the scope "model".
-        kernels: maps names of custom operations to the kernels that compute them.
-        bound: leading arguments of the public function that are weights, as pairs of name and array.
-        inputs: shapes that replace those in the model, by argument name; a string as a size names a dynamic size.
-        constants: elements of inputs that thereby become constants instead of arguments.
-        assumes_types: whether the result of a custom operation without a stated type has the type of the first operand;
+        kernels: Kernels of the user by the names of the custom operations that they compute.
+        bound: Leading arguments of the public function that are weights, as pairs of name and array.
+        inputs: Shapes that replace those in the model, by argument name; a string as a size names a dynamic size.
+        constants: Elements of inputs that thereby become constants instead of arguments.
+        assumes_types: Whether the result of a custom operation without a stated type has the type of the first operand;
             otherwise a missing type is an error.
-        state_names: the name of each `pydispatch.State` in the programs that were read, so that programs of one
-            artifact that use a state share it.
+        state_names: Name of each `pydispatch.State` in the programs that were read, so that programs of one artifact
+            that use a state share it.
     """
 
     weights: str = "embed"

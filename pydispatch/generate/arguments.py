@@ -114,6 +114,7 @@ def seconds(name: str, value: float) -> float:
 def _check(
     name: str, value: Any, kind: type | tuple[type, ...], is_valid: Callable[[Any], bool], expected: str
 ) -> None:
+    """Raise InvalidArgumentError unless an argument is of a kind and valid. `expected` describes valid values."""
     kinds = (kind, np.integer, np.floating) if isinstance(kind, tuple) else (kind, np.integer)
     if isinstance(value, bool) or not isinstance(value, kinds) or not is_valid(value):
         raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r}")

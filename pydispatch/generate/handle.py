@@ -29,7 +29,13 @@ class Handle(Generic[Piece]):
     """
 
     def __init__(self, sequence: TokenSequence, cancel: Callable[[TokenSequence], bool], owner: object) -> None:
-        """owner: the engine, which lives as long as a handle of it."""
+        """Create the handle of a sequence.
+
+        Args:
+            sequence: The sequence.
+            cancel: Ends the sequence, and returns whether it had not ended before.
+            owner: The engine, which lives as long as a handle of it.
+        """
         self._sequence = sequence
         self._output = sequence.output
         self._cancel = cancel
@@ -73,16 +79,19 @@ class Handle(Generic[Piece]):
         return self._output.completion()
 
     def __await__(self) -> Generator[None, None, Completion]:
+        """Wait in a coroutine for the end of the request, and return its completion."""
         yield from self._output.wait_async(None).__await__()
         return self._output.completion()
 
     def __iter__(self) -> Iterator[Piece]:
+        """Yield the pieces from the first one on; wait on this thread for those that do not exist yet."""
         index = 0
         while self._output.wait(index) and (piece := self._output.piece(index)) is not None:
             yield cast(Piece, piece)
             index += 1
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
+        """Yield the pieces from the first one on; wait in a coroutine for those that do not exist yet."""
         index = 0
         await self._output.wait_async(index)
         while (piece := self._output.piece(index)) is not None:

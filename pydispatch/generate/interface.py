@@ -111,10 +111,14 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
 
 
 def _signature() -> str:
+    """Return the arguments of `prefill` and `decode` as text for errors."""
     return ", ".join(f"{name}: {dtype}[{'rows' if rank == 1 else 'rows, n'}]" for name, dtype, rank in ARGUMENTS)
 
 
 def _cache_shape(value: Any) -> tuple[int, int]:
+    """Return (number of pages, tokens of a page) from the result of `cache_shape`. Raise InvalidArgumentError for
+    others.
+    """
     shape = np.asarray(value)
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer) or shape[0] < 2 or shape[1] < 1:
         raise InvalidArgumentError(

@@ -118,6 +118,7 @@ class Output:
                     raise
 
     def _is_ready(self, index: int | None) -> bool:
+        """Return whether piece `index` exists or the output has ended; None asks for the end only."""
         return self.outcome is not None or (index is not None and index < len(self.pieces))
 
     def _enroll(self, index: int | None, waiter: Waiter) -> bool:
@@ -140,6 +141,7 @@ class Output:
                 waiters.remove(waiter)
 
     def _waiters(self, index: int | None) -> list[Waiter]:
+        """Return the waiters for the next piece, or for the end if `index` is None."""
         return self._end_waiters if index is None else self.piece_waiters
 
 
@@ -174,6 +176,7 @@ class Wakeups:
 
 
 def _resolve(futures: list[asyncio.Future[None]]) -> None:
+    """Resume the coroutines that wait for futures."""
     for future in futures:
         if not future.done():  # its task may have been cancelled
             future.set_result(None)

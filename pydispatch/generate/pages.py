@@ -39,12 +39,12 @@ class PagePool:
     """
 
     def __init__(self, count: int) -> None:
-        """count: number of pages of the cache, with the scrap page."""
+        """Create a pool of `count` pages, of which the scrap page is one."""
         self._free = list(range(count - 1, SCRAP_PAGE, -1))
         self._references = [0] * count
         # Page → hash of the tokens that it holds, while it can be shared.
         self._keys: list[bytes | None] = [None] * count
-        self._published: dict[bytes, int] = {}
+        self._published: dict[bytes, int] = {}  # key → page
         self._retained: OrderedDict[int, None] = OrderedDict()  # least recently used first
 
     @property
@@ -115,6 +115,7 @@ class PagePool:
                     self._retained[page] = None
 
     def _unpublish(self, page: int) -> None:
+        """Remove the key of a page, whose content changes."""
         key = self._keys[page]
         if key is not None:
             del self._published[key]

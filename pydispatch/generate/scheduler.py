@@ -18,7 +18,7 @@ from pydispatch.generate.pages import SCRAP_PAGE, PagePool
 from pydispatch.generate.sequence import WAITING, TokenSequence
 
 _ORDER = attrgetter("order")
-_NEVER = float("inf")
+_NEVER = float("inf")  # time of a deadline that does not exist
 
 
 class Scheduler:
@@ -42,7 +42,15 @@ class Scheduler:
         on_start: Callable[[TokenSequence], None],
         on_end: Callable[[TokenSequence], None],
     ) -> None:
-        """on_start: called when a sequence leaves the queue. on_end: called when its outcome is known."""
+        """Create a scheduler without sequences.
+
+        Args:
+            program: The program.
+            max_sequences: Number of sequences that run at once, at most.
+            clock: Returns seconds, for deadlines.
+            on_start: Called when a sequence leaves the queue.
+            on_end: Called when the outcome of a sequence is known.
+        """
         self.pool = PagePool(program.page_count)
         self.steps = self.prefills = self.preemptions = 0
         self._page_size, self._chunk = program.page_size, program.chunk
@@ -55,8 +63,8 @@ class Scheduler:
         self._free_rows = list(range(max_sequences - 1, -1, -1))
         self._may_start = False  # whether the oldest waiting sequence might fit now
         self._next_deadline = _NEVER
-        self._is_oldest_next = True
-        self._wakeups = Wakeups()
+        self._is_oldest_next = True  # whether the next chunk is one of the oldest sequence: see _compute_chunk
+        self._wakeups = Wakeups()  # readers to wake at the end of the step
 
     @property
     def is_idle(self) -> bool:
@@ -167,6 +175,7 @@ class Scheduler:
         sequence.forget_pages()
 
     def _preempt(self, sequence: TokenSequence) -> None:
+        """Take the row and the pages from a running sequence, which then waits before all younger ones."""
         self.preemptions += 1
         self._suspend(sequence)
         insort(self._waiting, sequence, key=_ORDER)

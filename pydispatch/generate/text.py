@@ -19,7 +19,12 @@ class TextStream:
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str], stops: Sequence[str] = ()) -> None:
-        """decode: the text of tokens. stops: strings that end the text."""
+        """Create the stream of a sequence without tokens.
+
+        Args:
+            decode: Returns the text of tokens.
+            stops: Strings that end the text.
+        """
         self._decode = decode
         self._stops = tuple(stops)
         self._tokens: list[int] = []
@@ -39,6 +44,10 @@ class TextStream:
         return "" if self.is_stopped else self._settle(is_last=True)
 
     def _settle(self, is_last: bool) -> str:
+        """Return the text that is certain: all new text, but without an end that may be the beginning of a stop string.
+
+        With `is_last` no token follows, and the end is certain too.
+        """
         self._held += self._new_text(is_last)
         ends = [(place, stop) for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if ends:

@@ -49,6 +49,8 @@ class Worker:
         _workers.add(self)
 
     def _reset(self) -> None:
+        """Create the lock and the lists that threads share; again in the child of a fork, where the lock may be held.
+        """
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
         self._added: list[TokenSequence] = []
@@ -105,7 +107,7 @@ class Worker:
         return True
 
     def close(self, cancel: bool) -> None:
-        """Refuse later requests, and end the thread when there are no others. cancel: end them now."""
+        """Refuse later requests, and end the thread after the submitted ones. With `cancel` they end now."""
         with self._changed:
             self._is_closing = True
             self._is_cancelling |= cancel
@@ -230,6 +232,7 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
+    """End the requests of all engines in the child of a fork."""
     global _owning
     _owning = threading.Lock()
     for worker in _workers:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pydispatch.kernels.module import Lowered
 
 KERNEL_HINTS = "pyd.kernel_hints"
-"""Attribute of a program: for each kernel of the user's that replaces nothing, by name, a hint why."""
+"""Attribute of a program: by the name of each kernel of the user that matches no operation, the reason."""
 
 MODEL = "model"
 """Scope of the weights that are supplied when an artifact is loaded."""
@@ -48,9 +48,13 @@ MODEL = "model"
 
 @dataclass(frozen=True)
 class Input:
-    """Argument of a public function. A string in `shape` names a dynamic size; sizes of the same name are equal.
+    """Argument of a public function.
 
-    is_donated: whether the caller no longer needs its value, so that a result may have its memory.
+    Attributes:
+        name: Name of the argument.
+        dtype: Element type.
+        shape: Sizes. A string names a dynamic size; sizes of the same name are equal.
+        is_donated: Whether the caller no longer needs its value, so that a result may reuse its memory.
     """
 
     name: str
@@ -68,12 +72,13 @@ class Builder(OperationWriter):
     def __init__(self, filename: str, weights: str = "embed") -> None:
         super().__init__(filename)
         self.weights = weights
-        self._weights: dict[int, util.GlobalOp] = {}
+        self._weights: dict[int, util.GlobalOp] = {}  # by the id of the array
         self.state: dict[str, Tensor] = {}
-        """What programs keep between calls for themselves, by name (`operations/random.py`)."""
+        """Globals that a loaded program changes itself, such as the state of random numbers, by name."""
         self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
-        """Kernels written in Python that the module has (`operations/python_kernels.py`)."""
-        self._inlined_calls = InlinedCalls()
+        """Lowered kernels written in Python, and the host function of each in this module. The flag says whether the
+        function takes the grid (`operations/python_kernels.py`)."""
+        self._inlined_calls = InlinedCalls()  # counts calls, to bound the growth of the program
         self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
         self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
         self.is_call_counted = False  # whether `at_end` counts a call that draws random numbers
@@ -90,7 +95,7 @@ class Builder(OperationWriter):
         return builder
 
     def hint_kernels(self, hints: Mapping[str, str]) -> None:
-        """Record in the program why kernels of the user's replace nothing: one sentence per kernel name."""
+        """Record in the program why kernels of the user match no operation: one sentence by each kernel's name."""
         if hints:
             texts = {name: StringAttr(text) for name, text in hints.items()}
             self.module.attributes[KERNEL_HINTS] = DictionaryAttr(texts)
@@ -134,7 +139,7 @@ class Builder(OperationWriter):
         """Return the SSA values of a tensor: one, or real and imaginary part.
 
         Constants and weights are emitted on first use, in the function's outermost block so that all blocks can see
-        them.
+        them. Tensors of symbolic sizes are emitted in the current block, which has these sizes.
         """
         if of.parts:
             return of.parts
@@ -214,8 +219,9 @@ class Builder(OperationWriter):
         return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return a tensor with a shape that is known to equal its own. Sizes that may differ are checked at
-        run time.
+        """Return a tensor with a shape that is known to equal its own, but is spelled with other symbols.
+
+        Sizes that may differ are checked at run time.
         """
         shape = tuple(shape)
         if of.shape == shape:
@@ -246,7 +252,7 @@ class Builder(OperationWriter):
     # -- functions
 
     def store_at_end(self) -> None:
-        """Write the stores that operations postponed to the end of their function."""
+        """Emit the stores that operations postponed to the end of their function."""
         for store in self.at_end:
             store()
         self.at_end, self.is_call_counted = [], False
@@ -277,7 +283,7 @@ class Builder(OperationWriter):
         return tensors
 
     def is_kept(self, value: BlockArgument) -> bool:
-        """Return whether the caller of the function keeps a value: an argument that is not donated.
+        """Return whether the caller of the function still needs a value: an argument that is not donated.
 
         The function may be one of a mixed module, which is written by the user.
         """
@@ -326,8 +332,8 @@ class Builder(OperationWriter):
         return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
 
     def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """Emit `tensor.expand_shape`. `groups` has, for each axis of the value, the axes of the result that it splits
-        into.
+        """Emit `tensor.expand_shape`: axis i of the value is split into the axes groups[i] of the result, whose shape
+        is `shape`.
         """
         static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
@@ -338,9 +344,7 @@ class Builder(OperationWriter):
         return self.add(expand_op).result
 
     def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """Emit `tensor.collapse_shape`. `groups` has, for each axis of the result, the axes of the value that it
-        merges.
-        """
+        """Emit `tensor.collapse_shape`: the axes groups[i] of the value are merged into axis i of the result."""
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
         collapse_op = tensor.CollapseShapeOp(
             operands=[value], properties={"reassociation": reassociation},

@@ -27,7 +27,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class DType:
-    """Element type. `element` is the MLIR type and `bits` the width; for complex numbers both are those of one part."""
+    """Element type.
+
+    Attributes:
+        name: Name, such as "f32" or "c64".
+        kind: Numeric class.
+        bits: Width; of complex numbers that of one part.
+        element: MLIR type; of complex numbers that of one part.
+    """
 
     name: str
     kind: Kind
@@ -157,6 +164,7 @@ _ML_DTYPES |= {"int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2"}
 """Names of the element types by their names in the package ml_dtypes."""
 
 _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}
+"""Element types by their names here, in ml_dtypes and in MLIR."""
 
 
 def of_element(element: Attribute) -> DType:

@@ -17,6 +17,7 @@ from pydispatch.graph.sizes import UndecidedError
 
 _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
                    RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
+"""Exceptions that operands which contradict each other raise in a conversion."""
 
 
 @contextmanager
@@ -27,12 +28,12 @@ def guarded(
     """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
 
     Args:
-        builder: errors are located at its current layer.
-        name: name of the node in error messages.
-        operands: returns the description of the operands that is added to errors other than `stated`.
-        stated: exceptions whose text is a complete message.
-        note: location of the node in the model, added to all errors.
-        outer: exceptions that are passed on to the caller.
+        builder: Builder; errors have its current location.
+        name: Name of the node in error messages.
+        operands: Returns the description of the operands that is added to errors other than `stated`.
+        stated: Exceptions whose text is a complete message.
+        note: Location of the node in the model, added to all errors.
+        outer: Exceptions that are passed on to the caller.
     """
     try:
         yield

@@ -42,6 +42,7 @@ class Term:
 
 Atom = SizeSymbol | Term
 Monomial = tuple[Atom, ...]
+"""Product of atoms, sorted: (n, n, m) is n * n * m, and () is 1."""
 
 
 def _key(atom: Atom) -> tuple[bool, str]:
@@ -50,8 +51,9 @@ def _key(atom: Atom) -> tuple[bool, str]:
 
 
 class Expr(ComputedSize):
-    """Sum of products of symbols and terms, each with an integer coefficient. It is never a constant; `size` returns
-    those as ints.
+    """Sum of products of symbols and terms, each with an integer coefficient, such as 2*n*m + n + 1.
+
+    It is never a constant: `size` returns constants as ints. `terms` has pairs of a monomial and its coefficient.
     """
 
     __slots__ = ("_hash", "terms")
@@ -160,12 +162,14 @@ def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
 
 
 def _term(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return the size that consists of one operation."""
+    """Return the size that is one operation, such as n // 2. `op` is that of `Term`."""
     return Expr({(Term(op, lhs, rhs),): 1})
 
 
 def _quotient(lhs: Expr, rhs: Size) -> Size | None:
-    """Return lhs / rhs if the division is exact for all values of the symbols; else None."""
+    """Return lhs / rhs if the division is exact for all values of the symbols, such as 2*n for 4*n*m / (2*m); else
+    None.
+    """
     if lhs == rhs:
         return 1
     divisor = list(_terms(rhs))
@@ -200,7 +204,8 @@ def sign(of: Size) -> int:
 
 
 def _lower_bound(of: Size) -> int | None:
-    """Return a lower bound of a size for all values of its symbols; None if no bound is known."""
+    """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 1; None if no bound is known.
+    """
     if not isinstance(of, Expr):
         return of
     total = 0

@@ -34,6 +34,7 @@ from pydispatch.ir.op_info import SHOWS_VALUES
 
 OpT = TypeVar("OpT", bound=Operation)
 Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
+"""Function body(block, one element of each tensor) that adds operations to the block, and returns the results."""
 
 _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
     "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
@@ -63,7 +64,14 @@ def _segments_attribute(*counts: int) -> DenseArrayBase[IntegerType]:
 
 @dataclass
 class Scope:
-    """Block that operations are added to, with the SSA values of constants and sizes that it already has."""
+    """Block that operations are added to, with the SSA values that it already has.
+
+    Attributes:
+        block: The block.
+        sizes: Values of sizes.
+        scaled: Results of `OperationWriter.scaled`, by its arguments.
+        tensors: Values of constants and weights.
+    """
 
     block: Block
     sizes: dict[Size, SSAValue] = field(default_factory=dict)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pydispatch.integrations.listing import Listing
 
 CHECKS = "checks=1"
-"""The option of CPU devices for whose buffers kernels check their indices."""
+"""Option of a CPU device, as in "cpu?checks=1": kernels that are called with its buffers are compiled with checks."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
-"""A function of a loaded program, and which of its arguments it writes."""
+"""Function of a loaded program, and the positions of the arguments that it writes."""
 
 
 class Kernel(KernelCall, KernelSource):
@@ -176,6 +176,7 @@ class Kernel(KernelCall, KernelSource):
 
     @cached_property
     def _with_checks(self) -> Kernel:
+        """Return the kernel compiled with run-time checks, created once."""
         return self.checked()
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
@@ -206,9 +207,9 @@ class Kernel(KernelCall, KernelSource):
         return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
 
     def _printer(self, device: str, lines: Sequence[PrintedLine]) -> Any:
-        """Return the function that prints for the kernel, which has to be kept as long as the kernel is loaded.
+        """Return the function that prints for the kernel; the kernel references it as long as it is loaded.
 
-        Raise InvalidArgumentError for a device other than a CPU.
+        Raise InvalidArgumentError for a device other than a CPU. `lines` are the kernel's calls of `print`.
         """
         from pydispatch.integrations.printed_values import printer
 
@@ -224,7 +225,7 @@ def are_traced(args: tuple[Any, ...]) -> bool:
 
 
 def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
-    """Record a call of the kernel in the program that is being traced. grid: as for `programs.launch.launch`."""
+    """Record a call of the kernel in the program that is being traced. `grid` is as for `programs.launch.launch`."""
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
@@ -242,8 +243,9 @@ def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
 
 
 def is_closed(function: Callable[..., Any]) -> bool:
-    """Return whether the device of a loaded function was closed or lost. The caller then loads the function on a
-    reopened device.
+    """Return whether the device of a loaded function was closed or lost.
+
+    The caller then loads the function again, on a reopened device.
     """
     return not getattr(function, "is_usable", True)  # functions of CPUs can be called after `close`
 
@@ -256,7 +258,7 @@ def require_open(array: Any) -> None:
 
 
 def options_of(device_name: str) -> dict[str, Any]:
-    """Return the options of `compile` for a device."""
+    """Return the options of `compile` for a device by its name: its target, or the features of this CPU."""
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}

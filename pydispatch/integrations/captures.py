@@ -20,7 +20,7 @@ _LEAVES = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dty
 """Types whose values never change; two objects are compared by value."""
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"numpy", "ml_dtypes", "pydispatch"}
 """Packages whose functions, classes and modules are not searched for captured values."""
-_ABSENT = object()
+_ABSENT = object()  # value of a name that does not exist
 
 
 class Captures:
@@ -34,10 +34,10 @@ class Captures:
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
         # (mapping, key, value at the snapshot, path for messages).
         self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []
-        self._attributes: list[tuple[Any, str, Any, str]] = []
+        self._attributes: list[tuple[Any, str, Any, str]] = []  # (owner, attribute, value at the snapshot, path)
         self._sequences: list[tuple[Any, tuple[Any, ...], str]] = []  # (sequence, elements at the snapshot, path)
         self._sizes: list[tuple[Mapping[Any, Any], int, str]] = []  # (mapping, length at the snapshot, path)
-        self._arrays: list[tuple[np.ndarray[Any, Any], Any, str]] = []
+        self._arrays: list[tuple[np.ndarray[Any, Any], Any, str]] = []  # (array, digest at the snapshot, path)
         self._frozen: list[tuple[np.ndarray[Any, Any], str]] = []  # (read-only array, path)
         _Search(self).run(function, statics)
 
@@ -67,6 +67,7 @@ class Captures:
         yield from self._changed_contents()
 
     def _changed_contents(self) -> Iterator[str]:
+        """Yield the paths of mappings whose length, and of arrays whose elements have changed."""
         yield from (path for sized, size, path in self._sizes if len(sized) != size)
         yield from (path for array, digest, path in self._arrays if _digest(array) != digest)
         yield from (path for array, path in self._frozen if array.flags.writeable)
@@ -89,9 +90,10 @@ class _Search:
     """Search for captured values, repeated until the visited code contributes no further attribute names."""
 
     def __init__(self, captures: Captures) -> None:
+        """Create a search that adds to `captures`."""
         self._found = captures
-        self._names: set[str] = set()
-        self._seen: dict[int, Any] = {}
+        self._names: set[str] = set()  # names and strings in visited code: only such attributes are searched
+        self._seen: dict[int, Any] = {}  # visited values by id, referenced so that ids stay unique
 
     def run(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
         """Search a function and its statics, until no more names turn up."""
@@ -141,6 +143,7 @@ class _Search:
                 self._names.add(constant)  # getattr(config, "scale")
 
     def _entries(self, mapping: Mapping[Any, Any], prefix: str, names: Any) -> None:
+        """Record entries of a mapping by their keys `names`, and search their values. `prefix` begins their paths."""
         for name in sorted(names, key=str):
             value = mapping[name]
             path = f"{prefix}{name}"
@@ -148,6 +151,7 @@ class _Search:
             self._value(value, path)
 
     def _sequence(self, sequence: Any, path: str) -> None:
+        """Record the elements of a list, set or deque, and search them; tuples cannot change."""
         values = tuple(sequence)
         if not isinstance(sequence, (tuple, frozenset)):
             self._found._sequences.append((sequence, values, path))
@@ -155,6 +159,7 @@ class _Search:
             self._value(value, f"{path}[{index}]")
 
     def _mapping(self, mapping: Mapping[Any, Any], path: str) -> None:
+        """Record the length and the entries of a dict, and search the values."""
         self._found._sizes.append((mapping, len(mapping), path))
         for key, value in mapping.items():
             self._found._mappings.append((mapping, key, value, f"{path}[{key!r}]"))
@@ -171,14 +176,17 @@ class _Search:
             self._found._arrays.append((array, _digest(array), path))
 
     def _method(self, method: MethodType, path: str) -> None:
+        """Search the function and the instance of a bound method."""
         self._value(method.__func__, path)
         self._value(method.__self__, path)
 
     def _partial(self, partial: functools.partial[Any], path: str) -> None:
+        """Search the function and the arguments of a functools.partial."""
         for component in (partial.func, partial.args, partial.keywords):
             self._value(component, path)
 
     def _program(self, program: ProgramSource, path: str) -> None:
+        """Search the function and the statics of a program."""
         self._value(program.function, path)
         self._value(program.statics, path)
 

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 Lines = Mapping[int, list[str]]
-"""Number of a source line → the code that it became, in the order of the code. Code of no line is left out."""
+"""Number of a source line → lines of its code, in the order of the code. Code without a source line is left out."""
 
+# Marks of source lines in assembler, LLVM IR (a metadata node, and its use), SPIR-V and WGSL.
 _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 _NODE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.MULTILINE)
 _DEBUG = re.compile(r", !dbg (!\d+)")
@@ -18,7 +19,7 @@ _MARK = re.compile(r"(.*) // line (\d+)$")
 
 
 def assembler_lines(text: str) -> Lines:
-    """Return the instructions of assembler or PTX, by the `.loc` before them. Line 0 is code of no line."""
+    """Return the instructions of assembler or PTX by source line, which `.loc` states before them."""
     by_line: dict[int, list[str]] = defaultdict(list)
     line = 0
     for row in text.splitlines():
@@ -55,7 +56,7 @@ def spirv_lines(text: str) -> Lines:
 
 
 def wgsl_lines(text: str) -> Lines:
-    """Return the statements of WGSL by the comment at their end."""
+    """Return the statements of WGSL by source line, which a comment at their end states."""
     by_line: dict[int, list[str]] = defaultdict(list)
     for match in filter(None, map(_MARK.match, text.splitlines())):
         by_line[int(match[2])].append(match[1].strip())

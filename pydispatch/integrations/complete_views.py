@@ -14,10 +14,10 @@ from pydispatch.kernels.source import Source
 
 
 class CompleteViews:
-    """Function of a checked kernel whose last results are race stamps.
+    """Function of a checked kernel that raises an error if elements of its views stay unwritten.
 
-    The stamps of a view have one more axis than the view; the first stamp of an element is that of its last write, 0
-    for none.
+    The last results of the function are race stamps of these views. The stamps of a view have one more axis than the
+    view; the first stamp of an element is that of its last write, 0 for none.
     """
 
     def __init__(self, function: Callable[..., Any], lowered: Lowered, source: Source) -> None:
@@ -40,7 +40,7 @@ class CompleteViews:
                 raise self._error(self._lowered.arguments[index][0], written.shape, untouched)
 
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
-        """Return the error for unwritten elements. untouched: their flat indices."""
+        """Return the error for unwritten elements of a view. `untouched` has their flat indices."""
         name, location = self._source.name, self._source.location(self._source.tree)
         first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))
         return KernelError(

@@ -24,6 +24,7 @@ class DerivedProgram(TracedProgram):
     Attributes:
         primal: The program whose gradients are computed.
         wrt: Names of the arguments that have gradients, in the order of the gradients.
+        suffix: End of the program's name.
     """
 
     is_derived = True
@@ -38,17 +39,21 @@ class DerivedProgram(TracedProgram):
         self.name = self.__name__ = f"{primal.name}_{self.suffix}"
 
     def _parameters(self) -> dict[str, TensorType | None]:
+        """Return the parameters of the primal."""
         return self.primal.parameters
 
     def specialize(self, **statics: Any) -> DerivedProgram:
+        """Return the derived program of the primal with values for static parameters."""
         return type(self)(self.primal.specialize(**statics), self._chosen)
 
     def python(self, *args: Any, **named: Any) -> Any:
+        """Raise InvalidArgumentError: there is no Python function of the gradients."""
         raise InvalidArgumentError(
             f"program '{self.name}' is derived and has no Python function; run that of '{self.primal.name}'"
         )
 
     def traced(self, *args: Any, **named: Any) -> Any:
+        """Record the primal and its gradients in the program that is being traced, and return the gradients."""
         trace = current()
         assert trace is not None
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
@@ -87,6 +92,7 @@ class DerivedProgram(TracedProgram):
         return [shapes.full(trace, 1, (), results[0].dtype)]
 
     def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
+        """Return the results by name: `value` for that of the primal, and `dx` for the gradient of the argument x."""
         values = returned if isinstance(returned, tuple) else (returned,)
         names = [*(["value"] if self.has_value else []), *(f"d{name}" for name in self.wrt)]
         return dict(zip(names, values, strict=True))
@@ -107,6 +113,9 @@ class Pullback(DerivedProgram):
     suffix = "vjp"
 
     def _parameters(self) -> dict[str, TensorType | None]:
+        """Return the parameters of the primal, and after them one for the gradient of each result: `dresult` for
+        `result`.
+        """
         taken = dict(self.primal.parameters)
         self._seeds = []
         for result, type in self.primal.result_types().items():

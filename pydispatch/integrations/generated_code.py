@@ -12,10 +12,11 @@ from pydispatch.errors import Error, InvalidArgumentError
 from pydispatch.kernels.kernel import KernelSource
 
 TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "vulkan": ".spv"}
-"""Target -> how the file that a dump of its compilation has ends."""
+"""Target -> end of the name of the dumped file with its code."""
 
 CPU_PARTS: Mapping[str, str] = {"vectors": ".vectors.txt", "LLVM IR": ".optimized.ll"}
-"""Further texts of a compilation for CPUs: which invocations are lanes of vectors and why not, and LLVM IR."""
+"""Title -> end of the dumped file's name, of further texts for CPUs: whether invocations are lanes of vectors, or why
+not, and LLVM IR."""
 
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:
@@ -30,8 +31,9 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
 
 
 def texts_of(source: KernelSource | str, target: str, endings: Sequence[str], **options: Any) -> list[str]:
-    """Compile a kernel, or the text of its program, for a target, and return the texts of the dumped files with these
-    endings; "" without file.
+    """Compile a kernel, or the text of its program, for a target, and return the texts of dumped files.
+
+    They are the first ones whose names have the `endings`, such as ".ptx"; "" without such a file.
     """
     from pydispatch.tuning.compile import compile as compile_
 
@@ -48,7 +50,7 @@ def _text(file: Path) -> str:
 
 
 def _disassembled(file: Path) -> str:
-    """Return SPIR-V as text."""
+    """Return a file of SPIR-V as text, by spirv-dis or as hexadecimal words."""
     import shutil
     import subprocess
 
@@ -60,9 +62,7 @@ def _disassembled(file: Path) -> str:
 
 
 def html_of(kernel: KernelSource) -> str:
-    """Return a kernel in a notebook: its source, and beside it the code for each target, or why there is none; for CPUs
-    also what became vectors, and LLVM IR.
-    """
+    """Return a kernel as HTML for a notebook: its source, and next to it the code for each target, or the error."""
     texts = [("Python", kernel.source.text)]
     for target, ending in TARGETS.items():
         parts = {target: ending, **(CPU_PARTS if target == "cpu" else {})}

@@ -18,15 +18,20 @@ from pydispatch.programs.functions.common import dtype_from
 from pydispatch.programs.launch import launch
 
 MAX_PARAMETERS = 3
-"""Parameters of an import that a program calls on arrays."""
+"""Maximum number of parameters of an import that a program calls on arrays: there is a kernel below for each number."""
 
 
 class Imported(ImportedSource):
-    """An import: in a kernel it is called with numbers, in a program with arrays of one shape, element by element.
-    Called otherwise it is the function of Python."""
+    """Import: in a kernel it is called with numbers, in a program with arrays of one shape, element by element.
+
+    Any other call runs its Python function.
+    """
 
     def __call__(self, *args: Any) -> Any:
-        """Raise CompileError, in a program, for arguments that do not fit."""
+        """Call the import for each element of arrays of a program; without such arrays call the Python function.
+
+        Raise CompileError for arguments that do not fit.
+        """
         first = next((argument for argument in args if isinstance(argument, Array)), None)
         if first is None:
             return self.function(*args)
@@ -49,7 +54,7 @@ class Imported(ImportedSource):
 
     @functools.cached_property
     def _kernel(self) -> KernelSource:
-        """It on each element of arrays."""
+        """Return the kernel that calls the import for each element of arrays."""
         count = len(self.parameters)
         if count > MAX_PARAMETERS:
             raise InvalidArgumentError(
@@ -64,13 +69,15 @@ class Imported(ImportedSource):
 
 
 def _dtype(name: str) -> Any:
+    """Return the NumPy dtype of a type of kernels."""
     return dtype_from(DType(name)).numpy
 
 
-# Types take the place of `Any`.
+# Kernels that call the import f for each element. `_kernel` replaces the annotations `Any` by types.
 
 
 def _one(f: Any) -> Any:
+    """Return the kernel of an import with one parameter."""
     def applied(x0: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:
@@ -80,6 +87,7 @@ def _one(f: Any) -> Any:
 
 
 def _two(f: Any) -> Any:
+    """Return the kernel of an import with two parameters."""
     def applied(x0: Any, x1: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:
@@ -89,6 +97,7 @@ def _two(f: Any) -> Any:
 
 
 def _three(f: Any) -> Any:
+    """Return the kernel of an import with three parameters."""
     def applied(x0: Any, x1: Any, x2: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:

@@ -15,6 +15,7 @@ from pydispatch.errors import InvalidArgumentError
 
 
 def public_function(value: Any) -> PublicFunction:
+    """Return a function of a program on the CPU. Raise InvalidArgumentError for any other object."""
     if not isinstance(value, PublicFunction):
         raise InvalidArgumentError(
             f"function: expected a function of a program on the CPU, got {value!r}; pass program.main, not program"
@@ -23,7 +24,13 @@ def public_function(value: Any) -> PublicFunction:
 
 
 def check_types(function: PublicFunction, has: Callable[[ElementType, bool], bool], runtime: str) -> None:
-    """has: whether the runtime passes tensors of an element type, or numbers (True). InvalidArgumentError."""
+    """Raise InvalidArgumentError if a runtime lacks the type of an argument or result.
+
+    Args:
+        function: The function.
+        has: Returns whether the runtime passes an element type: in tensors, or as numbers (True).
+        runtime: Name of the runtime in errors.
+    """
     values = [("argument", i, kind, dims is None) for i, (_, kind, dims) in enumerate(function.arguments)]
     values += [("result", i, kind, rank is None) for i, (kind, rank) in enumerate(function.results)]
     for side, i, kind, is_number in values:
@@ -35,8 +42,10 @@ def check_types(function: PublicFunction, has: Callable[[ElementType, bool], boo
 
 
 def array_of_rank_0(function: PublicFunction, position: int, value: Any) -> np.ndarray[Any, Any] | None:
-    """Return a number as an array of rank 0 for the argument at `position`, and None for every other value.
-    InvalidArgumentError for a number that the element type does not take."""
+    """Return a number as an array of rank 0 for the argument at `position`, and None for any other value.
+
+    Raise InvalidArgumentError for a number that the element type does not take.
+    """
     _, element, _ = function.arguments[position]
     try:
         return array_of_number(value, element)
@@ -58,8 +67,12 @@ def result_shapes(
 ) -> list[tuple[Any, ...]]:
     """Return the shapes of the results, () for a number; None stands for a size that only a call decides.
 
-    arguments: for each argument its shape; for a number its value, None when that is not known. Sizes and numbers
-    may be symbolic. check: raises, with a text, where a condition on them does not hold.
+    Args:
+        function: The function.
+        target: Target of the function, which may compute shapes from static ones.
+        arguments: For each argument its shape; for a number its value, or None if that is unknown. Sizes and numbers
+            may be symbolic.
+        check: check(condition, text) raises an error with the text unless the condition, which may be symbolic, holds.
     """
     sizes: dict[str, Any] = {}
     tensors = []
@@ -107,7 +120,7 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
 
 
 def _split(text: str, sign: str) -> list[str]:
-    """Return the parts of a sum or product, those in parentheses whole."""
+    """Return the operands of a sum or product: "(a + b) + c" gives "(a + b)" and "c". `sign` is " + " or " * "."""
     parts, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

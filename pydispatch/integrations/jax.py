@@ -66,12 +66,12 @@ def jax_source(
 
 @translated()
 def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
-    """Read the program of StableHLO text. name: of the function, for messages."""
+    """Read the program of StableHLO text. `name` is that of the function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)
 
 
 def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> str:
-    """Return the function as StableHLO.
+    """Return the function, traced for arguments like `examples`, as StableHLO.
 
     Functions with symbolic sizes are exported, since `lower` does not support these.
     """

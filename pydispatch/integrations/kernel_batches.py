@@ -12,12 +12,13 @@ from pydispatch.integrations.interface import public_function
 
 
 class KernelBatches:
-    """Operators of a framework for a kernel whose arguments have a leading dimension, created when first used.
+    """Operators of a framework that compute a batch by one call of a kernel, created on first use.
 
-    allocated: the views that the kernel returns and does not take.
+    There is one for each combination of arguments that have a leading dimension, the batch.
     """
 
     def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:
+        """Create an empty set of operators. `allocated` has the views that the kernel returns and does not take."""
         self._kernel, self._allocated = kernel, tuple(allocated)
         self._lock = threading.Lock()
         self._operators: dict[tuple[bool, ...], Any] = {}

@@ -52,6 +52,7 @@ class Listing:
         return "\n".join(rows)
 
     def _repr_html_(self) -> str:
+        """Return the listing as an HTML table: line number, source, and a column for each form of code."""
         head = "".join(f'<th style="text-align: left">{html.escape(name)}</th>' for name in ("", "Python", *self.code))
         colored = _colored(self.source)
         rows = []

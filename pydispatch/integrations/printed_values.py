@@ -13,7 +13,7 @@ from pydispatch.kernels.arithmetic import is_float
 from pydispatch.kernels.prints import PrintedLine
 
 _FLOATS = {"f16": np.float16, "f32": np.float32}
-"""Types that print a number of their precision with no more digits than it needs."""
+"""Types whose numbers are printed with the digits of their own precision; others have those of f64."""
 
 
 class _Parameters(ctypes.Structure):
@@ -28,14 +28,15 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Parameters), ctypes
 
 
 def printer(lines: Sequence[PrintedLine]) -> Any:
-    """Return a function for `Device.add_import` that prints a line when the last one of its numbers has come.
+    """Return a function for `Device.add_import` that prints a line after it has received the last of its numbers.
 
-    lines: those of one kernel. The caller keeps the function as long as programs may call it.
+    `lines` are those of one kernel. The caller references the function as long as programs may call it.
     """
     thread = threading.local()
 
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
-        """Collect the values of a line, and print it with the last one."""
+        """Collect a value of a line, and print the line after its last one. Parameters are those of every import in C.
+        """
         passed = parameters.contents
         line = lines[passed.line]
         values: list[float] = [] if passed.position == 0 else thread.values

@@ -16,6 +16,7 @@ from pydispatch.packages import importing
 from pydispatch.runtime.device import device
 
 Batch = dict[str, np.ndarray]
+"""Columns of some rows of a dataset by name."""
 
 
 def predict(
@@ -37,19 +38,28 @@ def predict(
     """Return the results of `function` for the rows of a `ray.data.Dataset`, as a Dataset that computes them when it is
     read.
 
-    inputs: the column of each argument, those of the same names by default; or a function of a batch, a mapping from
-    columns to arrays, that makes the arguments by name, each with a row per row of the batch. outputs: the columns of
-    the results, by default their names in the program, or "result0" and so on. keep: columns of the dataset that are
-    given along. constants: arguments that are the same for all rows. parameters: as `load` takes them, with arrays.
+    The artifact, constants and parameters are in Ray's object store once for each node. Each worker copies the artifact
+    once; it reads constants and parameters in the store if they are aligned there.
 
-    batch_size: rows of a call; None: the blocks of the dataset. threads: of a worker, CPUs that Ray counts for it.
-    workers: their number, or the least and the most; by default as many as the cluster has CPUs for. retries: how often
-    a batch is computed again after an error of the program; then the error ends the job. A batch whose worker dies goes
-    to another one. options: more of `Dataset.map_batches`.
+    Args:
+        dataset: The dataset.
+        artifact: The artifact, its bytes, or its path.
+        function: Name of the function.
+        inputs: Column of each argument by name, by default of the same name. Or a function of a batch, a mapping from
+            columns to arrays, that returns the arguments by name, each with a row per row of the batch.
+        outputs: Columns of the results; by default their names in the program, or "result0" and so on.
+        keep: Columns of the dataset that the result has too.
+        constants: Arguments that are the same for all rows.
+        parameters: As for `load`, with arrays.
+        batch_size: Rows of a call; None for the blocks of the dataset.
+        threads: Threads of a worker, and CPUs that Ray counts for it.
+        workers: Number of workers, or the least and the most; by default as many as the cluster has CPUs for.
+        retries: How often a batch is computed again after an error of the program, before the error ends the job. A
+            batch whose worker dies is passed to another one.
+        options: Further options of `Dataset.map_batches`.
 
-    Artifact, constants and parameters lie in Ray's object store once for each node. Each worker copies the artifact
-    once; constants and parameters are read where they lie, if that is aligned. Raises InvalidArgumentError for wrong
-    options, and, when it is read, what the function raises.
+    Raises:
+        InvalidArgumentError: An option is wrong. Errors of the function are raised when the result is read.
     """
     with importing("integrations.ray", "ray"):
         import ray
@@ -89,8 +99,12 @@ class Predictor:
         threads: int,
         retries: int,
     ) -> None:
-        """shared: a reference to the artifact, constants and parameters. It is in a list because Ray replaces
-        references that are arguments by copies of what they refer to. The rest is as for `predict`."""
+        """Load the artifact in a worker. Further arguments are those of `predict`.
+
+        Args:
+            shared: Reference to (artifact, constants, parameters). It is in a list because Ray replaces references that
+                are arguments by copies of their objects.
+        """
         import ray
 
         artifact, constants, parameters = ray.get(shared[0])  # arrays in the object store, which stay there
@@ -105,6 +119,9 @@ class Predictor:
             raise InvalidArgumentError(f"outputs: @{function} has {len(names)} results, got {self._outputs}")
 
     def __call__(self, batch: Batch) -> Batch:
+        """Return the results and the kept columns for a batch. A function of fixed size is called for one block of rows
+        after another.
+        """
         if not batch:
             return {}
         rows = len(next(iter(batch.values())))
@@ -129,9 +146,9 @@ class Predictor:
         return empty
 
     def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
-        """Return the column of each name.
+        """Return the column of each name of `wanted`, which maps names to columns.
 
-        Raise InvalidArgumentError for a column that the batch lacks. what: for messages.
+        Raise InvalidArgumentError for a column that the batch lacks. `what` is the option, for errors.
         """
         missing = [column for column in wanted.values() if column not in batch]
         if missing:
@@ -141,7 +158,9 @@ class Predictor:
         return {name: batch[column] for name, column in wanted.items()}
 
     def _arguments(self, batch: Batch) -> list[np.ndarray]:
-        """Return the arrays of a batch in the order of the function's arguments. InvalidArgumentError."""
+        """Return the arrays of a batch in the order of the function's arguments. Raise InvalidArgumentError for wrong
+        ones.
+        """
         arguments = self._stacking.arguments
         columns: Any = self._inputs or {argument.name: argument.name for argument in arguments}
         named = columns(batch) if callable(columns) else self._columns("inputs", columns, batch)
@@ -162,7 +181,9 @@ class Predictor:
         return stacked
 
     def _run(self, row: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
-        """Call the function, and repeat the call after errors that may be transient. count: valid rows."""
+        """Call the function, and repeat the call after errors that may be transient. `count` is the number of valid
+        rows.
+        """
         for attempt in range(self._retries):
             try:
                 return self._stacking.run([row], count)

@@ -87,10 +87,13 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
     @translated()
     def model_of(graph: Any) -> tuple[_Traced, Any]:
+        """Read a graph, and return it with the module of its program."""
         traced = _traced(graph)
         return traced, module_of(traced.model, _NAME, read)
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
+        """Compile a graph, and return the function that runs it. AOTAutograd calls it for forward and backward graphs.
+        """
         traced, module = model_of(graph)
         artifact = compile_tuned(module, kernels=kernels, **settings)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
@@ -104,9 +107,10 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
 @dataclass(frozen=True)
 class _Traced:
-    """Graph as a model.
+    """Graph of AOTAutograd as a model.
 
     Attributes:
+        model: The model.
         passed: Positions of the graph's inputs that are arguments of the program.
         results: Origin of each output of the graph, followed by tensors whose views are outputs.
         count: Number of outputs of the graph.
@@ -124,8 +128,12 @@ class _Traced:
 class _Result:
     """Origin of an output of a graph.
 
-    kind: "tensor" and "number" are results of the program. "input" is the input at `position`, "constant" is `value`.
-    "view" is the view `value` of the tensor `root`, which is the result at `position`.
+    Attributes:
+        kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.
+        position: Index of an input among the inputs, and of the viewed tensor among the results.
+        value: Value of a constant; node of a view.
+        layout: Memory layout of a tensor.
+        root: Node of the viewed tensor.
     """
 
     kind: str
@@ -141,8 +149,8 @@ class _Layout:
 
     Attributes:
         dtype: PyTorch dtype.
-        order: axes from the largest stride to the smallest, None for contiguous tensors.
-        repeated: axes with stride 0.
+        order: Axes from the largest stride to the smallest; None for contiguous tensors.
+        repeated: Axes with stride 0.
     """
 
     dtype: Any
@@ -193,7 +201,14 @@ def _outputs(module: Any) -> Sequence[Any]:
 
 
 def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) -> _Result:
-    """Return the origin of an output that is no view."""
+    """Return the origin of an output that is no view.
+
+    Args:
+        output: The output: the name of a value, or a constant.
+        names: Names of the inputs of the graph.
+        graph: The graph.
+        node: Node of the output, whose metadata has the layout.
+    """
     if not isinstance(output, ValueName):
         return _Result("constant", value=output)
     if output.name in graph.tensors:
@@ -226,6 +241,8 @@ class _Runner:
         self.traced = traced
 
     def __call__(self, *inputs: Any) -> list[Any]:
+        """Run the program, and return the outputs of the graph: results of the program, inputs, constants, and views.
+        """
         outputs = self.function(*(self._program_argument(inputs[position]) for position in self.traced.passed))
         remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
         results = self.traced.results
@@ -250,7 +267,9 @@ class _Runner:
         return tensor if tensor.is_contiguous() else tensor.contiguous()
 
     def _graph_output(self, result: _Result, inputs: Sequence[Any], remaining: Iterator[Any]) -> Any:
-        """Return an output of the graph. remaining: results of the program that are not taken yet."""
+        """Return an output of the graph that is no view. `remaining` yields the results of the program that are not
+        taken yet.
+        """
         if result.kind == "constant":
             return result.value
         if result.kind == "input":

@@ -69,7 +69,15 @@ def to_torch(function: Any, name: str) -> TorchFunction:
 class TorchFunction:
     """Function of a program as a PyTorch operator; `op` is its `torch._ops.OpOverload`. See `to_torch`."""
 
-    def __init__(self, callee: LoadedFunction, name: str, is_rule: bool = False) -> None:
+    def __init__(self, callee: LoadedFunction, name: str, is_internal: bool = False) -> None:
+        """Register the operator and, if the function has one, the operator of its derivative.
+
+        Args:
+            callee: The function, its derivative, and its versions that compute a batch.
+            name: "library::operator".
+            is_internal: Whether only another operator calls this one: it is a derivative, or computes a batch. Users
+                cannot register a derivative for it.
+        """
         with importing("to_torch", "torch"):
             import torch
         match = _NAME.fullmatch(name)
@@ -78,11 +86,11 @@ class TorchFunction:
         self._torch = torch
         self._function = function = callee.function
         self._name = name
-        self._batches = callee.batches
+        self._batches = callee.batches  # compiles versions of a kernel that compute a batch; None for a program
         self.gradient = gradient = callee.gradient
-        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", True)
+        self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_internal=True)
         try:
-            self._register(torch, match, gradient is not None or is_rule)
+            self._register(torch, match, gradient is not None or is_internal)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
@@ -91,8 +99,14 @@ class TorchFunction:
         self._rank_0: dict[int | str, Rank0] = rank_0_arguments(torch, function)
         self.op = getattr(getattr(torch.ops, match[1]), match[2]).default
 
-    def _register(self, torch: Any, match: re.Match[str], is_differentiable: bool) -> None:
-        """Register the operator, unless an operator with the same schema was closed, which is then reused."""
+    def _register(self, torch: Any, match: re.Match[str], is_derivative_final: bool) -> None:
+        """Register the operator, unless an operator with the same schema was closed, which is then reused.
+
+        Args:
+            torch: The module torch.
+            match: Match of the operator's name: group 1 is the library, group 2 the operator.
+            is_derivative_final: Whether users may not register a derivative.
+        """
         function, name = self._function, self._name
         with _lock:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
@@ -113,7 +127,7 @@ class TorchFunction:
                 if known is None:
                     operator = _define(torch, library, name, schema, address, isinstance(function, Procedure))
                     _differentiable(torch, name, operator)
-                    if not is_differentiable:
+                    if not is_derivative_final:
                         _let_users_differentiate(torch, name)
                     _operators[name] = _Operator(schema, ordinal, operator)
             except BaseException:
@@ -154,7 +168,12 @@ class TorchFunction:
     def over_batch(self, dims: Sequence[int | None], args: Sequence[Any]) -> Any:
         """Return an operator that computes all elements of a batch in one call; None if there is none.
 
-        The operator has no derivative, so there is none for arguments that need one.
+        The operator has no derivative, so the result is None if an argument needs one.
+
+        Args:
+            dims: For each argument its axis that counts the elements of the batch; None if all elements share the
+                argument. `torch.vmap` passes them.
+            args: The arguments.
         """
         torch = self._torch
         is_differentiated = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
@@ -163,14 +182,21 @@ class TorchFunction:
         batched = [dim is not None for dim in dims]
         suffix = "".join(str(int(is_batched)) for is_batched in batched)
         operator = self._batches.operator(
-            batched, lambda function: TorchFunction(LoadedFunction(function), f"{self._name}_batch_{suffix}", True)
+            batched,
+            lambda function: TorchFunction(
+                LoadedFunction(function), f"{self._name}_batch_{suffix}", is_internal=True
+            ),
         )
         return None if operator is None else operator.op
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
-        """Return uninitialized tensors with the shapes and types of the results for `args`."""
+        """Return uninitialized tensors with the shapes and types of the results for `args`.
+
+        Only shapes and types of `args` are read, so they may be tensors without data, and sizes may be symbols of
+        PyTorch. A size that depends on data becomes a new symbol.
+        """
         torch, function = self._torch, self._function
-        arguments = []
+        arguments = []  # shape of each tensor; value of each number, whose `dims` is None
         for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
             if dims is not None and (arg.dtype != getattr(torch, torch_dtype(kind.word)) or arg.dim() != len(dims)):
                 raise InvalidArgumentError(
@@ -191,7 +217,16 @@ class TorchFunction:
 
 
 def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_state: bool) -> Any:
-    """Register an operator, its kernel and its shape function. Return the library object that keeps it registered."""
+    """Register an operator, its kernel and its shape function. Return the library object that keeps it registered.
+
+    Args:
+        torch: The module torch.
+        library: The C library of PyTorch.
+        name: "library::operator".
+        schema: Name, parameters and results in PyTorch's syntax, without the library.
+        kernel: Address of the C function that PyTorch calls for CPU tensors.
+        has_state: Whether calls read or write state, so that their number and order matter.
+    """
     namespace, _, operator = name.partition("::")
     tags = [torch.Tag.pt2_compliant_tag]
     if has_state:
@@ -204,7 +239,7 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     torch.library.register_fake(name, lambda *args: _fake_results(name, args), lib=defined)
     if not has_state:
         torch.library.register_vmap(name, lambda info, dims, *args: _vmap(torch, name, info, dims, args), lib=defined)
-    if has_state:  # calls are not left out, and in their order
+    if has_state:  # keeps each call, in program order
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
     implemented = ctypes.c_void_p()
@@ -216,7 +251,10 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
 
 
 def _differentiable(torch: Any, name: str, library: Any) -> None:
-    """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`."""
+    """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`.
+
+    `library` is the `torch.library.Library` of `_define`. A function without a derivative fails in the backward pass.
+    """
     namespace, _, operator = name.partition("::")
     op = getattr(getattr(torch.ops, namespace), operator).default
 
@@ -265,7 +303,10 @@ def _let_users_differentiate(torch: Any, name: str) -> None:
 
 
 def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name."""
+    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name.
+
+    Tensors are saved by PyTorch. `ctx.others` has one entry per value: None for a tensor, and any other value itself.
+    """
     values = [*inputs, *(output if isinstance(output, (tuple, list)) else (output,))]
     is_tensor = [hasattr(value, "dtype") for value in values]
     ctx.save_for_backward(*(value for value, kept in zip(values, is_tensor, strict=True) if kept))
@@ -273,15 +314,18 @@ def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the gradients of a call's arguments, from those of its results."""
+    """Return the gradient of each argument of a call, or None, from the gradients of its results.
+
+    `context` is the one that `_save_arguments` has filled.
+    """
     function = _functions.get(name)
     if function is None or function.rule is None or function.gradient is None:
         raise InvalidArgumentError(
             f"the operator {name} has no derivative; state one with pydispatch.vjp before pydispatch.to_torch, or with "
             f"torch.library.register_autograd"
         )
-    kept = iter(context.saved_tensors)
-    known = [*(next(kept) if other is None else other for other in context.others), *gradients]
+    tensors = iter(context.saved_tensors)
+    known = [*(next(tensors) if other is None else other for other in context.others), *gradients]
     computed = function.rule(*(known[operand] for operand in function.gradient.operands))
     gradient_of = dict(
         zip(function.gradient.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
@@ -290,7 +334,15 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
 
 
 def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
-    """Call the operator for a batch, or for each of its elements; return the results and their batch dimensions."""
+    """Call the operator for a batch, or for each of its elements; return the results and their batch dimensions.
+
+    Args:
+        torch: The module torch.
+        name: "library::operator".
+        info: `info.batch_size` is the number of elements of the batch.
+        dims: As in `TorchFunction.over_batch`.
+        args: The arguments.
+    """
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
@@ -324,7 +376,10 @@ def _fake_results(name: str, args: Sequence[Any]) -> Any:
 
 
 def _schema(function: PublicFunction) -> str:
-    """Return the schema of an operator in PyTorch's syntax."""
+    """Return the schema of an operator in PyTorch's syntax, such as "(Tensor x, int arg1) -> Tensor".
+
+    An argument is called `arg` and its index if its name is not unique, or is no name in Python.
+    """
     names = [value.name for value in function.inputs]
     usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
     arguments = [

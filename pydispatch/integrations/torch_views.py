@@ -39,7 +39,7 @@ def _storage(node: Any) -> int | None:
 def computed(value: Any, known: Mapping[Any, Any]) -> Any:
     """Return an argument of a node with nodes replaced by their values.
 
-    known: values of nodes. Other nodes are evaluated.
+    `known` has values of nodes. Other nodes are evaluated by calling their targets.
     """
     if isinstance(value, (tuple, list)):
         return [computed(item, known) for item in value]

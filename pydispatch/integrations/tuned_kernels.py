@@ -19,14 +19,17 @@ from pydispatch.runtime.buffer import Buffer
 from pydispatch.tuning.database import Database, Measurement
 
 Config = Mapping[str, Any]
+"""Values of static parameters by name, and of `workgroup`."""
 SECONDS = 0.05
-"""That each configuration is measured."""
+"""Time for which each configuration is measured. Less makes the choice less certain; more delays the first call."""
 
 
 class TunedKernel(Kernel):
-    """A kernel with several configurations, of which it is the first wherever it is not called with arrays. For each
-    device and each value of its key, the first call measures them on copies of its arrays; what was the fastest is kept
-    in the database of docs/tuning.md."""
+    """Kernel with several configurations, which is the first of them unless it is called with arrays.
+
+    For each device and each value of its key, the first call measures the configurations on copies of its arrays. The
+    fastest is stored in the database of docs/tuning.md.
+    """
 
     def __init__(
         self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, configs: Sequence[Config],
@@ -46,8 +49,9 @@ class TunedKernel(Kernel):
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:
-        """Return the kernel with the fastest configuration for such arguments, which are not modified. measures:
-        whether configurations that the database does not have are measured; else the first one is returned.
+        """Return the kernel with the fastest configuration for such arguments, which are not modified.
+
+        With `measures`, configurations that the database does not have are measured; else the first one is returned.
         """
         self.kernels[0].check_count(args)
         values = tuple(args[position] if at is None else args[position].shape[at] for position, at in self._key_parts)
@@ -61,10 +65,11 @@ class TunedKernel(Kernel):
         return best
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
-        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name. Shapes
-        whose sizes are known, or given by another view, may be omitted. measures: whether configurations are measured;
-        else the choice of the database, or the first one, is returned. InvalidArgumentError for a size that is not
-        known.
+        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name.
+
+        Shapes whose sizes are known, or are those of another view, may be omitted. With `measures` configurations are
+        measured; else the choice of the database, or the first one, is returned. Raise InvalidArgumentError for a size
+        that is not known.
         """
         sizes: dict[str, int] = {}
         views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
@@ -83,7 +88,8 @@ class TunedKernel(Kernel):
 
     @staticmethod
     def _example(parameter: Parameter, sizes: Mapping[str, int]) -> Any:
-        """Return an argument of ones."""
+        """Return an argument for measurements: ones of the parameter's type, with the sizes that `sizes` has by name.
+        """
         assert parameter.type is not None
         if parameter.type.shape is None:
             return 1
@@ -91,7 +97,8 @@ class TunedKernel(Kernel):
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _locate_key(self, name: str) -> tuple[int, int | None]:
-        """Return which argument, and which of its sizes, a component of the key is."""
+        """Return the position of the argument that has a component of the key, and the axis if it is one of its sizes.
+        """
         for index, parameter in enumerate(self.kernels[0].passed):
             if parameter.type is None:
                 continue
@@ -106,8 +113,8 @@ class TunedKernel(Kernel):
     def _select(
         self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
     ) -> Kernel | None:  # fmt: skip
-        """Return the fastest configuration by the database or by measurement; None if it is not known and not to be
-        measured.
+        """Return the fastest configuration by the database or by measurement; None if it is unknown and `measures` is
+        False.
         """
         database = Database(_machine(device), lambda text: None)
         text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
@@ -132,15 +139,18 @@ class TunedKernel(Kernel):
 
 
 def _kernel(function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, config: Config) -> Kernel:
+    """Return the kernel of one configuration; `workgroup` is for configurations without one."""
     statics = {name: value for name, value in config.items() if name != "workgroup"}
     return Kernel(function, config.get("workgroup", workgroup), grid, statics)
 
 
 def _shown(config: Config) -> str:
+    """Return a configuration as text, by which the database names it."""
     return ", ".join(f"{name}={value}" for name, value in sorted(config.items())) or "as it is"
 
 
 def _machine(device: str) -> str:
+    """Return the text by which the database identifies a device and its properties."""
     import pydispatch
 
     about = pydispatch.device(device).describe()
@@ -148,6 +158,7 @@ def _machine(device: str) -> str:
 
 
 def _copied(value: Any) -> Any:
+    """Return a copy of an array or of a buffer on its device; any other argument unchanged."""
     if type(value) is Buffer:
         import pydispatch
 

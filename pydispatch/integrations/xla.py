@@ -16,7 +16,7 @@ from pydispatch.integrations.interface import argument_label, array_of_rank_0, c
 from pydispatch.integrations.kernel_batches import KernelBatches
 from pydispatch.packages import importing
 
-_registered: set[str] = set()
+_registered: set[str] = set()  # names of calls that XLA has a handler for
 _lock = threading.Lock()
 _callables: set[JaxFunction] = set()  # until they are closed: compiled computations do not hold them
 
@@ -44,6 +44,12 @@ class JaxFunction:
     """Function of a program as a JAX function; see `to_jax`."""
 
     def __init__(self, callee: LoadedFunction, name: str) -> None:
+        """Register the function with XLA, and its derivative if it has one.
+
+        Args:
+            callee: The function, its derivative, and its versions that compute a batch.
+            name: Name of the call in XLA programs.
+        """
         with importing("to_jax", "jax"):
             import jax
         self._jax = jax
@@ -75,6 +81,7 @@ class JaxFunction:
         return f"<{self._name}: {self._function.text()} for JAX>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call the function in a JAX computation, with arguments by position or by name."""
         function = self._function
         if len(args) > len(function.inputs):
             raise InvalidArgumentError(
@@ -89,10 +96,12 @@ class JaxFunction:
         count = len(self._function.inputs)
 
         def forward(*arrays: Any) -> tuple[Any, tuple[Any, ...]]:
+            """Return the results of a call, and what `backward` needs: the arguments and the results."""
             results = self._run(*arrays)
             return results, (*arrays, *_items(results))
 
         def backward(saved: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
+            """Return the gradient of each argument, or None, from the gradients of the results."""
             known = (*saved, *_items(gradients))
             computed = rule(*(known[operand] for operand in gradient.operands))
             gradient_of = dict(zip(gradient.positions, _items(computed), strict=True))
@@ -106,7 +115,10 @@ class JaxFunction:
         run = self._jax.custom_batching.custom_vmap(self._one_by_one)
 
         def over_batch(_: int, batched: Sequence[bool], *arrays: Any) -> tuple[Any, Any]:
-            """Return the results for all elements of a batch, and that each has a leading dimension."""
+            """Return the results for all elements of a batch, and for each result that it has a leading dimension.
+
+            `batched` says for each argument whether it has a leading dimension.
+            """
             operator = batches.operator(
                 batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")
             )
@@ -154,6 +166,9 @@ class JaxFunction:
         return array
 
     def _usable(self, where: str, dtype: Any) -> Any:
+        """Return a dtype. Raise InvalidArgumentError if JAX is configured without 64-bit types and it is one; `where`
+        names the value.
+        """
         if self._jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise InvalidArgumentError(
                 f'{where} is {dtype.name}, which JAX has only with jax.config.update("jax_enable_x64", True)'
@@ -184,5 +199,6 @@ def _items(results: Any) -> tuple[Any, ...]:
 
 
 def _require(holds: Any, text: str) -> None:
+    """Raise InvalidArgumentError with a text unless a condition holds."""
     if not holds:
         raise InvalidArgumentError(text)

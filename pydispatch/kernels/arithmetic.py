@@ -12,11 +12,12 @@ from pydispatch.kernels.writer import Writer, spelled
 Number = Scalar | Literal
 
 ORDER = ("i8", "i16", "i32", "index", "i64")
-"""Integers with a sign, each of which becomes a later one by itself. One without becomes a longer one."""
+"""Signed integer types; a value of one is converted implicitly to a later one. Unsigned ones are converted to longer
+types."""
 
 
 class TypeMismatch(Exception):
-    """Operands without a common type. args: message and remedy."""
+    """Error of operands without a common type. `args` are the message and the remedy."""
 
 
 def is_float(type: str) -> bool:
@@ -24,7 +25,11 @@ def is_float(type: str) -> bool:
 
 
 def joined(lhs: Number, rhs: Number, what: str) -> str:
-    """Return the common type of two operands. Raise TypeMismatch if there is none. what: names the operation."""
+    """Return the common type of two operands, such as "f32" for an f32 and the literal 2. Raise TypeMismatch if none
+    exists.
+
+    `what` names the operation in the error.
+    """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return default_type(lhs if isinstance(lhs.value, float) else rhs)
     if isinstance(lhs, Literal) or isinstance(rhs, Literal):
@@ -45,7 +50,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
 
 
 def widens(type: str, wanted: str) -> bool:
-    """Return whether a value of a type becomes one of another type without a conversion in the source."""
+    """Return whether a value of a type is converted implicitly to another type, such as i8 to i32."""
     try:
         return joined(Scalar("", type), Scalar("", wanted), "") == wanted
     except TypeMismatch:
@@ -194,7 +199,10 @@ MAX_BITS = 4096
 
 
 def _result_bits(symbol: str, lhs: Any, rhs: Any) -> int:
-    """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations."""
+    """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations.
+
+    2 ** 10 gives 20 and 3 << 10 gives 12: operands are checked before a huge result is computed.
+    """
     if not isinstance(lhs, int) or not isinstance(rhs, int) or rhs < 0:
         return 0
     return (
@@ -213,6 +221,7 @@ def _shown(literal: Literal) -> str:
 
 
 def _floor_divide(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Emit a signed integer division that rounds down."""
     return writer.value(f"arith.floordivsi {lhs.name}, {rhs.name} : {lhs.type}", lhs.type)
 
 
@@ -224,6 +233,7 @@ def _modulo(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _floor_divide_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Emit a division of floats whose result is rounded down."""
     quotient = writer.value(f"arith.divf {lhs.name}, {rhs.name} : {lhs.type}", lhs.type)
     return writer.value(f"math.floor {quotient.name} : {lhs.type}", lhs.type)
 

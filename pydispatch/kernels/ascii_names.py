@@ -13,6 +13,7 @@ def ascii_names(text: str) -> str:
 
 
 def _mangled(token: str) -> str:
+    """Return a token with `_uHEX_` in place of characters that are not ASCII; a quoted string unchanged."""
     if token[0] == '"' or token.isascii():
         return token
     return "".join(character if character.isascii() else f"_u{ord(character):x}_" for character in token)

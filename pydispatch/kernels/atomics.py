@@ -31,7 +31,7 @@ def _element(low: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple
 
 
 def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
-    """Emit an atomic operation, and return the old element."""
+    """Emit an atomic operation on memory, whose MLIR text is `text`, and return the old element."""
     low.writes(node, memory)
     if memory.parameter:
         low.read.add(memory.parameter)
@@ -40,7 +40,7 @@ def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Sca
 
 
 def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Emit an atomic read-modify-write operation. symbol: key of `KINDS`."""
+    """Emit an atomic read-modify-write operation. `symbol` is a key of `KINDS`, such as "add"."""
     count_of(low, node, arguments, 3)
     memory, indices = _element(low, node, arguments)
     value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
@@ -72,6 +72,7 @@ def _compare_exchange(low: CallContext, node: ast.Call, arguments: list[Entity])
 
 
 def _handler(symbol: str) -> Handler:
+    """Return the handler of an atomic operation; `symbol` is a key of `KINDS`."""
     return lambda low, node, arguments: _update(low, node, arguments, symbol)
 
 

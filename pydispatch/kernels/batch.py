@@ -22,7 +22,10 @@ Symbols = Mapping[tuple[str, int], str]
 
 
 def outer_parameters(passed: Sequence[Parameter], batched: Collection[str]) -> list[Parameter]:
-    """Return the parameters as the host function has them. batched: names of those with a leading dimension."""
+    """Return the parameters with the types that they have in the host function.
+
+    `batched` has the names of the views that have a leading dimension there.
+    """
     outer = []
     for parameter in passed:
         type = parameter.type
@@ -63,6 +66,7 @@ _GRID = {
     "stream.dispatch.workgroup.id[1] : index": f"arith.divui %batch_axis, {SIZE} : index",
     "stream.dispatch.workgroup.count[1] : index": f"arith.divui %batch_count, {SIZE} : index",
 }
+"""Operation on axis 1 of the whole grid → operation that gives the same of one element of the batch."""
 
 
 def within_batch(lines: Sequence[str]) -> list[str]:

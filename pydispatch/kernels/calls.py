@@ -52,6 +52,7 @@ class CallContext(Protocol):
 
 T = TypeVar("T")
 Handler = Callable[[CallContext, ast.Call, list[Entity]], Entity]
+"""Function handler(low, call, its evaluated arguments) that emits a call and returns its result."""
 
 UNARY = {
     **{
@@ -113,6 +114,7 @@ def count_of(
 
 
 def number(low: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
+    """Return an argument that must be a number. Raise CompileError for any other entity."""
     return low.as_number(node, entity)
 
 
@@ -200,7 +202,8 @@ def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `bitcast(value, dtype)`."""
+    """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise CompileError.
+    """
     count_of(low, node, arguments, 2)
     x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
@@ -273,11 +276,12 @@ def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str
 
 
 def _id_handler(kind: str) -> Handler:
-    """Return a handler of a function such as global_id. kind: as in `Phases._position`."""
+    """Return a handler of a function such as global_id. `kind` is "global", "local", "group", "size" or "grid"."""
     return lambda low, node, arguments: low.position(node, kind, axis_of(low, node, arguments))
 
 
 def _float_function(name: str) -> Handler:
+    """Return a handler of a function of one float; `name` is its operation in the dialect math."""
     return lambda low, node, arguments: unary(low, node, arguments, name)
 
 

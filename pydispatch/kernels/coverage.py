@@ -13,6 +13,7 @@ from pydispatch.kernels.races import RaceInstrumentation
 from pydispatch.kernels.source import Source
 
 SizeOf = Scalar | Literal
+"""Size of a dimension of a view: dynamic or static."""
 GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
 """Comparison that bounds a number from above -> which operand is the number, and which is the bound."""
 
@@ -49,11 +50,15 @@ class Coverage(RaceInstrumentation):
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
-        self._axis_of: dict[str, tuple[str, int]] = {}
-        self._evidence: dict[tuple[str, int], Evidence] = {}
+        self._axis_of: dict[str, tuple[str, int]] = {}  # SSA name of an id → ("global" or "group", axis)
+        self._evidence: dict[tuple[str, int], Evidence] = {}  # ("global" or "group", axis) → its bounds
 
     def positioned(self, node: ast.AST, kind: str, axis: int, index: Entity) -> Entity:
-        """Record an id of the invocation or of its workgroup as a value that sizes may bound, and return it."""
+        """Record an id of the invocation or of its workgroup as a value that sizes may bound, and return it.
+
+        `kind` is "global", "local", "group", "size" or "grid"; only "global" and "group" are recorded. `index` is the
+        value.
+        """
         if isinstance(index, Scalar) and kind in ("global", "group"):
             kind = kind if axis < len(self.workgroup) else "group"
             self._axis_of[index.name] = kind, axis
@@ -76,17 +81,20 @@ class Coverage(RaceInstrumentation):
         )
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
-        """Record a size that bounds a value, if the value is an id. kind: the set of `Evidence` that gets the size."""
+        """Record a size that bounds a value, if the value is an id. `kind` is the set of `Evidence` that gets the size.
+        """
         key = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
         if key is not None and isinstance(size, (Scalar, Literal)):
             getattr(self._evidence[key], kind).add(size)
 
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
+        """Return the indices of an element as MLIR text, and record the sizes that bound ids among them."""
         indices = super().indices(node, memory, entity)
         self._record_indices("read", memory, indices)
         return indices
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
+        """Record an access; a store bounds the ids among its indices."""
         if is_write:
             self._record_indices("stored", memory, indices)
         super().accessed(node, memory, indices, is_write)
@@ -130,7 +138,7 @@ class Coverage(RaceInstrumentation):
 
 
 def is_size(node: ast.AST, value: Scalar | Literal) -> bool:
-    """Return whether the operand of a comparison is the size of a view."""
+    """Return whether the operand of a comparison is the size of a view: a dynamic size, `%n_...`, or `x.shape[i]`."""
     if isinstance(value, Scalar):
         return value.name.startswith("%n_")
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"

@@ -30,7 +30,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class TupleValue:
-    """Tuple of values. names: those of the items of a named tuple."""
+    """Tuple of values. `names` are the names of the items of a named tuple; () for a plain tuple."""
 
     items: tuple[Entity, ...]
     names: tuple[str, ...] = ()
@@ -66,7 +66,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Formula:
-    """Variable that is rematerialized at each use, from values that the kernel never changes."""
+    """Variable that is rematerialized at each use, from values that the kernel never changes. `node` is its expression.
+    """
 
     node: ast.expr
 
@@ -128,7 +129,10 @@ class Product:
 
 @dataclass(frozen=True)
 class Undefined:
-    """Variable without a value on some path through the kernel. reason: ends a sentence that starts with its name."""
+    """Variable without a value on some path through the kernel.
+
+    `reason` continues an error message that begins with the variable's name: "has no value on every way from ...".
+    """
 
     reason: str
 
@@ -196,6 +200,7 @@ def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
     left = iter(scalars)
 
     def build(part: Entity) -> Entity:
+        """Return a part of the structure with its scalars replaced by the next ones."""
         return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
 
     return build(like)

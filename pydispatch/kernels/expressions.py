@@ -74,6 +74,7 @@ class Expressions(Subscripts):
                 raise self.error(node, error.args[0], error.args[1]) from None
 
     def _constant(self, node: ast.Constant) -> Entity:
+        """Return a number as a literal, and any other constant as a Python object."""
         if isinstance(node.value, (bool, int, float)):
             return Literal(node.value)
         return Known(node.value)
@@ -132,6 +133,7 @@ class Expressions(Subscripts):
         raise self.error(node, f"{described(base)} has no '{node.attr}'", remedy)
 
     def _tuple(self, node: ast.Tuple) -> Entity:
+        """Evaluate a tuple of expressions."""
         return TupleValue(tuple(map(self.evaluate, node.elts)))
 
     def _binop(self, node: ast.BinOp) -> Entity:
@@ -155,6 +157,7 @@ class Expressions(Subscripts):
             return inverted(self.writer, self.condition(node.operand))
 
         def changed(value: Scalar | Literal) -> Scalar | Literal:
+            """Emit the unary operation on one number."""
             if isinstance(node.op, ast.USub):
                 return negated(self.writer, value)
             return value if isinstance(node.op, ast.UAdd) else inverted(self.writer, value)
@@ -242,6 +245,12 @@ class Expressions(Subscripts):
         """Select between the values that two writers computed: the first if the condition holds, else the second.
 
         Without side effects both are computed and arith.select is used; else the writers become branches of scf.if.
+
+        Args:
+            node: The choice, for errors.
+            condition: The condition.
+            writers: Two writers with the lines that compute the values.
+            values: The two values.
         """
         unified = [self.unified(node, writers, values)]
         scalars = [flat(value) or [] for value in unified[0]]
@@ -260,9 +269,9 @@ class Expressions(Subscripts):
         return rebuilt(unified[0][0], results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Convert two values to the same structure and types.
+        """Convert the values that two writers computed to the same structure and types, and return them.
 
-        Raise CompileError if their structures or types cannot be unified.
+        A number without a type gets that of the other value. Raise CompileError if structures or types differ.
         """
         a, b = values
         if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
@@ -353,7 +362,8 @@ class Expressions(Subscripts):
     remedies: Mapping[Any, str] = calls.REMEDIES
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
-        """Call one of the `handlers` with evaluated arguments, and return its result."""
+        """Return the result of a handler for evaluated arguments. Subclasses apply handlers to the elements of tiles.
+        """
         return handler(self, node, arguments)
 
     def writes(self, node: ast.AST, memory: MemoryRef) -> None:

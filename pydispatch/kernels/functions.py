@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 from pydispatch.errors import InvalidArgumentError
 
 running = threading.local()
-"""Of a thread in which a kernel runs under Python: `running.invocation`, whose methods are the functions below."""
+"""State of a thread: `running.invocation` is the Invocation whose kernel runs in it under Python. The functions below
+call its methods of the same names."""
 
 
 def outside(name: str) -> NoReturn:
@@ -23,7 +24,7 @@ def outside(name: str) -> NoReturn:
 
 
 def emulated(name: str, *arguments: Any) -> Any:
-    """Call a function of the kernel that runs in this thread. Raise InvalidArgumentError if none runs."""
+    """Call a function of the kernel that runs in this thread under Python. Raise InvalidArgumentError if none runs."""
     invocation = getattr(running, "invocation", None)
     if invocation is None:
         outside(name)

@@ -14,7 +14,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
 MAX_CASES = 64
-"""Ways of the comparisons of one grid: each is a branch of the host's code."""
+"""Maximum number of comparisons in the branches of one grid function: each is a branch of the host's code."""
 
 
 class _Undecided(BaseException):
@@ -67,7 +67,7 @@ class Size:
         return "a size"
 
     def _binary(self, operation: str, other: object, is_reversed: bool = False) -> Size:
-        """Emit a binary operation with another size or int. is_reversed: the other operand comes first."""
+        """Emit a binary operation with another size or int. With `is_reversed` the other operand is the first one."""
         if isinstance(other, int):
             other = self.sizes.constant(other)
         if not isinstance(other, Size):
@@ -141,7 +141,10 @@ class Size:
 def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | int]]) -> list[Size | int]:
     """Emit the computation of a grid function, and return the number of workgroups along the three axes.
 
-    results: calls the grid function with the sizes that are passed to it.
+    Args:
+        source: Source of the kernel, for errors.
+        sizes: State of the first call, without assumed results of comparisons.
+        results: Calls the grid function with symbolic sizes of this state.
 
     Raises:
         InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.
@@ -149,7 +152,8 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
     cases = 0
 
     def branch(of: Sizes) -> list[Size | int]:
-        """Return the results with the sizes `of`; at an undecided condition, a choice between both cases."""
+        """Return the results for the assumptions of `of`. At an undecided comparison, emit a branch with both results.
+        """
         nonlocal cases
         try:
             return results(of)

@@ -34,20 +34,28 @@ def workgroup_counts(
 ) -> list[str]:
     """Emit the number of workgroups along each of the three axes, and return their SSA names.
 
-    covered: what `covering` returns, for a kernel whose grid is inferred.
+    Args:
+        source: Source of the kernel.
+        writer: Writer of the host function.
+        passed: Parameters that are passed at run time.
+        symbols: SSA name of each dynamic size, by (view, dimension).
+        statics: Values of the static parameters.
+        covered: Result of `covering`, for a kernel whose grid is inferred.
+        grid: The stated grid, or a function that computes it; None for an inferred grid.
+        grid_in_call: Whether the host function has the grid as arguments.
     """
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
     def shape(parameter: Parameter, of: Sizes) -> tuple[Size | int, ...]:
-        """Return the sizes of a parameter: integers, and symbols whose values are in `of`."""
+        """Return the sizes of a parameter: integers, and symbolic sizes whose operations `of` emits."""
         sizes = (parameter.type and parameter.type.shape) or ()
         return tuple(
             size if isinstance(size, int) else Size(of, symbols[parameter.name, d]) for d, size in enumerate(sizes)
         )
 
     def results(sizes: Sizes) -> list[Size | int]:
-        """Return the numbers of workgroups that the function of the grid computes."""
+        """Return the numbers of workgroups that the grid function computes from symbolic sizes."""
         assert callable(grid)
         views: dict[str, Any] = {}
         for parameter in passed:
@@ -84,8 +92,8 @@ def covering(
 ) -> list[tuple[Scalar | Literal, int]]:
     """Return for each axis of an inferred grid a size, and how many of its elements one workgroup covers.
 
-    written: the first view that the kernel writes, which a kernel with tiles covers by the block that each workgroup
-    stores, axis 0 along its last dimension.
+    A kernel with tiles covers `written`, the first view that it writes, by the block that each workgroup stores; axis 0
+    is along the last dimension. Other kernels record the bounds of their ids.
     """
     if isinstance(phases, Phases):
         return phases.workgroups()

@@ -40,7 +40,7 @@ class ImportedSource:
         self.result = self._scalar_type("return", annotations.get("return"))
 
     def _scalar_type(self, name: str, annotation: object) -> str:
-        """Return the scalar type that an annotation states. name: the parameter, or "return"."""
+        """Return the scalar type that an annotation states. `name` is the parameter, or "return", for errors."""
         tensor_type = type_of(annotation)
         if not isinstance(tensor_type, TensorType) or tensor_type.shape is not None:
             what = "its result" if name == "return" else f"parameter '{name}'"

@@ -31,7 +31,7 @@ class KernelSource(KernelLike):
         self.grid = grid if callable(grid) or grid is None else _checked_grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
         self.checks = checks
-        self.derivative: Any = None  # the rule that computes gradients, and what it has gradients of (`pydispatch.vjp`)
+        self.derivative: Any = None  # (kernel or program that computes gradients, their arguments): `pydispatch.vjp`
 
     @property
     def name(self) -> str:
@@ -99,6 +99,7 @@ class KernelSource(KernelLike):
 
     @cached_property
     def _default_lowering(self) -> Lowered:
+        """Lower the kernel with its own grid, once."""
         return self.lowered()
 
     @cached_property

@@ -63,8 +63,8 @@ class LoopBounds(Subgroups):
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
         """Return the statements of a phase, and the upper bound of its loop along axis 0 or None.
 
-        If the whole phase is guarded by `global_id(0) < n`, the bound replaces the guard: loops without conditions can
-        be vectorized.
+        If the whole phase is guarded by `global_id(0) < n`, the loop over invocations ends at n instead: loops without
+        conditions can be vectorized.
         """
         *before, last = nodes
         if (
@@ -118,7 +118,10 @@ class LoopBounds(Subgroups):
         return nodes, None
 
     def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test."""
+        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test.
+
+        `values` has the expressions of variables that the test may use in place of global_id(0).
+        """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = test.left, test.comparators[0]
@@ -145,4 +148,5 @@ class LoopBounds(Subgroups):
 
 
 def _has_exit(node: ast.If) -> bool:
+    """Return whether an `if` has a break, continue or return that leaves it."""
     return bool(exits_of(node))

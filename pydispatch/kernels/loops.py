@@ -29,6 +29,7 @@ LoopVariable = Callable[[Scalar], Scalar]
 
 
 def _identity(counter: Scalar) -> Scalar:
+    """Return the counter itself: the loop variable of a range whose step is known."""
     return counter
 
 
@@ -39,7 +40,7 @@ class Loops(Statements):
         """Return the loop-carried variables: those that the body reassigns and that have a numeric value before the
         loop.
 
-        counters: loop variables, which are excluded.
+        `counters` are the names of loop variables, which are excluded.
         """
         names = assigned_in(body) - set(counters)
         return [name for name, entity in self.environment.items() if name in names and flat(entity)]
@@ -134,13 +135,14 @@ class Loops(Statements):
         count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
 
         def position(counter: Scalar) -> Scalar:
+            """Return the loop variable: first + counter * step."""
             steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
             return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
 
         return Literal(0), count, 1, position
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
-        """Emit the scf.yield of one iteration: values of unnamed variables, then of the loop-carried variables."""
+        """Emit the scf.yield of one iteration: the values `more`, then those of the loop-carried variables."""
         values = list(more)
         for name in carried:
             if isinstance(entity := self.environment[name], Undefined):
@@ -204,19 +206,31 @@ class Loops(Statements):
         position: LoopVariable,
         may_leave: bool,
     ) -> None:
-        """Emit a `for` loop that has early exits or a negative step as scf.while."""
+        """Emit a `for` loop that has early exits or a negative step as scf.while.
+
+        Args:
+            node: The loop.
+            low: First counter.
+            high: End of the counters.
+            step: Distance of counters.
+            position: Returns the loop variable for a counter.
+            may_leave: Whether the body has a break or return.
+        """
         assert isinstance(node.target, ast.Name)
         name = node.target.id
         end = cast(self.writer, high, "index")
         start = cast(self.writer, low, "index")
 
         def goes_on(variables: Sequence[Scalar]) -> Scalar | Literal:
+            """Emit the loop condition: the counter has not reached the end."""
             return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
 
         def begin(variables: Sequence[Scalar]) -> None:
+            """Bind the loop variable to the counter's position."""
             self.environment[name] = position(variables[0])
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
+            """Emit the next counter."""
             following = binary(self.writer, "+", variables[0], Literal(step))
             assert isinstance(following, Scalar)
             return [following]

@@ -140,36 +140,26 @@ def lower(
     arguments = [argument for argument in arguments if argument[0] not in allocated]
     if grid_in_call:
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
+    body = _host_function_lines(
+        source, passed, symbols, types, phases, statics, written, covered,
+        grid=grid, grid_in_call=grid_in_call, allocated=allocated, zeroed=zeroed, batched=batched,
+    )  # fmt: skip
     return Lowered(
-        source.name,
-        tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines, batched))),
-        tuple(arguments),
-        tuple(results),
-        tuple(
-            _host_function_lines(
-                source,
-                passed,
-                symbols,
-                types,
-                phases,
-                statics,
-                written,
-                covered,
-                grid,
-                grid_in_call,
-                allocated,
-                zeroed,
-                batched,
-            )
+        name=source.name,
+        executable=tuple(map(signless, _executable_lines(source, passed, symbols, phases, lines, batched))),
+        arguments=tuple(arguments),
+        results=tuple(results),
+        body=tuple(body),
+        written=tuple(written),
+        overwritten=tuple(overwritten),
+        asserts=phases.asserts,
+        complete=tuple(complete),
+        stamps=tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
+        covering=tuple(
+            (size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered
         ),
-        tuple(written),
-        tuple(overwritten),
-        phases.asserts,
-        tuple(complete),
-        tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
-        tuple((size.name if isinstance(size, Scalar) else int(size.value), extent) for size, extent in covered),
-        tuple(phases.prints),
-        Writer(source).location(),
+        prints=tuple(phases.prints),
+        location=Writer(source).location(),
     )
 
 
@@ -230,7 +220,16 @@ def _executable_lines(
     lines: Sequence[str],
     batched: Collection[str],
 ) -> list[str]:
-    """Return the lines of the executable: its export, and the function that each workgroup runs."""
+    """Return the lines of the executable: its export, and the function that each workgroup runs.
+
+    Args:
+        source: Source of the kernel.
+        passed: Parameters that are passed at run time.
+        symbols: SSA name of each dynamic size, by (view, dimension).
+        phases: Code generator that has emitted `lines`.
+        lines: Lines of the kernel's body.
+        batched: Names of the views with a leading dimension in the host function.
+    """
     sizes = list(dict.fromkeys(symbols.values()))
     arguments = [
         f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
@@ -283,6 +282,7 @@ def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[P
 
 
 def _stamps_type(view: Parameter) -> str:
+    """Return the MLIR type of the race stamps of a view: `STAMPS` 64-bit numbers for each of its elements."""
     return f"tensor<{STAMPS}x{_shape_text(view)}i64>"
 
 
@@ -314,6 +314,7 @@ def _host_function_lines(
     statics: Mapping[str, Any],
     written: Sequence[int],
     covered: Sequence[tuple[Scalar | Literal, int]],
+    *,
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
     allocated: Collection[str],
@@ -322,8 +323,20 @@ def _host_function_lines(
 ) -> list[str]:
     """Return the lines of the host function: it checks sizes, computes the grid and dispatches the kernel.
 
-    allocated, zeroed: names of the views that it allocates, and of those among them that begin as zeros. batched: names
-    of the views with a leading dimension.
+    Args:
+        source: Source of the kernel.
+        passed: Parameters that are passed at run time.
+        symbols: SSA name of each dynamic size, by (view, dimension).
+        types: MLIR type of each parameter in the host function.
+        phases: Code generator that has emitted the kernel's code.
+        statics: Values of the parameters that are known at compile time.
+        written: Positions of the written views among `passed`.
+        covered: Of an inferred grid, for each axis a size and how many of its elements a workgroup covers.
+        grid: As in `lower`.
+        grid_in_call: As in `lower`.
+        allocated: Names of the views that the function allocates.
+        zeroed: Names of the views among `allocated` that begin as zeros.
+        batched: Names of the views with a leading dimension.
     """
     writer, inner = Writer(source), (passed, symbols)
     passed, symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 _EXITS: dict[type[ast.stmt], str] = {ast.Break: "break ", ast.Continue: "continue ", ast.Return: "return "}
+"""Name of the flag of each exit; the space keeps it apart from variables of the kernel."""
 
 
 def targets_of(node: ast.AST) -> Iterator[str]:
@@ -47,7 +48,8 @@ def read_in(nodes: Iterable[ast.AST]) -> set[str]:
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
     """Return the names that statements may read before they assign them.
 
-    assigned: names that are assigned before the statements. The names that they certainly assign are added to it.
+    `assigned` has the names that are assigned before the statements. The names that they certainly assign are added to
+    it.
     """
     done = set() if assigned is None else assigned
     names: set[str] = set()

@@ -49,17 +49,23 @@ class Numbers:
         self.prints: list[Any] = []
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
+        """Return a CompileError at a node. `note` is the remedy."""
         return self.source.error(node, message, note)
 
     # ---- what subclasses do
 
     def evaluate(self, node: ast.expr) -> Entity:
+        """Emit an expression, and return its value."""
         raise NotImplementedError
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
+        """Return the id or size that a function such as global_id gives: `kind` is "global", "local", "group", "size"
+        or "grid".
+        """
         raise NotImplementedError
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
+        """Emit a call of a Python function by its statements, and return its result."""
         raise NotImplementedError
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
@@ -78,7 +84,10 @@ class Numbers:
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
-        """Call `make` with entities as numbers, and return its result. nodes: their expressions, for messages."""
+        """Call `make` with entities as numbers, and return its result. `nodes` are their expressions, for messages.
+
+        A subclass with tiles calls it for each element of tiles.
+        """
         return make(*map(self.as_number, nodes, entities))
 
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
@@ -123,10 +132,9 @@ class Numbers:
             raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
 
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
-        """Convert a value to the type of its destination.
+        """Convert a value to the type of its destination, which `what` names in messages.
 
-        Only implicit conversions are allowed: literals and shorter types. Raise CompileError for others. what: names
-        the destination.
+        Only implicit conversions are allowed: literals and shorter types. Raise CompileError for others.
         """
         value = self.as_number(node, entity)
         if isinstance(value, Literal):

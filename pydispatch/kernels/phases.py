@@ -22,7 +22,8 @@ from pydispatch.kernels.variables import assignments, classify, split
 class Phases(LoopBounds):
     """Code generator for a whole kernel in the per-invocation style.
 
-    statics: values of the parameters that are known at compile time.
+    A kernel is divided at barriers and other collectives into phases. Each phase is a parallel loop over the
+    invocations.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Phases(LoopBounds):
         return self.writer.lines
 
     def _never_assigned(self) -> set[str]:
-        """Return the names that no statement of the kernel assigns."""
+        """Return the names of the environment, parameters and statics, that no statement of the kernel assigns."""
         return set(self.environment) - self._assigned
 
     # ---- which statements are for all invocations together
@@ -168,7 +169,11 @@ class Phases(LoopBounds):
         }
 
         def body() -> None:
-            """Emit the statements of the phase for one invocation."""
+            """Emit the statements of the phase for one invocation.
+
+            Formulas are recomputed and spilled variables loaded before them; spilled variables that they assign are
+            stored after them.
+            """
             self._evaluate_formulas(used)
             for name, slot in spilled.items():
                 self.environment.pop(name)
@@ -232,7 +237,7 @@ class Phases(LoopBounds):
         self.publish(call, self._own_value(call), has_changing_lane)
 
     def _own_value(self, call: ast.Call) -> Scalar:
-        """Return the first argument of a collective in this invocation."""
+        """Return the first argument of a collective in this invocation: the value that it contributes."""
         names = read_in([call])
         self._evaluate_formulas(names)
         for name, entity in list(self.environment.items()):
@@ -285,7 +290,8 @@ class Phases(LoopBounds):
         outer = self.writer
         mark = len(outer.lines)
         neutral_name = outer.fresh()
-        self._parallel(body, None, f" init ({neutral_name}) -> TYPE", f"{result} = ")
+        # The type of the value is known only after the body was emitted, and replaces TYPE in the loop's head.
+        self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", end=f"{result} = ")
         type = types[0]
         outer.lines[mark] = outer.lines[mark].replace("-> TYPE", f"-> {type}")
         start = outer.nested()

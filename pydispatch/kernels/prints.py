@@ -19,7 +19,12 @@ _DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, f64) -> i32 attrib
 
 @dataclass(frozen=True)
 class PrintedLine:
-    """Call of `print`. parts: texts, and types of the numbers between them; numbers: positions of the types."""
+    """Call of `print`.
+
+    Attributes:
+        parts: The printed parts in order: texts, and in place of each number its type.
+        numbers: Positions of the numbers in `parts`.
+    """
 
     parts: tuple[str, ...]
     numbers: tuple[int, ...]

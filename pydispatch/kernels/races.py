@@ -20,12 +20,12 @@ REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
-    """Return the memref type of the stamps of a memory. sizes: shape of that memory, such as `?x4x`."""
+    """Return the memref type of the stamps of a memory. `sizes` is the shape of that memory, such as `?x4x`."""
     return f"memref<{STAMPS}x{sizes}i64{space}>"
 
 
 def stamps_name(memory: str) -> str:
-    """Return the SSA name of the stamps of a memory. memory: its SSA name."""
+    """Return the SSA name of the stamps of a memory, whose SSA name is `memory`: `%race_x` for `%x`."""
     return f"%race_{memory.removeprefix('%')}"
 
 
@@ -35,7 +35,7 @@ class RaceInstrumentation(WorkgroupMemory):
     Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the same
     one with no barrier between them. Atomic operations are not checked.
 
-    watched: views whose accesses are checked, in addition to all workgroup memory; None disables the checks.
+    `watched` has the views whose accesses are checked, in addition to all workgroup memory; None disables the checks.
     """
 
     _stamp: Scalar
@@ -107,8 +107,9 @@ class RaceInstrumentation(WorkgroupMemory):
         self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *closing_braces]
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this
-        one.
+        """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
+
+        A write conflicts with the last write and the reads of other invocations, a read with the last write.
         """
         super().accessed(node, memory, indices, is_write)
         if self.watched is None or self.local is None or memory.is_private:
@@ -157,6 +158,8 @@ class RaceInstrumentation(WorkgroupMemory):
     def _races(self, stamp: str) -> str:
         """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
         name.
+
+        It is if another invocation has set the stamp, in another workgroup or since the last barrier.
         """
         invocation = self._i64_op(
             "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)
@@ -168,16 +171,21 @@ class RaceInstrumentation(WorkgroupMemory):
         return self._i1_op("andi", self._is_other(stamp), self._i1_op("ori", elsewhere.name, now.name))
 
     def _index_op(self, lhs: str, operation: str, rhs: str) -> str:
+        """Emit an operation on values of type index, and return the name of its result."""
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : index", "index").name
 
     def _i64_op(self, operation: str, lhs: str, rhs: str) -> str:
+        """Emit an operation on i64 values, and return the name of its result."""
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i64", "i64").name
 
     def _i1_op(self, operation: str, lhs: str, rhs: str) -> str:
+        """Emit an operation on conditions, and return the name of its result."""
         return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i1", "i1").name
 
     def _to_i64(self, index: str) -> str:
+        """Emit the conversion of an index to i64, and return the name of its result."""
         return self.writer.value(f"arith.index_cast {index} : index to i64", "i64").name
 
     def _i64_constant(self, value: int) -> str:
+        """Emit an i64 constant, and return its name."""
         return self.writer.constant(value, "i64").name

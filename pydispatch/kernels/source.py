@@ -16,7 +16,7 @@ from pydispatch.kernels.annotations import Parameter, Static, count_of, is_parti
 from pydispatch.locations import characters
 
 MISSING = object()
-"""What `Source.meaning` gives for a name that nobody defined."""
+"""Result of `Source.meaning` for an undefined name."""
 
 
 class Source:
@@ -107,9 +107,9 @@ class Source:
             raise internal_error(error, f"kernel '{self.name}'", where) from error
 
     def meaning(self, name: str) -> Any:
-        """Return the value of a free name: of an enclosing function, the module or the builtins.
+        """Return the value of a free name of the function: of an enclosing function, the module or the builtins.
 
-        Return MISSING if undefined.
+        Return MISSING if the name is undefined.
         """
         code = self.function.__code__
         for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
@@ -149,7 +149,10 @@ class Source:
     def _parameters(self, node: ast.arg, default: ast.expr | None, value: object) -> list[Parameter]:
         """Return a parameter of a kernel, or the views of a tuple, from its annotation and default.
 
-        value: the default as an object.
+        Args:
+            node: The parameter.
+            default: Expression of its default; None without one.
+            value: The default as an object.
         """
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
         if node.annotation is None:

@@ -102,7 +102,7 @@ class Statements(Assignments):
         self._guard_by_exits(exits_of(node), rest, at_end)
 
     def _guard_by_exits(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """Emit the rest of a block, guarded by a test that none of the exits was taken."""
+        """Emit the rest of a block, guarded by a test that none of the exits was taken. `at_end` is that of `block`."""
         if not rest:
             return None
         left: Scalar | Literal = Literal(False)
@@ -117,11 +117,13 @@ class Statements(Assignments):
         return self._choose(rest[0], stays, lambda: self.block(rest, at_end), lambda: None)
 
     def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Emit the disjunction of two conditions."""
         return self.writer.value(f"arith.ori {lhs.name}, {rhs.name} : i1", "i1")
 
     # ---- conditions
 
     def _if_statement(self, node: ast.If) -> None:
+        """Emit an `if` without exits in its branches."""
         self._branches(node, node.body, node.orelse, frozenset())
 
     def _branches(
@@ -182,8 +184,12 @@ class Statements(Assignments):
 
     @staticmethod
     def _bind_results(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:
-        """Bind variables to results of a region. forms: (name, earlier value), whose number of scalars and nesting
-        are kept.
+        """Bind variables to the scalar results of a region.
+
+        Args:
+            environment: The variables.
+            forms: Pairs of a variable and its earlier value, a number or a tuple, of whose structure the new value is.
+            results: The scalars of all variables, in order.
         """
         left = iter(results)
         for name, form in forms:
@@ -202,6 +208,7 @@ class Statements(Assignments):
         self.evaluate(node.value)
 
     def _pass_statement(self, node: ast.Pass) -> None:
+        """Emit nothing."""
         pass
 
     def _assert_statement(self, node: ast.Assert) -> None:

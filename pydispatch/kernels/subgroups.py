@@ -29,13 +29,16 @@ class Subgroups(Coverage):
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
-        self._published: dict[ast.AST, MemoryRef] = {}
+        self._published: dict[ast.AST, MemoryRef] = {}  # memory of the values of a call, or of a shuffle's lane
 
     def publish(self, node: ast.Call, value: Scalar, has_changing_lane: bool) -> None:
         """Emit the stores that this invocation makes for a call before all invocations meet.
 
-        has_changing_lane: whether the call is a shuffle whose lane depends on memory. It is stored, too, since other
-        invocations may write that memory after they have met.
+        Args:
+            node: The call of an operation on a subgroup.
+            value: This invocation's value.
+            has_changing_lane: Whether the call is a shuffle whose lane depends on memory. The lane is then stored, too,
+                since other invocations may write that memory after they have met.
         """
         is_ballot = self._exchange_of(node) is functions.subgroup_ballot
         self._publish_value(node, cast(self.writer, value, "i1") if is_ballot else value)
@@ -82,10 +85,13 @@ class Subgroups(Coverage):
         return cast(self.writer, result, "index")
 
     def _begin(self, linear: Scalar) -> Scalar:
-        """Return the number of the first invocation of this subgroup."""
+        """Return the index in the workgroup of the first invocation of this subgroup; `linear` is that of this
+        invocation.
+        """
         return cast(self.writer, binary(self.writer, "&", linear, Literal(-SUBGROUP_SIZE)), "index")
 
     def _loaded(self, memory: MemoryRef, index: Scalar) -> Scalar:
+        """Emit the load of an element of workgroup memory."""
         self.writer.has_effects = True
         return self.writer.value(f"memref.load {memory.name}[{index.name}] : {memory.type}", memory.dtype)
 
@@ -121,7 +127,15 @@ class Subgroups(Coverage):
         return self._exchanged(operation, memory, self._linear_id(), "", memory.dtype)
 
     def _exchanged(self, operation: str, memory: MemoryRef, own: Scalar, operands: str, dtype: str) -> Scalar:
-        """Emit a `pyd.subgroup_*` operation on published values. operands: further ones, each after a comma."""
+        """Emit a `pyd.subgroup_*` operation on published values.
+
+        Args:
+            operation: Its name after `pyd.subgroup_`.
+            memory: The published values.
+            own: Index of this invocation in the memory.
+            operands: Text of further operands, each after a comma.
+            dtype: Type of the result.
+        """
         self.writer.has_effects = True
         return self.writer.value(
             f"pyd.subgroup_{operation} {memory.name}[{own.name}]{operands} : {memory.type} -> {dtype}", dtype

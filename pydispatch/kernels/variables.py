@@ -13,9 +13,13 @@ from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
 class Stretch:
     """Consecutive statements that all invocations of a workgroup reach together.
 
-    kind: "phase" (each invocation executes the statements on its own), "barrier", "shared", "reduction", "exchange"
-    (each invocation stores a value; the statement itself is then the first one of the next phase), or "control" (a
-    control statement that contains one of these).
+    Attributes:
+        kind: One of:
+            - "phase": each invocation executes the statements on its own.
+            - "barrier", "shared" or "reduction": a single statement with this collective.
+            - "exchange": each invocation stores a value. The statement itself is then the first one of the next phase.
+            - "control": a control statement that contains one of the collectives.
+        nodes: The statements.
     """
 
     kind: str
@@ -38,7 +42,7 @@ class Variables:
 
 
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
-    """Yield the stretches of a block. kind_of: returns the kind of a statement; adjacent "phase" statements are one
+    """Yield the stretches of a block. `kind_of` returns the kind of a statement; adjacent "phase" statements are one
     stretch.
     """
     run: list[ast.stmt] = []
@@ -91,6 +95,7 @@ def classify(
     """Classify the variables of a kernel by how their values survive barriers.
 
     Args:
+        statements: The body of the kernel.
         kind_of: Returns the kind of a statement, as in `Stretch.kind`.
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
@@ -99,7 +104,9 @@ def classify(
     phases, headers, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
-        """Classify the parts of a block."""
+        """Collect the stretches of a block: its phases, the expressions of its headers and collectives, and uniform
+        variables.
+        """
         for part in split(block, kind_of):
             node = part.nodes[0]
             if part.kind == "phase":
@@ -135,8 +142,15 @@ def _add_formulas(
     variables: Variables, crossing: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
-    """Add variables to `variables.formulas` until none is left that is assigned once, from formulas and unchanging
-    values.
+    """Add to `variables.formulas` each crossing variable that is assigned once, from formulas and unchanging values.
+
+    Args:
+        variables: The classification so far.
+        crossing: Variables that are read in another phase than they are assigned in.
+        assigned: Assignments of each variable: index of the phase, value (None if it has no expression of its own), and
+            whether the assignment is a statement of the phase, not nested in one.
+        is_pure: As in `classify`.
+        never_assigned: As in `classify`.
     """
     grew = True
     while grew:
@@ -164,7 +178,7 @@ def _add_uniform(
     Their values depend only on variables in this set and on values that never change.
     """
     alike = {name for name, value in variables.formulas.items() if not differing(value)}
-    while True:  # a formula of a formula that differs does
+    while True:  # remove formulas that read a formula that differs between invocations
         left = {
             name for name in alike if not (read_in([variables.formulas[name]]) & (variables.formulas.keys() - alike))
         }

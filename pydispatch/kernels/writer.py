@@ -22,9 +22,9 @@ class Writer:
         self.lines: list[str] = []
         self.numbers = count() if numbers is None else numbers
         self.source = source
-        self.node: ast.AST = source.tree  # the part of the source that operations are emitted for
+        self.node: ast.AST = source.tree  # the node of the source whose location operations get
         self.has_effects = False
-        """Whether something was written that may not be done where it is not asked for: accesses, loops."""
+        """Whether an operation was emitted that must not run unconditionally: a memory access, a loop or a call."""
 
     def nested(self) -> Writer:
         """Return a writer for a nested region that shares the numbering of values."""
@@ -91,7 +91,7 @@ class Writer:
 
 
 def spelled(value: int | float | bool, type: str) -> str:
-    """Return a number as MLIR text."""
+    """Return a number as MLIR text, such as "true", "3", "3.0" or "1.0e-05"."""
     if type == "i1":
         return "true" if value else "false"
     if not type.startswith(("f", "bf")):
@@ -105,15 +105,14 @@ def spelled(value: int | float | bool, type: str) -> str:
 
 
 _SMALL = {"f8E4M3FN": (0x7F, 0x7F), "f8E5M2": (0x7C, 0x7E)}
-"""The bits of infinity, or of what takes its place, and of NaN."""
+"""Bits of infinity and of NaN; f8E4M3FN has no infinity, which becomes NaN."""
 _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
 
 
 def signless(line: str, prefix: str = "i") -> str:
-    """Return a line of MLIR with signless integer types in place of unsigned ones: `u32` becomes `i32` for prefix
-    "i".
+    """Return a line of MLIR with signless integer types in place of unsigned ones: `u32` becomes `i32`.
 
-    Locations are unchanged, since they may contain any file name.
+    The prefix "ui" gives `ui32` instead. Locations are unchanged, since they may contain any file name.
     """
     code, mark, location = line.partition(' loc("')
     return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + location

@@ -52,6 +52,8 @@ def attend(
     stages = [formula(builder, lambda e: e * factor, scores)]
 
     def masked(e: Element, *mask_elements: Element) -> Element:
+        """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is false.
+        """
         for m in mask_elements:
             e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
@@ -80,7 +82,7 @@ def attention_gradients(
     scores = products.matmul(builder, query, _transpose_matrices(builder, keys), inner)
 
     def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
-        """Return exp(score - logarithm of the row's sum); 0 in a row without keys."""
+        """Return exp(score - total), where `total` is the logarithm of the row's sum; 0 in a row without keys."""
         e = e * factor
         for m in mask_elements:
             e = m.where(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
@@ -100,7 +102,7 @@ def attention_gradients(
 
 
 def _transpose_matrices(builder: Builder, x: Tensor) -> Tensor:
-    """Swap the last two axes."""
+    """Swap the last two axes of x [..., m, n]."""
     return shapes.transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
@@ -124,6 +126,9 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
     positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
     def is_visible(j: Element, n: Element) -> Element:
+        """Return whether the query sees key j: the query's own position is its index plus n, the position of the first
+        query.
+        """
         own = j.position(rank - 2, I64) + n
         return (j <= own) if window < 0 else (j <= own) & (j > own - window)
 

@@ -16,11 +16,11 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 
 class ChosenAxes:
-    """Distinct axes of a tensor of rank `rank` that the host knows in each call only.
+    """Distinct axes of a tensor of rank `rank` that each call chooses: the host computes them at run time.
 
     Attributes:
-        axes: The axes, not negative.
-        is_chosen: For each axis of the tensor, whether it is one of them.
+        axes: The axes as integers of the host, not negative.
+        is_chosen: For each axis of the tensor a condition of the host: whether it is one of them.
     """
 
     def __init__(self, builder: Builder, axes: Sequence[HostInteger], rank: int) -> None:
@@ -50,7 +50,9 @@ class ChosenAxes:
         return count
 
     def scattered(self, values: Sequence[Integer], defaults: Sequence[Integer]) -> list[HostInteger]:
-        """Return for each axis of the tensor the value that is given for it, or the default."""
+        """Return for each axis of the tensor its value if it is chosen, else its default. `values` are in the order of
+        `axes`.
+        """
         scattered = []
         for d, default in enumerate(defaults):
             entry = HostInteger.of(self.builder, default)
@@ -60,15 +62,19 @@ class ChosenAxes:
         return scattered
 
     def replaced(self, sizes: Sequence[Size], size: Integer) -> list[Size]:
-        """Return a shape in which the chosen axes have another size."""
+        """Return the shape `sizes` of the tensor with the size of each chosen axis replaced by `size`."""
         return [is_chosen.where(size, n).size() for is_chosen, n in zip(self.is_chosen, sizes, strict=True)]
 
     def chosen(self, values: Sequence[Integer]) -> list[HostInteger]:
-        """Return from one value for each axis of the tensor those of the chosen axes, in the order of the axes."""
+        """Return the values of the chosen axes, in the order of `axes`. `values` has one value for each axis of the
+        tensor.
+        """
         return [_selected(self.builder, axis, values) for axis in self.axes]
 
     def others(self, values: Sequence[Integer]) -> list[HostInteger]:
-        """Return from one value for each axis of the tensor those of the axes that are not chosen."""
+        """Return the values of the axes that are not chosen, in order. `values` has one value for each axis of the
+        tensor.
+        """
         others = []
         for n in range(self.rank - len(self.axes)):
             # The n-th other axis is the first of axes n, n + 1, ... that is not chosen and has n others before it.
@@ -81,7 +87,7 @@ class ChosenAxes:
         return others
 
     def inserted(self, sizes: Sequence[Size]) -> list[Size]:
-        """Return the shape with size 1 at the chosen axes and, in order, the given sizes at the others."""
+        """Return the shape with size 1 at the chosen axes and, in order, `sizes` at the others."""
         result: list[Size] = []
         for d, is_chosen in enumerate(self.is_chosen):
             if sizes:
@@ -93,7 +99,7 @@ class ChosenAxes:
 
 
 def _selected(builder: Builder, index: HostInteger, values: Sequence[Integer]) -> HostInteger:
-    """Return the value at a computed index."""
+    """Return values[index] for an index that the host computes."""
     selected = HostInteger.of(builder, values[0])
     for n, value in enumerate(values[1:], 1):
         selected = index.is_equal(n).where(value, selected)
@@ -101,13 +107,17 @@ def _selected(builder: Builder, index: HostInteger, values: Sequence[Integer]) -
 
 
 def chosen_last(builder: Builder, x: Tensor, axes: ChosenAxes) -> Tensor:
-    """Transpose x so that the chosen axes are last, in their order, after the others in theirs."""
+    """Transpose x so that the chosen axes are last, in the order of `axes.axes`, after the others in theirs.
+
+    x is read as a vector: the element at an index of the result is at the sum of index times stride of its axes.
+    """
     flat = shapes.reshape(builder, x, [product_of_sizes(x.shape)])
     strides = [product_of_sizes(x.shape[d + 1 :]) for d in range(x.rank)]
     sizes = [n.size() for n in (*axes.others(x.shape), *axes.chosen(x.shape))]
     steps = [n.value for n in (*axes.others(strides), *axes.chosen(strides))]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the row-major position in x of an element of the result."""
         position = coords.index_constant(0)
         for d, step in enumerate(steps):
             position = coords.plus(position, coords.times(coords.index(d), step))

@@ -46,7 +46,11 @@ def image_of_columns(
     source = builder.value(x)
 
     def element(scalars: Scalars) -> Scalar:
-        """Return what element k of the window that has the position at its element k adds to it, or 0."""
+        """Return the term of index k, the last loop index, of an element of the image: that of one window, or 0.
+
+        It is element k of the window whose element k is at this position of the image. There is none if the window
+        would begin between strides or outside of the padding.
+        """
         coords = CoordinateBuilder(scalars.block, [])
         zero, remaining = coords.index_constant(0), coords.index(2 + rank)
         row = coords.plus(coords.times(coords.index(1), area_value), remaining)

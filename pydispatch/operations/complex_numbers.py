@@ -192,9 +192,12 @@ def _atanh(z: Element) -> Element:
 
 
 def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
-    """Return the function f(iz), or -i f(iz) with `back`: sines, cosines and tangents from the hyperbolic functions."""
+    """Return the function z -> f(iz), or -i f(iz) with `back`, where f has a name: sin(z) = -i sinh(iz), cos(z) =
+    cosh(iz).
+    """
 
     def rotated(z: Element) -> Element:
+        """Return f(iz) or -i f(iz) for one number."""
         result = (-z.imag).with_imag(z.real).unary(name)
         return result.imag.with_imag(-result.real) if back else result
 

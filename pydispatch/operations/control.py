@@ -17,7 +17,9 @@ from pydispatch.operations.shapes import element, expand_dims
 
 Tensors = Sequence[Tensor]
 Branch = Callable[[], Tensors]
+"""Function that emits a branch, and returns its results."""
 Row = tuple[DType, Shape]
+"""Element type and shape of the tensor that each iteration of a `scan` yields."""
 
 Form = tuple[DType, tuple[Size | None, ...]]
 """Type of a tensor that a region yields; None is a size that differs between runs of the region."""
@@ -37,8 +39,8 @@ def if_(
     Args:
         builder: The builder.
         condition: A single bool.
-        then: Emits the branch for true.
-        otherwise: Emits the branch for false.
+        then: Emits the branch for true, and returns its results.
+        otherwise: Emits the branch for false, and returns its results.
         remedy: Note of the error if the types differ.
     """
     if condition.numbers is not None:
@@ -73,7 +75,11 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
 def _branches(
     builder: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
-    """Emit branches into regions, and return the regions and the common types of their results."""
+    """Emit branches into regions, and return the regions and the common types of their results.
+
+    A size is dynamic in the common type if the branches differ in it, or if it is computed in a branch. `remedy` is
+    that of `if_`.
+    """
     outside = builder.symbols
     blocks: list[Block] = []
     results: list[list[Tensor]] = []
@@ -128,6 +134,7 @@ def for_(
     """
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
+        """Emit the body of one iteration; `lead` has the loop index."""
         # Symbols are assumed to be at least 1 but the index begins at 0, so the symbol stands for the index plus 1.
         following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
         return body(builder.size_of(following, "i") - 1, tensors)
@@ -160,7 +167,10 @@ def scan(
     buffers = [rows_buffer(builder, count, row) for row in rows]
 
     def iteration(index: Size, tensors: list[Tensor]) -> Tensors:
-        """Run the body on a row, and store the rows that it returns."""
+        """Run the body on a row, and store the rows that it returns in the buffers.
+
+        The tensors are those that the body carries, then the buffers.
+        """
         row_index = count - 1 - index if backwards else index
         carried, new = body(row_index, tensors[: len(first)])
         return [
@@ -205,6 +215,13 @@ def _iteration(
     """Emit an iteration into a block, and return it with the types that hold before and after each iteration.
 
     Sizes that an iteration changes become dynamic, and the iteration is emitted again until no further size changes.
+
+    Args:
+        builder: The builder.
+        first: The tensors before the first iteration.
+        lead: Types of the arguments of the block before the tensors: of the loop index, or none.
+        body: Emits the iteration: body(values of `lead`, tensors) -> tensors after the iteration.
+        shapes_vary: Whether an iteration may change sizes.
     """
     forms: list[Form] = [(x.dtype, x.shape) for x in first]
     while True:
@@ -234,7 +251,7 @@ def _alike(these: Tensors, those: Tensors) -> bool:
 
 
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
-    """Return the types with each size that differs from that of the tensor made dynamic."""
+    """Return the types with each size that differs from the tensor's made dynamic: [2, 3] and [2, 4] give [2, None]."""
     return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 
@@ -251,12 +268,12 @@ def _type(form: Form) -> Attribute:
 
 
 def _types(forms: Sequence[Form]) -> list[Attribute]:
-    """Return the MLIR types of all parts of tensors."""
+    """Return the MLIR types of all parts of tensors, two for each complex one."""
     return [_type(form) for form in forms for _ in range(_parts(form[0]))]
 
 
 def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Wrap SSA values of these types as tensors; dynamic sizes are read from the values."""
+    """Wrap SSA values, the parts of tensors of these types, as tensors; dynamic sizes are read from the values."""
     remaining = iter(values)
     tensors = []
     for dtype, shape in forms:

@@ -18,7 +18,14 @@ from pydispatch.operations.shapes import pad, rearranged, reshape, slice_axis, s
 
 @dataclass(frozen=True)
 class Window:
-    """Sliding window of a convolution or pooling: strides, padding and dilations, with one entry per spatial axis."""
+    """Sliding window of a convolution or pooling. All fields have one entry per spatial axis.
+
+    Attributes:
+        strides: Distances between neighbouring windows.
+        low: Padding elements before the axis.
+        high: Padding elements after the axis.
+        dilations: Distances between neighbouring elements of a window.
+    """
 
     strides: tuple[int, ...]
     low: tuple[Size, ...]
@@ -153,10 +160,18 @@ def _upsampled(
 def _windows(
     builder: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
 ) -> Tensor:
-    """Return the products of filters with sliding windows.
+    """Return the products of filters with sliding windows over images that are padded already.
 
-    The loops are n, (g,) f, out..., c, kernel... With `grouped`, the second axis of x and the first axis of w are
-    groups.
+    The loops are n, (g,) f, out..., c, kernel...
+
+    Args:
+        builder: The builder.
+        x: Images [n, c, spatial...]; with `grouped`, [n, g, c, spatial...].
+        w: Filters [f, c, kernel...]; with `grouped`, [g, f, c, kernel...].
+        window: Strides and dilations.
+        out: Number of windows along each spatial axis.
+        dtype: Type of the result [n, (g,) f, out...].
+        grouped: Whether the operands have an axis of groups.
     """
     spatial = len(out)
     if grouped and w.shape[2] == 1:  # depthwise: a single channel per group needs no loop
@@ -190,8 +205,8 @@ def transposed_convolution(
 ) -> Tensor:
     """Return the gradient of a convolution by its input: x [n, c, ...] by w [c, f / groups, kernel...] as [n, f, ...].
 
-    It is a convolution of x, dilated by the strides, by the flipped filters. `output_padding` appends elements to the
-    result.
+    It is a convolution of x, dilated by the strides, by the flipped filters. `window` is that of the convolution whose
+    gradient it is. `output_padding` appends elements to the result.
     """
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial

@@ -130,7 +130,7 @@ def result_types(
 
 
 def _shown(value: object) -> str:
-    """Return an invalid result type as text for errors."""
+    """Return an invalid result type, which the user states, as text for an error message."""
     return f"the operand {value}" if isinstance(value, Tensor) else repr(value)
 
 
@@ -180,7 +180,10 @@ def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
-    """Return the name of an operand's size for kernels: its symbol, else `fallback`. A static size is its own name."""
+    """Return the name of an operand's size for kernels: its symbol, else `fallback`. A static size is its own name.
+
+    `known` has the names of the dynamic sizes that were named already, and gets this one's.
+    """
     if not isinstance(n, Expr):
         return str(n)
     if n not in known:
@@ -191,6 +194,6 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
 
 
 def _no_complex(builder: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
-    """Raise CompileError for a complex operand."""
+    """Raise CompileError: operand t of the custom operation `name` is complex."""
     raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
                  "pass the real and the imaginary part")  # fmt: skip

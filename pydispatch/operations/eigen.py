@@ -72,7 +72,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
 
     def vectors(columns: Tensor) -> Tensor:
-        """Return eigenvectors of x from those of its Schur form, with length 1."""
+        """Return eigenvectors of x, with length 1, from those of its Schur form, which are columns."""
         columns = products.matmul(builder, q, columns)
         if not a.dtype.is_complex:  # vectors of real eigenvalues are real
             columns = formula(
@@ -102,7 +102,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a = _square_matrices(builder, "eigenvalues", x)
 
     def hermitian(value: Element, other: Element) -> Element:
-        """Return an element of the triangle that is read, or the conjugate of its mirror image."""
+        """Return an element of the triangle that is read, or `other`, the conjugate of its mirror image."""
         i, j = value.position(1, I64), value.position(2, I64)
         imag = i.is_equal(j).where(0.0, value.imag)
         return (i >= j if lower else i <= j).where(value.real.with_imag(imag), other)
@@ -144,6 +144,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     largest = reductions.reduce(builder, "max", sizes, [1, 2], True)
 
     def quotient(value: Element, scale: Element, largest: Element) -> Element:
+        """Return an element divided by the scale; NaN for a matrix with an infinity or NaN."""
         return _times(value, largest.unary("is_finite").where(1.0 / scale, float("nan")))
 
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
@@ -153,10 +154,16 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     inner = shapes.pad(builder, factors.of_reflections(builder, below, scales), [0, one, one], [0, 0, 0], 0.0)
 
     def corner(value: Element, largest: Element) -> Element:
+        """Return the element with 1 in the first row and column; NaN there for a matrix with an infinity or NaN.
+
+        The first row and column of Q are those of the identity: no reflection changes them.
+        """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
         return (value.position(1, I64) + value.position(2, I64)).is_equal(0).where(one, value)
 
     def without_vectors(value: Element) -> Element:
+        """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of reflections.
+        """
         return (value.position(1, I64) > value.position(2, I64) + 1).where(value.const(0.0), value)
 
     h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
@@ -164,8 +171,9 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the Schur form of Hessenberg matrices, and q times the unitary factor. Both are given by their real parts,
-    or by their real and imaginary parts.
+    """Return the Schur form of Hessenberg matrices, and q times the unitary factor.
+
+    Both h and q are lists: the real matrices, or the real and the imaginary parts.
     """
     dtype = DType(str(h[0].dtype))
     if len(h) == 1:
@@ -175,7 +183,7 @@ def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tu
 
 
 def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return the two complex tensors that a kernel changes, given by their real and imaginary parts."""
+    """Call a kernel that changes four real tensors: return the first two as a complex tensor, and the last two."""
     parts = call_kernel(builder, kernel, operands)
     first, second = (formula(builder, lambda u, v: u.with_imag(v), *parts[n : n + 2]) for n in (0, 2))
     return first, second
@@ -189,7 +197,10 @@ def _real_parts(builder: Builder, x: Tensor) -> list[Tensor]:
 
 
 def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
-    """Return the eigenvalues of Schur forms [batch, n, n] as complex numbers [batch, 1, n]."""
+    """Return the eigenvalues of Schur forms [batch, n, n] as complex numbers [batch, 1, n].
+
+    They are the diagonal; a block [[a, b], [c, a]] of a real form has the eigenvalues a +- sqrt(|b| |c|) i.
+    """
     diagonal = matrices.diagonals(builder, t)
     if t.dtype.is_complex:
         return diagonal
@@ -217,7 +228,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     eps = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
-        """Compute row n - 1 - index of all vectors from the rows below it."""
+        """Return the vectors with row n - 1 - index computed from the rows below it."""
         (x,) = tensors
         j = n - 1 - index
         row = shapes.slice_axis(builder, t, 1, j, j + 1)
@@ -241,7 +252,9 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         new = formula(builder, element, total, pivot, values, at)
 
         def stored(old: Element, new: Element, at: Element) -> Element:
-            """Put the new row in its place, and scale each vector so that it does not overflow."""
+            """Return an element of the vectors with the new row at its index; divide each vector so that it does not
+            overflow.
+            """
             growth = new.unary("abs").max(1.0)
             chosen = old.position(1, I64).is_equal(at).where(new, old)
             return (chosen.real / growth).with_imag(chosen.imag / growth)

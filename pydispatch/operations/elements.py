@@ -21,7 +21,12 @@ def _comparison(order: str) -> Callable[[Element, Value], Element]:
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """Element of a tensor in a formula. Python numbers in the formula become constants of its type."""
+    """Element of a tensor in a formula. Python numbers in the formula become constants of its type.
+
+    Attributes:
+        s: Builder of the scalar operations that the formula emits.
+        scalar: The element's SSA values and type.
+    """
 
     s: Reals
     scalar: Scalar

@@ -59,6 +59,8 @@ def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
 def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
     """Apply a function that returns several elements, and return a tensor for each. `shape` is that of the results if
     there are no operands.
+
+    The operands are broadcast together. Constants of one element become constants in the body of the operation.
     """
     shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
@@ -165,7 +167,7 @@ def _floor_div(lhs: Any, rhs: Any) -> Any:
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
-    """Return the NumPy functions that evaluate foldable operations."""
+    """Return the NumPy functions that evaluate foldable operations at compile time, by the operation's name."""
     import numpy as np
 
     return {

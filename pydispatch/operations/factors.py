@@ -34,7 +34,13 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = minimum(m, n)
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Exchange row j with the row of the largest pivot, and eliminate column j below it."""
+        """Exchange row j with the row of the largest pivot, and eliminate column j below it.
+
+        Args:
+            j: The row and column, as a size.
+            position: j as an element.
+            tensors: The matrices, the pivots, and the position of the first zero pivot.
+        """
         a, pivots, failed = tensors
         column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
 
@@ -50,8 +56,13 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
 
         def element(value: Element, left: Element, *others: Element) -> Element:
-            """Return an element after the exchange and the elimination. left: element of its row in column j; above,
-            corner: elements of row j in its column and in column j; best, pivot: the same of the chosen row.
+            """Return an element after the exchange and the elimination.
+
+            Args:
+                value: The element before.
+                left: Element of its row in column j.
+                others: `above` and `corner`, the elements of row j in its column and in column j; `best` and `pivot`,
+                    those of the row that is exchanged with row j; `chosen`, the index of that row.
             """
             above, best, chosen, corner, pivot = others
             i, k, at = value.position(1, I64), value.position(2, I64), Element(value.s, position)
@@ -67,7 +78,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return before.position(1, I64).is_equal(Element(before.s, position)).where(chosen.to(I32) + 1, before)
 
         def first(before: Element, pivot: Element) -> Element:
-            """Return the position of the first zero pivot; the one before stays."""
+            """Return the position of the first zero pivot, from 1: `before` unless that is 0 and this pivot is zero."""
             is_first = pivot.is_equal(0.0) & before.is_equal(0)
             return is_first.where(Element(before.s, position).to(I32) + 1, before)
 
@@ -94,6 +105,7 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     count = minimum(m, n)
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Make column j zero below the diagonal by a reflection, and record the reflection's factor."""
         a, factors = tensors
         reduced, _, factor = _column_reduced(builder, a, j, j)
         return [reduced, _with_factor(builder, factors, position, factor)]
@@ -134,6 +146,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
 
     def identity_element(value: Element) -> Element:
+        """Return 1 on the diagonal and 0 elsewhere, in the type of `value`."""
         return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
@@ -163,6 +176,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         return value.position(1, I64).compare(order, Element(value.s, diagonal))
 
     def size(value: Element) -> Element:
+        """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
         largest = value.real.unary("abs").max(value.imag.unary("abs"))
         return below(value, "ge").where(largest, 0.0)
 
@@ -172,13 +186,18 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
     column, alpha = (formula(builder, _quotient, v, unit) for v in (column, alpha))
 
     def square(value: Element) -> Element:
+        """Return the squared magnitude of an element below the row, and 0 elsewhere."""
         length = value.unary("abs")
         return below(value, "gt").where(length * length, 0.0)
 
     rest = reduce(builder, "add", formula(builder, square, column), [1], keep=True)
 
     def reflection(alpha: Element, rest: Element, unit: Element) -> list[Element]:
-        """Return the new element of the diagonal, the factor, and the divisor of the vector."""
+        """Return the new element of the diagonal, the factor, and the divisor of the vector.
+
+        The vector is the column divided by the divisor. `alpha` is the element in the row and `rest` the sum of the
+        squares below it, both after division by `unit`.
+        """
         length = alpha.unary("abs")
         is_zero = rest.is_equal(0.0) & alpha.imag.is_equal(0.0)
         beta = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
@@ -195,6 +214,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
+        """Return the reflected element right of column j; in column j, beta in the row and the vector below it."""
         k, at = value.position(2, I64), Element(value.s, position)
         here = below(value, "gt").where(v, below(value, "ge").where(beta, value))
         return (k > at).where(new, k.is_equal(at).where(here, value))
@@ -211,6 +231,7 @@ def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Te
     """Return factors [batch, count] with the one at a position replaced by a factor [batch, 1, 1]."""
 
     def noted(before: Element, factor: Element) -> Element:
+        """Return the factor at the position, and the element from before elsewhere."""
         return before.position(1, I64).is_equal(Element(before.s, position)).where(factor, before)
 
     return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))

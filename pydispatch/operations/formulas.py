@@ -22,6 +22,7 @@ def of_scalars(function: Callable[..., Element]) -> Callable[..., Scalar]:
 
     @wraps(function)
     def applied(scalars: Scalars, *operands: Scalar) -> Scalar:
+        """Call the formula with scalars as elements, and return the scalar of its result."""
         return function(*(Element(scalars, x) for x in operands)).scalar
 
     return applied
@@ -34,6 +35,7 @@ def widened(function: Callable[..., Element]) -> Callable[..., Scalar]:
 
     @wraps(function)
     def in_wider_type(*operands: Element) -> Element:
+        """Convert the operands to f32, or f64 for f64, call the formula, and convert its result back."""
         dtype = operands[0].dtype
         if not dtype.is_float:
             raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
@@ -74,6 +76,7 @@ def extreme_ignoring_nan(name: str, lhs: Element, rhs: Element) -> Element:
 
 
 Formula = Callable[..., Element | Sequence[Element]]
+"""Function formula(one element of each tensor...) -> one element of the result, or of several results."""
 
 
 def formula(builder: Builder, written: Formula, *tensors: Tensor) -> Tensor:
@@ -85,6 +88,7 @@ def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tenso
     """Compute several tensors by a formula that returns an element for each of them."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
+        """Call the formula with scalars as elements, and return the scalars of its results."""
         results = written(*(Element(s, scalar) for scalar in scalars))
         return [e.scalar for e in ([results] if isinstance(results, Element) else results)]
 

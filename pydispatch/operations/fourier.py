@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 DIRECT = 64
-"""Largest factor. Products with larger matrices cost more than another pass over memory."""
+"""Largest factor of a length whose transforms are one product with a matrix. Larger matrices cost more than another
+pass over memory."""
 DIRECT_PRIME = 256
 """Longest transform without a factor that is one product with its matrix; longer ones use Bluestein's algorithm."""
 
@@ -101,7 +102,11 @@ def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
 
 
 def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
-    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r and each k."""
+    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r and each k.
+
+    A length n with a factor f (Cooley-Tukey) is n / f transforms of length f, a product with powers of the root of
+    unity, and f transforms of length n / f.
+    """
     if isinstance(n, Expr):
         return reshape(
             builder, _along_blocks(builder, reshape(builder, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n]
@@ -134,8 +139,8 @@ def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
 
 
 def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return the real and imaginary parts of exp(sign 2 pi i j k / n) for j, k < n; for a dynamic n computed at run
-    time.
+    """Return the real and imaginary parts of exp(sign 2 pi i j k / n) for j, k < n. A dynamic n has them computed at
+    run time.
     """
     if not isinstance(n, Expr):
         powers = _powers(n, n, n, sign)
@@ -143,7 +148,10 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
     products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
     def turned(jk: Element, whole: Element) -> list[Element]:
-        """Return cosine and sine of an angle; both are exact where an eighth of a turn divides it."""
+        """Return cosine and sine of 2 pi jk / whole, of the angle's sign.
+
+        The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact.
+        """
         eighths = jk % whole * 8
         octant = eighths / whole
         rest = eighths - octant * whole
@@ -180,7 +188,7 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
 
 
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
-    """Return a transform as a convolution, by Bluestein's algorithm.
+    """Return a transform of rows x as a convolution, by Bluestein's algorithm. Arguments are those of `_transform`.
 
     Since j k = (j^2 + k^2 - (k - j)^2) / 2, the transform is a convolution with exp(-sign pi i j^2 / n), between
     products with the inverse of that.

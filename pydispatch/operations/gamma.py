@@ -19,11 +19,12 @@ _LANCZOS = (
 )  # fmt: skip
 _LANCZOS_FIRST = 0.99999999999980993227684700473478
 _LANCZOS_G = 7.0
+"""Coefficients of Lanczos' approximation of the gamma function with g = 7, as in Boost and Eigen."""
 
 
 @widened
 def lgamma(x: Element) -> Element:
-    """Return the logarithm of the absolute value of the gamma function."""
+    """Return the logarithm of the absolute value of the gamma function, by Lanczos' approximation."""
     below = x < 0.5
     z = below.where(-x, x - 1.0)
     total = x.const(_LANCZOS_FIRST)
@@ -47,7 +48,7 @@ def lgamma(x: Element) -> Element:
 
 @widened
 def digamma(x: Element) -> Element:
-    """Return the derivative of lgamma."""
+    """Return the derivative of lgamma, from the derivative of Lanczos' approximation."""
     below = x < 0.5
     z = below.where(-x, x - 1.0)
     total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
@@ -177,7 +178,7 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
 
 
 def _whole_power(a: Element, exponent: int) -> Element:
-    """Return a^exponent by squaring; the exponent is at least 1."""
+    """Return a^exponent by repeated squaring; the exponent is at least 1, such as a^5 = (a^2)^2 a."""
     if exponent == 1:
         return a
     half = _whole_power(a * a, exponent // 2)
@@ -188,6 +189,7 @@ def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
     """Return the n-th derivative of digamma as CHLO defines it. n is an element with a whole value."""
 
     def of(function: Callable[..., Scalar], *operands: Element) -> Element:
+        """Apply a function of scalars to elements."""
         return Element(scalars, function(scalars, *(element.scalar for element in operands)))
 
     order, q = Element(scalars, n), Element(scalars, x)

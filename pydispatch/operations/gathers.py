@@ -56,6 +56,7 @@ def _elements(
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 
     def written(p: CoordinateBuilder) -> list[SSAValue]:
+        """Return the position in x: a clamped element of `positions`, or the loop index of the axis in `others`."""
         at = dict(zip(positions, p.elements, strict=True))
         return [_clamped_position(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
 
@@ -85,9 +86,7 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """Return numpy.take_along_axis: each index selects an element along one axis; its own position is that along the
-    others.
-    """
+    """Return numpy.take_along_axis: result[i, j] is x[indices[i, j], j] for two axes and axis 0."""
     return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
 
 
@@ -216,7 +215,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
 def _slice_at(
     builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """Return the single slice at constant coordinates."""
+    """Return the single slice of a gather whose coordinates `known` are sizes; `shape` is that of the result."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.indexed, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])
@@ -227,8 +226,14 @@ def _slice_at(
 def _coordinates(
     builder: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
-    """Return each coordinate as an operand with its indexing map, for `rank` loops of which `batch_axes` count the
-    slices.
+    """Return each coordinate of a slice as an operand with its indexing map.
+
+    Args:
+        builder: The builder.
+        indices: The indices of the gather.
+        axes: The axes of the gather.
+        batch_axes: Loops that count the slices.
+        rank: Number of loops: the rank of the result.
     """
     value = builder.value(indices)
     lead = axes.batch_of_indices(indices.rank)

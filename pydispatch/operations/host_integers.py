@@ -41,7 +41,7 @@ class HostInteger:
         return self.builder.size_of(self.value, hint, least=0)
 
     def _combined(self, operation: type[Operation], other: Integer, swapped: bool = False) -> HostInteger:
-        """Emit an operation on this and another integer; swapped: the other is the first operand."""
+        """Emit an operation on this and another integer; with `swapped` the other one is the first operand."""
         operands = [self.value, HostInteger.of(self.builder, other).value]
         op = operation.create(operands=operands[::-1] if swapped else operands, result_types=[self.value.type])
         if operation in (arith.AddiOp, arith.SubiOp, arith.MuliOp):
@@ -75,6 +75,7 @@ class HostInteger:
         return self._combined(arith.MinSIOp, other)
 
     def _compared(self, predicate: str, other: Integer) -> HostCondition:
+        """Emit a comparison of this with another integer by a predicate of arith.cmpi, such as "slt"."""
         op = arith.CmpiOp(self.value, HostInteger.of(self.builder, other).value, predicate)
         return HostCondition(self.builder, self.builder.add(op).result)
 

@@ -57,7 +57,7 @@ class CoordinateBuilder(Scalars):
         return self.add_op(arith.MuliOp(lhs, rhs))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
-        """Clamp a position to the range from 0 to `last`."""
+        """Return position a clamped to the range from 0 to `last`."""
         return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.index_constant(0))), last))
 
 
@@ -70,7 +70,9 @@ def elements_at(
 ) -> Tensor:
     """Return the tensor of `shape` whose elements are those of x at `coordinates(builder)`, which must be in bounds.
 
-    The further tensors are broadcast to `shape`; `elements` of the CoordinateBuilder are their elements.
+    `coordinates` is called once, in the body of an operation with a loop for each axis of `shape`. It returns the
+    position in x, one SSA value per axis of x. The further tensors are broadcast to `shape`; `elements` of the
+    CoordinateBuilder are their elements.
     """
     identity = AffineMap.identity(len(shape))
     inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
@@ -78,6 +80,9 @@ def elements_at(
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Extract the element of x at the coordinates, one SSA value per part. `args` are elements of the further
+        tensors.
+        """
         p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args))
         at = list(coordinates(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
@@ -94,6 +99,7 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     last = {d: builder.index(x.shape[d] - 1) for d in axes}
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return (last position - index) along each reversed axis, and the index itself along the others."""
         return [coords.minus(last[d], coords.index(d)) if d in last else coords.index(d) for d in range(x.rank)]
 
     return elements_at(builder, x, x.shape, coordinates)
@@ -136,7 +142,7 @@ def clamped_start(start: Size, n: Size, taken: Size) -> Size:
 
 
 def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
-    """Return single integers as sizes if all of them are known; else None."""
+    """Return the integers in tensors of one element as sizes; None if one of them is not known as a size."""
     listed = [s.sizes() for s in starts]
     return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
 
@@ -150,6 +156,7 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
     last = [builder.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return for each axis the clamped start of the slice plus the index in the slice."""
         begins = [
             coords.clamped(coords.index_of(coords.convert(start, I64)), last[d])
             for d, start in enumerate(coords.elements)
@@ -176,7 +183,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     sources = builder.parts(readable)
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
-        """Return the element of the update within the slice, and the element of x elsewhere."""
+        """Return the element of the update within the slice, and the element of x, `here`, elsewhere."""
         p = CoordinateBuilder(scalars.block, begins)
         at: list[SSAValue] = []
         inside: Scalar | None = None
@@ -194,11 +201,15 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
 
 
 _SMALL_PART = 4
-"""Least ratio of the sizes of a tensor and of a slice that is stored in it on its own."""
+"""Least number of times that a slice fits into a tensor for only the slice to be stored. Larger slices are chosen
+element by element over the whole tensor, which fuses with the operations around it."""
 
 
 def _is_small_part(shape: Shape, part: Shape) -> bool:
-    """Return whether a slice of the shape `part` is known to be a small part of a tensor of the shape `shape`."""
+    """Return whether a slice of the shape `part` is known to fit _SMALL_PART times into a tensor of the shape `shape`.
+
+    A slice of one element along a dynamic axis counts as small.
+    """
     times = 1
     for n, size in zip(shape, part, strict=True):
         if isinstance(n, Expr) and size == 1:
@@ -248,6 +259,7 @@ def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, cou
     """
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return start + index * step along the axis, and the index itself along the others."""
         return [
             coords.plus(start.value, coords.times(coords.index(d), step.value)) if d == axis else coords.index(d)
             for d in range(x.rank)
@@ -273,6 +285,7 @@ def insert_slice(
             return builder.constant(array, x.dtype)
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
+        """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
     parts = []

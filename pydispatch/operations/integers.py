@@ -79,14 +79,17 @@ def multiply_high(lhs: Element, rhs: Element) -> Element:
 
 
 def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Split the bits of each element into elements of a smaller type, lowest bits first, along a new last axis. For
-    bool each bit is an element.
+    """Split the bits of each element into elements of a smaller type, lowest bits first, along a new last axis.
+
+    u16 0x1234 becomes u8 [0x34, 0x12]. For bool each bit is an element.
     """
     wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
 
     def part(element: Element) -> Element:
-        """Return the part of a wider element that the last index names, the lowest bits first."""
+        """Return the bits from at * width on, of the smaller type's width, where `at` is the index along the new last
+        axis.
+        """
         at = element.position(x.rank, wide) * dtype.bits
         bits = element.bits(wide).binary("shift_right_logical", at)
         return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bits(dtype)
@@ -95,7 +98,9 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Join the elements along the last axis, lowest bits first, to one element of a larger type."""
+    """Join the elements along the last axis, lowest bits first, to one element of a larger type: u8 [0x34, 0x12] to
+    0x1234.
+    """
     wide = DTYPES[f"u{dtype.bits}"]
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits

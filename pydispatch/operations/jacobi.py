@@ -43,17 +43,20 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
     flipped = shapes.transpose(builder, a, [0, 2, 1])
 
-    def symmetric(value: Element, w: Element) -> Element:
-        """Return an element of the triangle that is read, or its mirror image."""
+    def symmetric(value: Element, mirror_image: Element) -> Element:
+        """Return an element of the triangle that is read, or its mirror image across the diagonal."""
         i, j = value.position(1, I64), value.position(2, I64)
-        return (i >= j if lower else i <= j).where(value, w)
+        return (i >= j if lower else i <= j).where(value, mirror_image)
 
     a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), [1, 2])
     even = _padded_order(n)
     a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
-        """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next."""
+        """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next.
+
+        The tensors are the matrices and the eigenvectors found so far, as rows.
+        """
         a, vectors = tensors
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
         a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
@@ -135,7 +138,7 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     min_exact_square = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
-        """Return the first and the second row of each pair."""
+        """Return the first and the second row of each pair: pair i has the rows i and half + i."""
         return shapes.split(builder, x, 1, [half, half])
 
     def products(x: Tensor) -> list[Tensor]:
@@ -145,13 +148,16 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         return [reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True) for u, v in pairs]
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
-        """Make the columns of each pair orthogonal, and note the largest cosine between two of them."""
+        """Make the columns of each pair orthogonal, and record the largest squared cosine between two of them.
+
+        The tensors are the columns as rows, the accumulated rotations, and the largest squared cosine of this sweep.
+        """
         columns, vectors, _ = tensors
         squares = products(columns)
         cos, sin = _angles(builder, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
-            """Return the squared cosine of the angle between two columns."""
+            """Return the squared cosine of the angle between columns u and v, with p = u u, q = v v and r = u v."""
             # Squares below min_exact_square are inexact. Columns that short are below the rounding error of the
             # longest.
             return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
@@ -173,6 +179,7 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
                      for v in ordering.sort_with_indices(builder, key, 1, descending=True))  # fmt: skip
 
     def reordered(x: Tensor) -> Tensor:
+        """Return the rows of x [batch, even, k] in descending order of the singular values, without the padding."""
         positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
         return gathers.take_along(builder, x, positions, 1)
 
@@ -234,12 +241,17 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, las
 
 def _sweep_until_converged(
     builder: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
-    left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
+    residual: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
 
-    `left` returns the residual, which is 0 for converged matrices. `resets` is the index of a tensor that is set to 0
-    before each sweep.
+    Args:
+        builder: The builder.
+        n: Order of the matrices; a sweep has n - 1 rounds, in which each pair of rows meets once.
+        tensors: The state of the iteration.
+        rotate: Function that returns the state after a round.
+        residual: Function that returns the residual of each matrix, which is 0 if the matrix has converged.
+        resets: Index of a tensor that is set to 0 before each sweep.
     """
     dtype = tensors[0].dtype
     # The rounding error of a sum of n products; squared, because residuals are squares.
@@ -248,16 +260,16 @@ def _sweep_until_converged(
     count = builder.constant(0, I64)
 
     def goes_on(carried: list[Tensor]) -> Tensor:
-        """Return whether another sweep follows."""
+        """Return whether another sweep follows: the first of the carried tensors."""
         return carried[0]
 
     def sweep(carried: list[Tensor]) -> list[Tensor]:
-        """Do every round of a sweep, and find out whether another is needed."""
+        """Do every round of a sweep. Carried are: whether another sweep follows, the number of sweeps, the state."""
         _, sweeps, *now = carried
         if resets is not None:
             now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
-        has_residual = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, left(now)))
+        has_residual = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, residual(now)))
         following_count = formula(builder, lambda v: v + 1, sweeps)
         continues = formula(builder, lambda r, v: r & (v < MOST_SWEEPS), has_residual, following_count)
         return [continues, following_count, *now]
@@ -266,7 +278,10 @@ def _sweep_until_converged(
 
 
 def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
-    """Return element (first, second) of the 2x2 matrix of each pair, [batch, pairs, 1]."""
+    """Return element (first, second) of the 2x2 matrix of each pair, [batch, pairs, 1].
+
+    Pair i has rows and columns i and half + i of a [batch, n, n], so these elements are the diagonal of a quarter of a.
+    """
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     starts = (0, first * half, second * half)
@@ -275,10 +290,10 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
-    """Return the cosine and the sine of the rotation that diagonalizes the matrix [[p, r], [r, q]]."""
+    """Return cosine and sine of the rotation that diagonalizes each matrix [[p, r], [r, q]]."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
-        """Return (cosine, sine) of one rotation, by the tangent with the smaller magnitude."""
+        """Return (cosine, sine) of the rotation by the smaller of the two possible angles."""
         is_diagonal = r.is_equal(0.0)
         cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)
         size = cotangent.unary("abs")
@@ -293,7 +308,7 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 
 
 def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair of rows of x [batch, n, k]."""
+    """Rotate each pair of rows of x [batch, n, k]: rows i and n / 2 + i by cos and sin [batch, n / 2, 1]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = shapes.split(builder, x, 1, [half, half])
 

@@ -29,12 +29,17 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     a = a if lower else adjoint(builder, a)
 
     def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
-        """Subtract the outer product of column j from the elements to the right of and below the diagonal element j."""
+        """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
+
+        `position` is j as an element.
+        """
         column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
         row = adjoint(builder, column)
 
         def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
-            """Return an element minus its part of the outer product."""
+            """Return an element minus its part of the outer product, left * above / pivot, right of and below the
+            diagonal element j.
+            """
             at = Element(value.s, position)
             later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
             return later.where(value - left * above / _real(pivot), value)
@@ -84,7 +89,7 @@ def triangular_solve(
         matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
 
     def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
-        """Solve row j, and subtract its contribution from the rows below it."""
+        """Solve row j of x, and subtract its contribution from the rows below it. `position` is j as an element."""
         column, row, pivot = (
             slice_axis(builder, matrix, 2, j, j + 1),
             slice_axis(builder, x, 1, j, j + 1),
@@ -92,7 +97,10 @@ def triangular_solve(
         )
 
         def element(value: Element, factor: Element, row: Element, pivot: Element) -> Element:
-            """Return an element of row j solved, and one below it without the contribution of row j."""
+            """Return an element of row j solved, and one below it without the contribution of row j.
+
+            `factor` is the element of the matrix in column j, `row` that of row j of x, `pivot` the diagonal element.
+            """
             solved = row if unit else row / pivot
             i, at = value.position(1, I64), Element(value.s, position)
             return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
@@ -113,6 +121,7 @@ def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], 
     """Return x after step(j, j as an element, x) for each j < count."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
+        """Run one step, with j as an element too."""
         position = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
         return [step(j, Scalar(I64, (position,)), tensors[0])]
 

@@ -38,6 +38,7 @@ def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool =
         return ew.convert(builder, ew.binary(builder, "div", powers, total), x.dtype)
 
     def share(e: Element, n: Element, m: Element) -> Element:
+        """Return the quotient e / n of an exponential and its row's sum; 0 if m, the row's maximum, is -inf."""
         return m.is_equal(-math.inf).where(0.0, e / n).to(x.dtype)
 
     return formula(builder, share, powers, total, largest)
@@ -63,6 +64,7 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
     largest = reductions.reduce(builder, "max", values, reduced_axes, keep=True)
 
     def power(e: Element, m: Element) -> Element:
+        """Return exp(e - m), where m is the maximum of the row; exp(e) if the maximum is infinite or NaN."""
         return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
     total = reductions.reduce(builder, "add", formula(builder, power, values, largest), reduced_axes, keep=True)
@@ -73,9 +75,7 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
 
 
 def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: float = 0) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance along axes, which keep size 1. The variance divides by the count
-    minus `less`, at least 0.
-    """
+    """Return the mean and the variance along axes, which keep size 1. The variance divides by max(count - less, 0)."""
     values = ew.convert(builder, x, wide(x.dtype))
     return reductions.mean(builder, values, axes, keep=True), reductions.variance(
         builder, values, axes, keep=True, less=less
@@ -96,6 +96,8 @@ def normalized(
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
     def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
+        """Return one normalized element. `more` has elements of the scale and of the bias, as far as these are stated.
+        """
         result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).unary("rsqrt")
         rest = [n.to(inner) for n in more]
         result = result * rest.pop(0) if scale is not None else result
@@ -122,6 +124,7 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     mean = reductions.mean(builder, squares, axes, keep=True)
 
     def written(e: Element, m: Element, *more: Element) -> Element:
+        """Return one element divided by the root of the mean square m, times the scale if there is one in `more`."""
         result = e.to(inner) * (m + epsilon).unary("rsqrt")
         return (result * more[0].to(inner) if more else result).to(x.dtype)
 

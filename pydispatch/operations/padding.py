@@ -29,7 +29,7 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     before = [builder.index(n) for n in low]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the coordinates in x of an element of the result."""
+        """Return the coordinates in x of an element of the result: its own position, moved into x by the mode."""
         return [
             _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
             if is_padded[d]
@@ -67,6 +67,9 @@ def pad_between(
         return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), at, "eq"))
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the coordinates of an element in `padded`: that of x, or the position after the last element, for
+        padding.
+        """
         sources = [position(coords, d) for d in range(x.rank)]
         return [coords.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
 
@@ -80,7 +83,15 @@ def _step(builder: Builder, between: Size) -> Size:
 
 
 def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
-    """Return the source index for a position `at`, relative to the first element of the axis, in a padding mode."""
+    """Return the index in an axis that a padding mode reads for the position `at`.
+
+    Args:
+        coords: The builder of positions.
+        mode: As in `pad_with`.
+        at: Position relative to the first element of the axis; it is negative before the axis.
+        size: Size of the axis.
+        known: The size, if it is known at compile time.
+    """
     one = coords.index_constant(1)
     last = coords.minus(size, one)
     if mode == "edge":

@@ -21,15 +21,25 @@ def contract(
     builder: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
     parallel: Sequence[bool], dtype: DType,
 ) -> Tensor:  # fmt: skip
-    """Return out, where out[out_map(i)] is the sum of x[x_map(i)] * y[y_map(i)] over all loop indices i.
+    """Return the contraction of x and y: out[out_map(i)] is the sum of x[x_map(i)] * y[y_map(i)] over all loop indices
+    i.
 
-    `parallel` states for each loop whether it is parallel; otherwise it is a reduction. `dtype` is the type of the
-    products, the sums and the result.
+    Args:
+        builder: The builder.
+        x: The first operand.
+        y: The second operand.
+        x_map: Map from loop indices to the indices of x.
+        y_map: Map from loop indices to the indices of y.
+        out_map: Map from loop indices to the indices of the result.
+        shape: Shape of the result.
+        parallel: For each loop whether it is parallel; otherwise the loop is a sum.
+        dtype: Type of the products, the sums and the result.
     """
     zero = [builder.splat(builder.scalar_constant(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
     inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+        """Add the product of an element of x and one of y, both converted to `dtype`, to the running sum."""
         s = Scalars(block)
         u, v, total = scalars_of([x.dtype, y.dtype, dtype], args)
         product = s.binary("mul", s.convert(u, dtype), s.convert(v, dtype))
@@ -63,6 +73,7 @@ def dot_general(
     loops = len(out) + len(contracted)
 
     def map_of(order: Sequence[int]) -> AffineMap:
+        """Return the map of an operand whose axis d is indexed by loop order[d]."""
         return AffineMap(loops, 0, tuple(AffineExpr.dimension(n) for n in order))
 
     return contract(
@@ -86,8 +97,8 @@ def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -
 
 
 def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
-    """Return the product of two operands of rank 2 or more. A single matrix y is one contraction; otherwise batch axes
-    broadcast.
+    """Return the product of two operands of rank 2 or more: one contraction if y is a single matrix; otherwise batch
+    axes broadcast.
     """
     if y.rank == 2:
         return dot_general(builder, x, y, [], [(x.rank - 1, 0)], dtype)
@@ -98,6 +109,9 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
         raise builder.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
 
     def map_of(t: Tensor, last: Sequence[int]) -> AffineMap:
+        """Return the map of operand t: its batch axes are broadcast to the loops of `lead`, `last` are the loops of its
+        matrix axes.
+        """
         first = len(lead) - (t.rank - 2)
         outer = [AffineExpr.constant(0) if n == 1 and lead[first + d] != 1 else AffineExpr.dimension(first + d)
                  for d, n in enumerate(t.shape[:-2])]  # fmt: skip
@@ -133,7 +147,7 @@ def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
 
 
 def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Return the axis names of each operand and of the result.
+    """Return the axis names of each operand and of the result, such as [["i", "j"], ["j", "k"]], ["i", "k"].
 
     Axes in "..." are named by their distance from the last of these axes: ".2", ".1".
     """

@@ -42,7 +42,10 @@ def function_of_kernel(
 ) -> tuple[Lowered, func.FuncOp]:
     """Return a lowered kernel and its host function, which is added to the module on first use.
 
-    grid_in_call: whether the function takes the numbers of workgroups along three axes as its last arguments.
+    Args:
+        builder: The builder of the program.
+        kernel: The kernel.
+        grid_in_call: Whether the function takes the numbers of workgroups along three axes as its last arguments.
     """
     known = builder.kernel_functions
     lowered_function = known.get((kernel, grid_in_call))

@@ -30,6 +30,7 @@ _SITES = 1 << 20
 """Maximum number of drawing operations in a program: the range of their numbers within the counter of a call."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+"""Rotations of the rounds of Threefry-2x32 in bits: of four rounds, then of the next four."""
 
 
 def _low(x: Element) -> Element:
@@ -48,12 +49,12 @@ def _joined(low: Element, high: Element) -> Element:
 
 
 def _rotated(x: Element, by: int) -> Element:
-    """Rotate 32 bits to the left."""
+    """Rotate a u32 to the left by a number of bits."""
     return x.binary("shift_left", by) | x.binary("shift_right_logical", 32 - by)
 
 
 def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
-    """Return two random u32 for a u64 key and a u64 counter."""
+    """Return two random u32 for a u64 key and a u64 counter, by Threefry-2x32 with 20 rounds."""
     keys = [_low(key), _high(key)]
     keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)
     x, y = _low(counter) + keys[0], _high(counter) + keys[1]
@@ -67,7 +68,7 @@ def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
 
 
 def philox(key: Element, low: Element, high: Element) -> list[Element]:
-    """Return four random u32 for a u64 key and a 128-bit counter, given as two u64."""
+    """Return four random u32 for a u64 key and a 128-bit counter, given as two u64, by Philox-4x32 with 10 rounds."""
     x = [_low(low), _high(low), _low(high), _high(high)]
     keys = [_low(key), _high(key)]
     for _ in range(10):
@@ -137,7 +138,10 @@ def _added(low: Element, high: Element, by: Element) -> list[Element]:
 def _threefry_bits(
     builder: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType
 ) -> tuple[Tensor, int]:
-    """Return random bits of Threefry, and the number of counters used."""
+    """Return random bits of Threefry with a shape and type, and the number of counters used.
+
+    `key` and `counter` are u64 tensors of rank 0. The counters are successive from `counter` on.
+    """
     count = 1
     if dtype.bits == 64:
         for n in shape:
@@ -159,7 +163,10 @@ def _threefry_bits(
 def _philox_bits(
     builder: Builder, key: Tensor, low: Tensor, high: Tensor, shape: list[int], dtype: DType
 ) -> tuple[Tensor, int]:
-    """Return random bits of Philox, and the number of counters used."""
+    """Return random bits of Philox with a shape and type, and the number of counters used.
+
+    `key` and the halves `low` and `high` of the counter are u64 tensors of rank 0.
+    """
     total = 1
     for n in shape:
         total *= n
@@ -176,10 +183,17 @@ def _philox_bits(
 
 
 def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Apply the formula written(row-major index of the element, elements...) at each position of a shape."""
+    """Apply a formula to the index of each position of a shape, and return its results.
+
+    Args:
+        builder: The builder.
+        shape: Shape of the results.
+        written: The formula: written(row-major index as a u64, element of each tensor...) -> elements.
+        tensors: Tensors of rank 0.
+    """
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
-        """Call the formula with the row-major number of the element."""
+        """Call the formula with the row-major index of the element, and the elements of the tensors."""
         at = Element(s, s.const(0, U64))
         for d, n in enumerate(shape):
             at = at * n + at.position(d, U64)
@@ -239,7 +253,11 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 
     def fold(key: Element, call: Element) -> Element:
-        """Return the key of a call site and of the number of the call."""
+        """Return the key for this drawing operation in one call: threefry of the seed, and of the call and the
+        operation.
+
+        `call` counts the calls; `site` of the enclosing function counts the drawing operations of the program.
+        """
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))
 

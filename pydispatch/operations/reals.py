@@ -19,8 +19,11 @@ from pydispatch.ir.dialects import math as more_math
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """Element of a tensor in the body of an operation. `parts` has one SSA value, or the real and the
-    imaginary part.
+    """Element of a tensor in the body of an operation.
+
+    Attributes:
+        dtype: Type of the element.
+        parts: One SSA value, or the real and the imaginary part.
     """
 
     dtype: DType
@@ -166,7 +169,10 @@ class Reals:
         return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
 
     def _unsigned_power(self, base: Scalar, exponent: Scalar) -> Scalar:
-        """Return the power of unsigned integers. `math.ipowi` reads the exponent as signed, so it takes half of it."""
+        """Return base ** exponent of unsigned integers: the square of base ** (exponent / 2), times base if it is odd.
+
+        `math.ipowi` reads the exponent as signed; half of an unsigned exponent is never negative.
+        """
         one = self.const(1, base.dtype)
         half = self.binary("shift_right", exponent, one)
         root = self.emit(base.dtype, _operation(math.IPowIOp, base.value, half.value))
@@ -174,8 +180,8 @@ class Reals:
         return self.binary("mul", self.binary("mul", root, root), self.select(is_odd, base, one))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method of this class, such as abs,
-        neg, sign, not.
+        """Apply a function of one number: one in FLOAT_FUNCTIONS, or one that has a method `_name` of this class, such
+        as abs, neg, sign, not.
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.emit(a.dtype, _operation(_FLOAT_UNARY[name], a.value))
@@ -197,9 +203,7 @@ class Reals:
         zero, one = self.const(0, a.dtype), self.const(1, a.dtype)
         if a.dtype.is_unsigned:
             return self.select(self.compare("eq", a, zero), zero, one)
-        below = self.select(
-            self.compare("lt", a, zero), self.const(-1, a.dtype), a
-        )  # 0, -0 and NaN are returned unchanged
+        below = self.select(self.compare("lt", a, zero), self.const(-1, a.dtype), a)
         return self.select(self.compare("gt", a, zero), one, below)
 
     def _not(self, a: Scalar) -> Scalar:
@@ -216,8 +220,8 @@ class Reals:
         return self.emit(a.dtype, math.CountLeadingZerosOp(a.value))
 
     def _floor(self, a: Scalar) -> Scalar:
-        """Return an integer unchanged; floats have an operation of their own."""
-        return a  # of an integer
+        """Return an integer unchanged; `unary` emits an operation of its own for floats."""
+        return a
 
     _ceil = _round = _round_even = _trunc = _floor
 
@@ -273,7 +277,7 @@ class Reals:
         """Return the operation that converts between two types; None if the bits remain the same."""
         value, source, element = a.value, a.dtype, to.element
         if source.is_float and to.is_float:
-            if source.bits == to.bits:
+            if source.bits == to.bits:  # f16 and bf16, for example: through f32
                 return arith.TruncFOp(self.add_op(arith.ExtFOp(value, F32.element)), element)
             return arith.TruncFOp(value, element) if source.bits > to.bits else arith.ExtFOp(value, element)
         if source.is_float:

@@ -73,6 +73,7 @@ _STARTS: dict[str, Callable[[DType], float | int]] = {
     "add": lambda _: 0, "mul": lambda _: 1, "max": least, "min": largest, "or": lambda _: 0, "and": lambda _: -1,
     "xor": lambda _: 0,
 }  # fmt: skip
+"""Neutral element of each reduction for a type: the running value before the first element."""
 
 
 def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
@@ -85,6 +86,7 @@ def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = 
     start = builder.constant(_STARTS[name](x.dtype), x.dtype)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Combine the running value with an element by the function `name`."""
         return [scalars.binary(name, running[0], elements[0])]
 
     (result,) = reduce_with(builder, [x], [start], reduced_axes, combine) if reduced_axes else (x,)
@@ -158,6 +160,15 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
 
     Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. Two reductions, of the
     elements and then of the indices of those that equal the extreme, are vectorized on CPUs; one of pairs is not.
+
+    Args:
+        builder: The builder.
+        name: "max" or "min".
+        x: The operand.
+        axis: The axis.
+        keep: Whether the result has the axis, with size 1.
+        dtype: Type of the indices.
+        last: Whether the last of equal elements is chosen.
     """
     (axis,) = axes_of(builder, [axis], x.rank)
     size = x.shape[axis]
@@ -167,7 +178,7 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Combine the running index with that of an element, if the element equals the extreme."""
+        """Return the running index, or the index of an element that equals the extreme and is before or after that."""
         value, extreme = elements
         is_extreme = scalars.compare("eq", value, extreme)
         if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs

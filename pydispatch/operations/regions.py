@@ -38,7 +38,10 @@ def best_boxes(
     size, count = good.shape
 
     def is_hidden(*operands: Element) -> Element:
-        """Return whether a box is kept and overlaps another box too much."""
+        """Return whether a box, of which this is a pair with another box, is hidden by that box.
+
+        The operands are low and high corners of a box, those of the other box, the limit, and whether the box is kept.
+        """
         low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
         height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
         width = (high_x.min(x1) - low_x.max(x0)).max(0.0)
@@ -47,7 +50,8 @@ def best_boxes(
         return kept & is_over(intersection, union, limit.to(intersection.dtype))
 
     def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Keep box `index` unless a kept box hides it."""
+        """Keep box `index` unless a kept box hides it. Carried are the kept boxes and the number of boxes kept per set.
+        """
         kept, taken = carried
         corners = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
@@ -87,6 +91,7 @@ def box_taps(
         sample = shapes.iota(builder, [1, count * ratio], 1, F32)
 
         def position(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
+            """Return the position of sample s of a box from `lo` to `hi`, in elements of the image."""
             first, last = (v.to(F32) * scale - (0.5 if half else 0.0) for v in (lo, hi))
             extent = last - first if half else (last - first).max(1.0)
             return first + (s + 0.5) * extent / float(count * ratio)
@@ -107,18 +112,23 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
     """
 
     def low(value: Element, n: Element) -> Element:
+        """Return the element before a position that is clamped to an axis of n elements."""
         return value.max(0.0).unary("floor").min(n - 1.0)
 
     def inside(value: Element, n: Element) -> Element:
+        """Return whether a position is at most one element outside of an axis of n elements."""
         return (value >= -1.0) & (value <= n)
 
     def part(value: Element, n: Element) -> Element:
+        """Return the weight of the element after the position; 0 at the last element."""
         return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
 
     def first(value: Element, n: Element) -> Element:
+        """Return the weight of the element before the position, or 0 outside."""
         return inside(value, n).where(1.0 - part(value, n), 0.0)
 
     def second(value: Element, n: Element) -> Element:
+        """Return the weight of the element after the position, or 0 outside."""
         return inside(value, n).where(part(value, n), 0.0)
 
     return [

@@ -41,7 +41,7 @@ def cubic_outer_slope(t: Any, a: float = USUAL) -> Any:
 Taps = Sequence[tuple[int, Callable[[Any], Any]]]
 """Taps of a position: offsets from the element before it, and functions from the distance to that element
 to the weight."""
-LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
+LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))  # `part` is the distance, from 0 to 1
 CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
                (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
 
@@ -56,7 +56,7 @@ CUBIC_SLOPES: Taps = (
 
 
 def weighted(*terms: Element) -> Element:
-    """Return the sum of products of elements and weights, which alternate in `terms`."""
+    """Return terms[0] * terms[1] + terms[2] * terms[3] + ...: elements and their weights alternate."""
     total = terms[0] * terms[1]
     for n in range(2, len(terms), 2):
         total = total + terms[n] * terms[n + 1]
@@ -64,8 +64,8 @@ def weighted(*terms: Element) -> Element:
 
 
 def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
-    """Return x with new elements along an axis: sums of the old elements at indices taken [new, k], times weights [new,
-    k].
+    """Return x with new elements along an axis: new element i is the sum over n of old element taken[i, n] * weights[i,
+    n].
     """
     if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
@@ -88,8 +88,16 @@ def weighted_slices(
 
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
-    """Return the taps of the transpose of `resampled`: for each of the `count` old elements, the new elements that use
-    it, and the weights, both [count, k].
+    """Return the taps of the transpose of `resampled`, which is its gradient.
+
+    Args:
+        taken: Indices of the old elements that each new element uses, [new, n].
+        weights: Their weights, [new, n].
+        count: Number of old elements.
+
+    Returns:
+        The indices of the new elements that use each old element, [count, k].
+        Their weights, [count, k]; 0 for old elements that fewer than k new ones use.
     """
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")

@@ -27,7 +27,16 @@ Number = float | Tensor
 
 @dataclass(frozen=True)
 class Filter:
-    """Options of resampling that all axes share; the names are those of the attributes of ONNX's Resize."""
+    """Options of resampling that all axes share; the names are those of the attributes of ONNX's Resize.
+
+    Attributes:
+        mode: "nearest", "linear" or "cubic".
+        transformation: How positions are mapped: coordinate_transformation_mode, such as "half_pixel".
+        nearest: How positions are rounded for "nearest": nearest_mode.
+        cubic: Coefficient of the cubic kernel: cubic_coeff_a.
+        antialias: Whether the kernel is stretched where an axis shrinks.
+        exclude_outside: Whether elements outside of the axis have weight 0; otherwise they equal the border.
+    """
 
     mode: str
     transformation: str
@@ -118,7 +127,7 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
 
 
 def _resized(builder: Builder, x: Tensor, axis: int, positions: Array, scale: float, how: Filter) -> Tensor:
-    """Resample an axis of static size at constant positions."""
+    """Resample an axis of static size at constant positions, which are in elements of the old axis."""
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),
@@ -164,6 +173,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)
 
     def position(i: Element, *operands: Element) -> Element:
+        """Return the position on the old axis of element i; `operands` are those of `region`."""
         element: Element = _position(i, operands, how, lambda n, one, other: n.is_equal(1.0).where(one, other))
         return element
 
@@ -211,7 +221,7 @@ def _before(position: Element) -> Element:
 def _weight(position: Element, at: Element, size: Element, how: Filter, scale: Element | None = None) -> Element:
     """Return the weight that the element `at` of an axis of `size` elements has at a position.
 
-    `scale` stretches the interpolation kernel.
+    `scale` is at most 1: the interpolation kernel is wider by its reciprocal.
     """
     t = (at - position).unary("abs")
     t = t if scale is None else t * scale
@@ -225,7 +235,17 @@ def _weight(position: Element, at: Element, size: Element, how: Filter, scale: E
 def _filtered(
     builder: Builder, x: Tensor, axis: int, positions: Tensor, size: Tensor, scale: Tensor, how: Filter
 ) -> Tensor:
-    """Resample an axis with a kernel that is stretched where the axis shrinks, so that its width is computed too."""
+    """Resample an axis with a kernel that is stretched where the axis shrinks, so that its width is computed too.
+
+    Args:
+        builder: The builder.
+        x: The operand.
+        axis: The axis.
+        positions: Position of each new element on the old axis.
+        size: Old size as an f32.
+        scale: Ratio of the new to the old size.
+        how: Options; the kernel is linear or cubic.
+    """
     b, new = builder, positions.shape[0]
     stretch = formula(b, lambda s: s.min(1.0), scale)
     half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")

@@ -54,6 +54,11 @@ def sampled(
     for combination in itertools.product(*taps):
 
         def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+            """Return the position in x of one combination of taps: image, channel, and the index along each spatial
+            axis.
+
+            The elements are those of the taps' indices, followed by the image if there is a batch.
+            """
             at = [coords.index_of(t) for t in coords.elements]
             return [at.pop() if batch is not None else coords.index(0), coords.index(1), *at]
 
@@ -74,9 +79,11 @@ def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
     for offset, weight in LINEAR:
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
+            """Return the index of the tap `offset` elements after the position, clamped to the axis."""
             return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
 
         def part(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            """Return the weight of the tap `offset` elements after the position; 0 outside of the axis."""
             low = value.unary("floor")
             return _where_inside(low + offset, size, weight(value - low))
 
@@ -110,7 +117,10 @@ class GridSampler:
     onnx: bool = False
 
     def position(self, value: Element, n: Element) -> Element:
-        """Return the position, in elements, of a normalized coordinate along an axis of n elements."""
+        """Return the position, in elements, of a normalized coordinate along an axis of n elements.
+
+        It is rounded for "nearest". It is also moved into the image by `inside`, except for "cubic".
+        """
         value = self._scaled(value, n)
         if self.mode == "nearest" and self.onnx:
             return self.inside(value.unary("round_even"), n)
@@ -118,7 +128,10 @@ class GridSampler:
         return value.unary("round_even") if self.mode == "nearest" else value
 
     def speed(self, value: Element, n: Element) -> Element:
-        """Return the derivative of `position` by the coordinate; 0 where the position is clamped."""
+        """Return the derivative of `position` by the coordinate; 0 where the position is clamped.
+
+        A position that is reflected an odd number of times moves in the opposite direction: its derivative is negative.
+        """
         last = n.to(value.dtype) - 1.0
         derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
         if self.beyond == "zeros" or not self._moves_positions:
@@ -192,9 +205,13 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
         def index(low: Element, n: Element, offset: int = offset) -> Element:
+            """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements."""
             return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 
         def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            """Return the weight of the tap `offset` elements after `low`; 0 outside of the axis if values there are
+            zeros.
+            """
             result = weight(value - low)
             return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result
 

@@ -26,9 +26,11 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
     count = product(lead)
 
     def row(t: Tensor) -> Tensor:
+        """Return a tensor, broadcast to the positions of samples, as a vector."""
         return shapes.reshape(builder, shapes.broadcast_to(builder, t, lead), [count])
 
     def without_channels(t: Tensor) -> Tensor:
+        """Return weights or indices [n, 1, ...] of taps without the axis of channels."""
         return shapes.squeeze(builder, t, [1])
 
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]

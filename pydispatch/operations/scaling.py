@@ -31,6 +31,7 @@ def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Ten
     smallest = exponents & -exponents  # the bits of the smallest normal number
 
     def power(size: Element) -> Element:
+        """Return the largest power of two that is at most `size`, from its exponent bits; 1 for an infinity or NaN."""
         result = (size.bits(integer) & exponents).max(smallest).bits(x.dtype)
         return size.unary("is_finite").where(result, 1.0)
 

@@ -59,6 +59,7 @@ def cumulative(
 
 
 Stepped = tuple[list[Scalar], list[Scalar]]
+"""One element of each result, and the carried values of the next step."""
 Step = Callable[[Scalars, list[Scalar], list[Scalar]], Stepped]
 """Function step(scalars, elements, carried values) -> (one element of each result, the next carried values)."""
 
@@ -122,5 +123,5 @@ def recurrence(
 
 
 def _elements(builder: Builder, scalars: Scalars, x: Tensor, positions: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the SSA values of one element of x: one, or real and imaginary part."""
+    """Return the SSA values of the element of x at a position, one value per axis: one, or real and imaginary part."""
     return [scalars.add_op(tensor.ExtractOp(part, list(positions), x.dtype.element)) for part in builder.parts(x)]

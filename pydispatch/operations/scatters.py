@@ -99,7 +99,13 @@ def _single(
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
 
-    `index` is the position, in `positions`, of the coordinate along `axis`.
+    Args:
+        builder: The builder.
+        slices: Slices [*batch axes, *axes of the tensor] of each tensor.
+        positions: Coordinates of the slices, a tensor of the batch axes for each indexed axis.
+        batch: Number of batch axes, which count the slices. The results have one more, last.
+        axis: The axis of the tensor along which slices are divided.
+        index: Position of the coordinate along `axis` in `positions`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
@@ -112,7 +118,7 @@ def _single(
 
 
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
-    """Return coordinate `index` of each slice."""
+    """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     if axes.vector == indices.rank:
         return indices
@@ -147,7 +153,7 @@ def _scattered(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral, unique: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """Apply `scatter_first` to several tensors.
+    """Apply `scatter_first` to several tensors, whose elements `combine` combines together.
 
     Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
     Otherwise slices are combined in a loop.
@@ -174,7 +180,7 @@ def _scattered(
 def _scattered_part(
     builder: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
 ) -> SSAValue:
-    """Emit the scatter of one part of a tensor."""
+    """Emit the scatter of one part of a tensor. `body` computes the new element from one of a slice and the old one."""
     op = ScatterOp.create(
         operands=[slices, builder.value(indices), part],
         result_types=[part.type],
@@ -193,6 +199,11 @@ def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, index: int) 
     parts.
 
     Operations that this part does not need are removed.
+
+    Args:
+        dtypes: Types of the elements of the tensors that are scattered together.
+        combine: Function that combines the elements of all tensors.
+        index: Index of the part among those of all tensors: an f32 and a c64 tensor have the parts 0, and 1 and 2.
     """
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
@@ -226,7 +237,10 @@ def _slice_by_slice(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """Combine slices one after the other in a loop over whole tensors, and return the tensors."""
+    """Combine slices one after the other in a loop over whole tensors, and return the tensors.
+
+    Arguments are those of `_scattered`.
+    """
     rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
@@ -234,7 +248,7 @@ def _slice_by_slice(
     slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
 
     def step(index: Size, running: list[Tensor]) -> list[Tensor]:
-        """Combine slice `index` with the tensors."""
+        """Return the tensors after slice `index` was combined with them."""
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
         rows = [
@@ -286,7 +300,10 @@ def put_along(
 
 
 def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
-    """Return x with updates at the positions in the rows of indices [..., k], along the first k axes."""
+    """Return x with updates at the positions in the rows of indices [..., k], along the first k axes.
+
+    The updates are [..., *the other axes of x]. `combine` is as in `put_along`.
+    """
     parts = columns(builder, indices)
     if len(parts) > x.rank:
         raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
@@ -320,6 +337,7 @@ def put(
     by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
     axes = list(by_axis)
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    # As in NumPy, the axes of index tensors are at the first indexed axis, or in front if these are not adjacent.
     first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
     others = [d for d in range(x.rank) if d not in by_axis]
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
@@ -345,7 +363,7 @@ def put(
 
 
 def _in_range(builder: Builder, along: Range, index: Tensor) -> Tensor:
-    """Return the positions in a range at indices."""
+    """Return start + index * step for each element of a tensor of i64 indices."""
     start = size_as(builder, along.start, I64)
     return formula(builder, lambda i, begin: i * along.step + begin, index, start)
 
@@ -369,6 +387,7 @@ def put_rows(
     rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)
 
     def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        """Return the old and new element combined by the function `combine`, or the new one if it is None."""
         return scalars.binary(combine, old, new) if combine else new
 
     return scatter_first(builder, x, rows, slices, depth, combined, unique)

@@ -27,14 +27,14 @@ EXCEPTIONAL = 10
 
 
 def _fill_with_nan(a: View, i: int) -> None:
-    """Set all elements of a matrix to NaN."""
+    """Set all elements of matrix i of a batch [batch, n, m] to NaN."""
     for j in range(a.shape[1]):
         for k in range(a.shape[2]):
             a[i, j, k] = math.nan
 
 
 def _with_sign(size: Any, value: Any) -> Any:
-    """Return the size with the sign of a value, which is positive for zero."""
+    """Return a non-negative size with the sign of a value, which is positive for zero."""
     return size if value >= 0.0 else -size
 
 
@@ -44,9 +44,9 @@ def _length(a: Any, b: Any) -> Any:
 
 
 def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
-    """Return the first row of the unreduced block of a real matrix that ends at row `last`.
+    """Return the first row of the unreduced block of the real Hessenberg matrix h[i] that ends at row `last`.
 
-    Negligible elements below the diagonal become 0.
+    Elements below the diagonal that are negligible, relative to `eps`, become 0: they separate blocks.
     """
     first = last
     while first > 0:
@@ -59,7 +59,7 @@ def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
 
 
 def _rotate_rows(a: View, i: int, row: int, begin: int, cos: Any, sin: Any) -> None:
-    """Rotate two successive rows of a real matrix from a column on."""
+    """Rotate rows `row` and `row + 1` of the real matrix a[i], from column `begin` on."""
     for k in range(begin, a.shape[2]):
         u, v = a[i, row, k], a[i, row + 1, k]
         a[i, row, k] = cos * u + sin * v
@@ -67,7 +67,7 @@ def _rotate_rows(a: View, i: int, row: int, begin: int, cos: Any, sin: Any) -> N
 
 
 def _rotate_columns(a: View, i: int, column: int, end: int, cos: Any, sin: Any) -> None:
-    """Rotate two successive columns of a real matrix up to a row."""
+    """Rotate columns `column` and `column + 1` of the real matrix a[i], in the rows before `end`."""
     for k in range(end):
         u, v = a[i, k, column], a[i, k, column + 1]
         a[i, k, column] = cos * u + sin * v
@@ -96,7 +96,7 @@ def _standard_rotation(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
 
 
 def _standardize(h: View, q: View, i: int, row: int) -> None:
-    """Rotate a block of two rows of a real matrix to its standard form."""
+    """Rotate the block of rows `row` and `row + 1` of h[i] to its standard form, and multiply q[i] by the rotation."""
     # A pair that is complex by rounding errors alone has off-diagonal elements of equal signs after the first rotation,
     # and becomes real by the second one.
     for _ in range(2):
@@ -115,7 +115,11 @@ def _standardize(h: View, q: View, i: int, row: int) -> None:
 
 
 def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, det: Any) -> None:
-    """Apply one QR step with two shifts, of this sum and product, to rows first to last of a real matrix."""
+    """Apply one QR step with two shifts to rows `first` to `last` of h[i], and multiply q[i] by its reflections.
+
+    The shifts are given by their sum `trace` and their product `det`, which are real for conjugate shifts. Reflections
+    of two or three rows move a bulge down the diagonal.
+    """
     n = h.shape[2]
     a, b, c = h[i, first, first], h[i, first, first + 1], h[i, first + 1, first]
     x = (a * (a - trace) + det) / c + b
@@ -151,8 +155,8 @@ def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, d
 def _reflect_columns(
     a: View, i: int, k: int, end: int, has_third: bool, v: Any, w: Any, p: Any, r: Any, s: Any
 ) -> None:
-    """Multiply columns k and k + 1, and k + 2 if there is a third one, by the reflection 1 - (1, v, w) (p, r, s)^T, up
-    to a row.
+    """Multiply columns k, k + 1 and, with `has_third`, k + 2 of a[i] by the reflection 1 - (1, v, w) (p, r, s)^T, in
+    the rows before `end`.
     """
     for j in range(end):
         total = a[i, j, k] + v * a[i, j, k + 1]
@@ -171,6 +175,7 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
     eps = float(np.finfo(f"float{dtype.name[1:]}").eps)
 
     def real_schur(h: Annotated[View, dtype["batch", "n", "n"]], q: Annotated[View, dtype["batch", "n", "n"]]) -> None:
+        """Reduce h[i], a matrix of the workgroup's own index i, block by block from its last row on."""
         i = group_id(0)
         last = h.shape[2] - 1
         iterations = 0
@@ -198,9 +203,10 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
 
 
 def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> int:
-    """Return the first row of the unreduced block of a complex matrix that ends at row `last`.
+    """Return the first row of the unreduced block of the complex Hessenberg matrix (re[i], im[i]) that ends at row
+    `last`.
 
-    Negligible elements below the diagonal become 0.
+    Elements below the diagonal that are negligible, relative to `eps`, become 0: they separate blocks.
     """
     first = last
     while first > 0:
@@ -216,19 +222,21 @@ def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> 
 
 
 def _product(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    """Return (a + bi) (c + di)."""
+    """Return the real and the imaginary part of (a + bi) (c + di)."""
     return a * c - b * d, a * d + b * c
 
 
 def _square_root(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the square root of a + bi with a real part of at least 0."""
+    """Return the real and the imaginary part of the square root of a + bi whose real part is at least 0."""
     larger = math.sqrt(0.5 * (_length(a, b) + abs(a)))
     smaller = 0.5 * abs(b) / larger if larger > 0.0 else larger
     return (larger if a >= 0.0 else smaller), _with_sign(smaller if a >= 0.0 else larger, b)
 
 
 def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
-    """Return the eigenvalue of the last two rows and columns that is closer to the last diagonal element."""
+    """Return the eigenvalue, real and imaginary part, of the block of rows last - 1 and last that is closer to the last
+    diagonal element.
+    """
     a, b = re[i, last, last], im[i, last, last]
     half_re, half_im = 0.5 * (re[i, last - 1, last - 1] - a), 0.5 * (im[i, last - 1, last - 1] - b)
     u, v = _product(re[i, last - 1, last], im[i, last - 1, last], re[i, last, last - 1], im[i, last, last - 1])
@@ -246,7 +254,9 @@ def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
 
 
 def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, last: int, a: Any, b: Any) -> None:
-    """Apply one QR step with the shift a + bi to rows first to last of a complex matrix."""
+    """Apply one QR step with the shift a + bi to rows `first` to `last` of (re[i], im[i]); multiply (qre[i], qim[i]) by
+    it.
+    """
     n = re.shape[2]
     x, y = re[i, first, first] - a, im[i, first, first] - b
     u, v = re[i, first + 1, first], im[i, first + 1, first]
@@ -271,7 +281,10 @@ def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, 
 
 
 def _combine_rows(re: View, im: View, i: int, k: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
-    """Multiply rows k and k + 1, from column k on, by [[p, s], [-conj(s), conj(p)]]."""
+    """Multiply rows k and k + 1 of (re[i], im[i]), from column k on, by [[p, s], [-conj(s), conj(p)]].
+
+    `pre` and `pim` are the parts of p, `sre` and `sim` those of s.
+    """
     for j in range(k, re.shape[2]):
         x, y, u, v = re[i, k, j], im[i, k, j], re[i, k + 1, j], im[i, k + 1, j]
         re[i, k, j] = pre * x - pim * y + sre * u - sim * v
@@ -281,7 +294,9 @@ def _combine_rows(re: View, im: View, i: int, k: int, pre: Any, pim: Any, sre: A
 
 
 def _combine_columns(re: View, im: View, i: int, k: int, end: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
-    """Multiply columns k and k + 1, up to a row, by the adjoint of [[p, s], [-conj(s), conj(p)]]."""
+    """Multiply columns k and k + 1 of (re[i], im[i]), in the rows before `end`, by the adjoint of that of
+    `_combine_rows`.
+    """
     for j in range(end):
         x, y, u, v = re[i, j, k], im[i, j, k], re[i, j, k + 1], im[i, j, k + 1]
         re[i, j, k] = pre * x + pim * y + sre * u + sim * v
@@ -303,6 +318,7 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
         qre: Annotated[View, dtype["batch", "n", "n"]],
         qim: Annotated[View, dtype["batch", "n", "n"]],
     ) -> None:
+        """Reduce matrix i, the index of the workgroup, to triangular form, row by row from its last row on."""
         i = group_id(0)
         last = re.shape[2] - 1
         iterations = 0
@@ -340,6 +356,7 @@ def split_pairs_kernel(dtype: DType) -> KernelSource:
         qre: Annotated[View, dtype["batch", "n", "n"]],
         qim: Annotated[View, dtype["batch", "n", "n"]],
     ) -> None:
+        """Make matrix i, the index of the workgroup, triangular: split each block [[a, b], [c, a]] of two rows."""
         i = group_id(0)
         n = re.shape[2]
         zero = dtype(0)

@@ -17,7 +17,11 @@ from pydispatch.operations.scatters import put_rows
 
 
 def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
-    """Return the indices of the true elements of a vector, in ascending order."""
+    """Return the indices of the true elements of a vector, in ascending order. Their number is a size known at run
+    time.
+
+    Each true element's index is stored at the position that is the number of true elements before it.
+    """
     numbers = elementwise.convert(builder, mask, I64)
     count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
     before = scans.cumulative(builder, "add", numbers, 0, exclusive=True)
@@ -37,19 +41,27 @@ def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
 
 
 def distinct_slices(builder: Builder, x: Tensor, axis: int, sort: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the distinct slices of x along an axis, and about them three vectors.
+    """Return the distinct slices of x along an axis, and three vectors about them.
 
-    These are the index of the first occurrence of each distinct slice, for each slice the number of its distinct slice,
-    and the number of occurrences of each distinct slice. With `sort`, distinct slices are in ascending order, else in
-    the order of their first occurrence.
+    With `sort`, distinct slices are in ascending order, else in the order of their first occurrence.
+
+    Returns:
+        The distinct slices.
+        The index of the first occurrence of each distinct slice.
+        For each slice of x the index of its distinct slice.
+        The number of occurrences of each distinct slice.
     """
     first, inverse, counts = distinct(builder, _columns_of_slices(builder, x, axis), sort)
     return take(builder, x, first, axis), first, inverse, counts
 
 
 def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the slices of x along an axis that differ from the previous one, for each slice the number of its sequence
-    of equal slices, and the length of each sequence.
+    """Return the runs of equal slices of x along an axis, such as [a, a, b, a] -> [a, b, a].
+
+    Returns:
+        One slice of each run.
+        For each slice of x the index of its run, such as [0, 0, 1, 2].
+        The length of each run, such as [2, 1, 1].
     """
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
@@ -79,17 +91,22 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
 
 
 def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct rows of a table, whose columns are `rows`, as three vectors.
+    """Return the distinct rows of a table as three vectors. `rows` are the columns of the table.
 
-    These are the index of the first occurrence of each distinct row, for each row the number of its distinct row, and
-    the number of occurrences of each distinct row. With `sort`, distinct rows are in ascending lexicographic order,
-    else in the order of their first occurrence.
+    With `sort`, distinct rows are in ascending lexicographic order, else in the order of their first occurrence.
+
+    Returns:
+        The index of the first occurrence of each distinct row.
+        For each row the index of its distinct row.
+        The number of occurrences of each distinct row.
     """
     size = rows[0].shape[0]
     positions = shapes.iota(builder, [size], 0, I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        """Return whether a row precedes another in lexicographic order; the last scalar of each does not count."""
+        """Return whether row a precedes row `other` in lexicographic order; the last scalar, its index in the table, is
+        ignored.
+        """
         less = scalars.const(False, BOOL)
         for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
             below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
@@ -112,8 +129,8 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return, for each row of a table, whether it differs from the previous row, and the number of its sequence of
-    equal rows.
+    """Return, for each row of a table, whether it differs from the previous row, and the index of its run of equal
+    rows.
     """
     size = columns[0].shape[0]
     previous = [
@@ -124,7 +141,9 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     ]
 
     def begins(i: Element, *pairs: Element) -> Element:
-        """Return whether an element is the first or differs from the one before."""
+        """Return whether row i is the first or differs from the previous one. `pairs` has each column's element and the
+        one before.
+        """
         new = i.is_equal(0)
         for u, v in zip(pairs[::2], pairs[1::2], strict=True):
             new = new | u.is_unequal(v)

@@ -39,7 +39,7 @@ def over_steps(
     b, steps = builder, inputs.shape[0]
 
     def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Do the step `now`."""
+        """Do step `now` from the states `old`. Return the new states, and a list of the output."""
         new = step(row(b, inputs, now), old)
         if lengths is None:
             return new, new[:1]

@@ -78,14 +78,17 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
 
 
 Group = tuple[list[int], list[int]]
+"""Axes of the old and of the new shape of a reshape whose sizes have the same product, such as ([0, 1], [0])."""
 
 
 def _groups(old: Shape, new: Shape) -> list[Group] | None:
     """Return groups of adjacent axes of both shapes that have equal numbers of elements, in order.
 
-    Return None if dynamic sizes leave open how the axes correspond.
+    [2, 3, 4] and [6, 2, 2] have the groups ([0, 1], [0]) and ([2], [1, 2]). Return None if dynamic sizes leave open how
+    the axes correspond.
     """
     groups: list[Group] = []
+    # Axes are added to a group, on the side with fewer elements, until its sides have equal numbers: a old and c new.
     i = j = 0
     while i < len(old) or j < len(new):
         group: Group = ([], [])
@@ -118,7 +121,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _merged_ones(groups: list[Group]) -> list[Group]:
-    """Merge groups that have no axes in one of the shapes (sizes of 1) with a neighbour, and return the groups."""
+    """Merge groups that have axes in one shape only (sizes of 1) with the group before, and return the groups."""
     merged: list[Group] = []
     for old, new in groups:
         if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
@@ -140,7 +143,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
     groups = _merged_ones(groups)
     if not old or not new:
         return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
-    middle = tuple(product(old[d] for d in group) for group, _ in groups)
+    middle = tuple(product(old[d] for d in group) for group, _ in groups)  # one axis for each group
     if len(middle) != len(old):
         value = builder.collapse(value, [group for group, _ in groups], middle)
     if len(middle) != len(new):
@@ -177,7 +180,7 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
     if _is_small(x) and x.known is not None:
         return Tensor(x.dtype, shape, known=x.known.transpose(order))
     if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
-        return reshape(builder, x, shape)
+        return reshape(builder, x, shape)  # only axes of size 1 move, so the elements stay in order
     back = [order.index(d) for d in range(x.rank)]
     return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
 
@@ -230,9 +233,12 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
 
 
 def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
-    """Return (axis, size) for each axis of a result of rank `rank`; the size is 1 for axes that the operand lacks."""
-    at = dict(zip(axes, shape, strict=True))
-    return [(d, at.get(d, 1)) for d in range(rank)]
+    """Return (axis, size) for each axis of a result of rank `rank`; the size is 1 for axes that the operand lacks.
+
+    `shape` is that of the operand, whose axis i becomes axis axes[i] of the result.
+    """
+    sizes = dict(zip(axes, shape, strict=True))
+    return [(d, sizes.get(d, 1)) for d in range(rank)]
 
 
 def element(builder: Builder, x: Tensor) -> SSAValue:
@@ -285,9 +291,10 @@ def slice_(
 def _sliced(
     builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
 ) -> SSAValue:
-    """Emit the slice of one value."""
+    """Emit the slice of one value; `shape` is that of the slice."""
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
+        """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
     slice_op = tensor.ExtractSliceOp.build(
@@ -317,7 +324,7 @@ def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list
 
 
 def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Concatenate tensors of one type along an axis."""
+    """Concatenate tensors of one type along an axis. Raise CompileError if types or other sizes differ."""
     first = tensors[0]
     axis = axis_of(builder, axis, first.rank)
     for other in tensors[1:]:
@@ -342,7 +349,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def roll(builder: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
-    """Rotate elements along an axis by any number of places, which is negative for a rotation towards the start."""
+    """Rotate elements along an axis by `shift` positions; a negative shift rotates towards the start."""
     n = x.shape[axis]
     period = divisor(n)
     first = (period - shift % period) % period  # the remainder of sizes has the sign of `shift`
@@ -358,8 +365,9 @@ def pad(
     builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
     interior: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours. Negative `low`
-    and `high` crop.
+    """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours.
+
+    Static negative `low` and `high` crop. The value is a number, or a tensor of one element.
     """
     if interior is not None and any(interior):
         x = _pad_interior(builder, x, interior, value)
@@ -385,7 +393,7 @@ def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAV
 def _padded(
     builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
-    """Emit the padding of one value."""
+    """Emit the padding of one value by `fill`; `shape` is that of the result."""
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
     below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
     result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from pydispatch.operations.formulas import Element, polynomial, widened
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
+# Coefficients of the polynomials of `erf_inv` by Giles, highest power first: for small and for larger w.
 _ERF_INV_32 = (
     (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
      0.246640727, 1.50140941),
@@ -53,6 +54,7 @@ def erf_inv(x: Element) -> Element:
     return x.unary("abs").is_equal(1.0).where(x * math.inf, p * x)
 
 
+# Chebyshev coefficients of `bessel_i1e` from Cephes: for arguments up to 8, and above.
 _I1E_SMALL = (
     2.77791411276104639959e-18, -2.11142121435816608115e-17, 1.55363195773620046921e-16, -1.10559694773538630805e-15,
     7.60068429473540693410e-15, -5.04218550472791168711e-14, 3.22379336594557470981e-13, -1.98397439776494371520e-12,

@@ -45,7 +45,7 @@ def reduce_windows(
         moving: Axes along which windows have more than one element; None for those with a kernel size other than 1.
     """
     rank = tensors[0].rank
-    interior = [n - 1 for n in input_dilations] if input_dilations else None
+    interior = [n - 1 for n in input_dilations] if input_dilations else None  # padding elements between neighbours
     high = window.high
     if out is not None:
         high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
@@ -60,7 +60,8 @@ def reduce_windows(
     if moving is None:
         moving = [d for d in range(rank) if kernel[d] != 1]
     loops = rank + len(moving)
-    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}
+    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}  # in the window, by axis
+    # Element k of window i along an axis is element i * stride + k * dilation of the padded operand.
     source = tuple(
         AffineExpr.dimension(d) * window.strides[d] + (position[d] * window.dilations[d] if d in position else 0)
         for d in range(rank)
@@ -75,6 +76,7 @@ def reduce_windows(
     dtypes = [x.dtype for x in tensors]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
+        """Apply `combine`. `args` are the elements of the operands, one of `sizes`, and the running values."""
         count = len(inputs) - 1
         elements = scalars_of(dtypes, args[:count])
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
@@ -90,13 +92,20 @@ def _extent(kernel: Size, window: Window, axis: int) -> Size:
 
 
 def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) -> Size:
-    """Return the padding after an axis of n elements that `out` windows need; it is negative only if static."""
-    extent, step, low = _extent(kernel, window, axis), window.strides[axis], window.low[axis]
-    needed, stated = (out - 1) * step + extent - low - n, window.high[axis]
+    """Return the padding after an axis of n elements with which `out` windows fit.
+
+    A static result is exact. It is negative if no window contains the last elements: 7 elements and 2 windows of size
+    and stride 3 give -1. A dynamic result is never negative, and may be larger than needed: `reduce_windows` cuts off
+    the rest.
+    """
+    extent, step, low, stated = _extent(kernel, window, axis), window.strides[axis], window.low[axis], window.high[axis]
+    needed = (out - 1) * step + extent - low - n
     if not isinstance(needed, Expr):
         return needed
-    # Without ceil_mode every window ends within the stated padding.
-    return stated if out == (n + low + stated - extent) // step + 1 else maximum(0, needed)
+    # Rounding down, these windows end within the stated padding. A model that rounds up (ceil_mode) has one more
+    # window, which can end after it.
+    windows_within_padding = (n + low + stated - extent) // step + 1
+    return stated if out == windows_within_padding else maximum(0, needed)
 
 
 def reduce_image_windows(
@@ -145,7 +154,10 @@ def max_pool_with_indices(
     sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Replace (best, position) by a larger element of the window, unless it is padding."""
+        """Return the larger element and its index: (best, position), or the next element of the window.
+
+        An element of the padding never replaces the former, which begins as the smallest number, at index -1.
+        """
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
         inside, at = scalars.const(True, BOOL), []
@@ -179,6 +191,7 @@ def sum_over_windows(
     x has one element per window, like the result of a pooling. With `positions`, the row-major index of one element for
     each window, a window contributes to that element only.
     """
+    # The sum is a transposed pooling: windows of stride 1 slide over x, whose elements are window.strides apart.
     spatial = len(sizes)
     low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
     pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)

@@ -98,11 +98,12 @@ __all__ = [
 ]  # fmt: skip
 
 When = Callable[[Any], bool]
+"""Function when(match) -> whether a match is replaced; it may return a string instead of False: the reason."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Kernel that replaces a match, and its predicate. `when` may return a string: the reason why it does not hold."""
+    """Kernel that replaces a match, and the predicate that the match must satisfy; None for any match."""
 
     kernel: Kernel
     when: When | None = None
@@ -133,8 +134,10 @@ class Pattern:
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
         """Replace matches for which `when(match)` holds by a kernel, and return the pattern.
 
-        kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
-        a decorator of such a function.
+        Args:
+            kernel: A CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this
+                is a decorator of such a function.
+            when: Predicate of a match.
         """
         if when is not None and not callable(when):
             raise InvalidArgumentError(f"pattern '{self.name}': when: expected a function of the match, got {when!r}")
@@ -195,6 +198,7 @@ def _check(what: str, function: object, benefit: object, phase: object) -> None:
 
 
 def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
+    """Return the pattern of a function or a program."""
     if hasattr(function, "module") and hasattr(function, "parameters"):
         return _pattern_of_program(function, benefit, phase)
     name = function.__name__

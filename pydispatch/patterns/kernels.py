@@ -14,7 +14,14 @@ from pydispatch.files import SOURCE_SUFFIXES, path_of, read
 
 @dataclass(frozen=True)
 class SourceFile:
-    """Source file of a kernel. name: file name, whose suffix determines the language or format."""
+    """Source file of a kernel.
+
+    Attributes:
+        name: File name, whose suffix determines the language or format.
+        data: Content.
+        defines: Macros of a source, "NAME" or "NAME=VALUE".
+        include_dirs: Include folders of a source.
+    """
 
     name: str
     data: bytes
@@ -150,7 +157,7 @@ def _check_source(what: str, source: object) -> None:
 
 
 def _checked_strings(what: str, values: object) -> tuple[str, ...]:
-    """Return a checked list of strings. what: begins error messages."""
+    """Return a checked list of strings. `what` begins error messages."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgumentError(f"{what}: expected a list of strings, got {values!r}")
     texts = tuple(values)
@@ -160,7 +167,7 @@ def _checked_strings(what: str, values: object) -> tuple[str, ...]:
 
 
 def _checked_folders(what: str, paths: object) -> tuple[str, ...]:
-    """Return a checked list of folders as absolute paths. what: begins error messages."""
+    """Return a checked list of folders as absolute paths. `what` begins error messages."""
     if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
         raise InvalidArgumentError(f"{what}: expected a list of folders, got {paths!r}")
     return tuple(str(Path(path_of(what, path, "the path of a folder")).absolute()) for path in paths)
@@ -175,7 +182,15 @@ def _check_name(what: str, name: object) -> None:
 def _check_list(
     what: str, values: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
 ) -> None:
-    """Raise InvalidArgumentError unless `values` is a list whose items fit. count: its length; None for any."""
+    """Raise InvalidArgumentError unless `values` is a list whose items fit.
+
+    Args:
+        what: Name of the field, for errors.
+        values: The value.
+        fits: Returns whether an item is valid.
+        expected: Description of the items, for errors.
+        count: Length of the list; None for any.
+    """
     if not isinstance(values, (tuple, list)) or not all(map(fits, values)) or len(values) != (count or len(values)):
         raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {values!r}")
 
@@ -202,14 +217,24 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """Return a kernel for Vulkan. file: path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL text. options: of
-    WholeKernel.
+    """Return a kernel for Vulkan.
+
+    Args:
+        file: Path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL text.
+        entry: Name of the entry point.
+        options: Options of WholeKernel.
     """
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """Return a kernel for CUDA. file: path of PTX or its text. options: of WholeKernel."""
+    """Return a kernel for CUDA.
+
+    Args:
+        file: Path of PTX or its text.
+        entry: Name of the entry point.
+        options: Options of WholeKernel.
+    """
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 
@@ -247,7 +272,9 @@ class CustomOperation:
 class Generated:
     """Kernel that is generated for each match.
 
-    `make` is called with the match and returns the kernel for that match only: any kernel of this module, or C text.
+    Attributes:
+        make: Function of the match that returns the kernel for that match only: any kernel of this module, or C text.
+        symbol: Required name of the function of C text.
     """
 
     make: Callable[[Any], Any]
@@ -256,7 +283,7 @@ class Generated:
 
 @dataclass(frozen=True)
 class Traced:
-    """Another computation over the same inputs."""
+    """Computation that replaces a match: a function over the same inputs, which is traced."""
 
     function: Callable[..., Any]
 
@@ -280,7 +307,9 @@ def kernel_of(value: object, name: str) -> Kernel:
 
 
 def unfit(code: str | bytes) -> tuple[str, str] | None:
-    """None for C text or the bytes of an object or bitcode; else its kind, and what to return instead."""
+    """Return why code is no kernel by itself: its kind, and what to return instead. None for C text, an object or
+    bitcode.
+    """
     head = code[:4096].encode() if isinstance(code, str) else code[:4096]
     if b".version" in head and b".target" in head:
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
@@ -293,6 +322,7 @@ def unfit(code: str | bytes) -> tuple[str, str] | None:
 
 
 def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
+    """Return a file with its options; its folder is the first of the include folders."""
     name = Path(path_of("source", path, "the path of a kernel, its text or its bytes"))
     return _with_options(name.name, read(name), defines, (str(name.parent.absolute()), *folders))
 

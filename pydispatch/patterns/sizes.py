@@ -11,7 +11,7 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class Dynamic:
-    """Dynamic size from `low` to `high`, a multiple of `multiple`.
+    """Dynamic size of a match: from `low` to `high`, or without an upper bound, and a multiple of `multiple`.
 
     Comparisons that these do not decide raise Undecided.
     """
@@ -22,6 +22,7 @@ class Dynamic:
     multiple: int = 1
 
     def __mod__(self, divisor: int) -> int:
+        """Return 0 if the size is known to be a multiple of the divisor. Raise Undecided otherwise."""
         if self.multiple % divisor == 0:
             return 0
         raise Undecided(f"{self.name} is dynamic, and not known to be a multiple of {divisor}")
@@ -50,13 +51,18 @@ class Dynamic:
         return hash(self.name)
 
     def __bool__(self) -> bool:
+        """Raise Undecided: whether the size is 0 is not known."""
         raise Undecided(f"{self.name} is dynamic")
 
     def __index__(self) -> int:
+        """Raise Undecided: the size is no number."""
         raise Undecided(f"{self.name} is dynamic")
 
     def _decide(self, yes: bool, no: bool, what: str) -> bool:
-        """Return `yes`. Raise Undecided if neither `yes` nor `no` is known. what: describes the comparison."""
+        """Return `yes`. Raise Undecided if neither `yes` nor `no` is known.
+
+        `what` describes the comparison, such as "less than 4".
+        """
         if not yes and not no:
             raise Undecided(f"{self.name} is dynamic, and not known to be {what}")
         return yes

@@ -24,10 +24,11 @@ class Value:
     """Value in the dataflow graph of a pattern.
 
     Attributes:
-        op: "input", "constant" or the name of the operation.
+        op: "input", "constant" or the kind of operation, such as "scalar", "matmul" or "reduce".
+        type: Type of the value.
         operands: Values that the operation reads.
         detail: Attributes of the operation, position of an input, or value of a constant.
-        index: Number of the operation's result.
+        index: Index of the value among the operation's results.
     """
 
     op: str
@@ -83,6 +84,7 @@ class Value:
 
 
 def _is_float(dtype: str) -> bool:
+    """Return whether a dtype, by its name, is a float."""
     return dtype.startswith(("f", "bf"))
 
 
@@ -96,7 +98,9 @@ def constant(value: float, dtype: str) -> Value:
 
 
 def value_of(what: str, x: object) -> Value:
-    """Return `x` if it is a value of a pattern, else raise InvalidArgumentError. what: names the operation."""
+    """Return `x` if it is a value of a pattern, else raise InvalidArgumentError. `what` names the operation in the
+    error.
+    """
     if not isinstance(x, Value):
         raise InvalidArgumentError(
             f"{what}: expected a value of the pattern, got {x!r}; operations are written in a function under "

@@ -19,7 +19,12 @@ class ComputedSize:
 
 @dataclass(frozen=True)
 class TensorType:
-    """Type of a value. shape: () for a tensor of rank 0, None for a scalar."""
+    """Type of a value.
+
+    Attributes:
+        dtype: Name of the element type, such as "f32".
+        shape: Sizes; () for a tensor of rank 0, None for a scalar.
+    """
 
     dtype: str
     shape: tuple[Size, ...] | None
@@ -44,6 +49,7 @@ class DType:
     name: str
 
     def __getitem__(self, shape: Size | tuple[Size, ...]) -> TensorType:
+        """Return the type of a tensor of these sizes: `f32["n", 4]`."""
         sizes = shape if isinstance(shape, tuple) else (shape,)
         for size in sizes:
             if (
@@ -83,7 +89,10 @@ u8, u16, u32, u64 = DType("u8"), DType("u16"), DType("u32"), DType("u64")
 
 
 def type_of(annotation: object, name: str) -> TensorType:
-    """Return the type that an annotation denotes. Raise InvalidArgumentError for others. name: of the parameter."""
+    """Return the type that an annotation denotes. Raise InvalidArgumentError for others.
+
+    `name` is the parameter, for errors.
+    """
     dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))
     if isinstance(annotation, (DType, TensorType)) and dtype.startswith("u"):
         raise InvalidArgumentError(

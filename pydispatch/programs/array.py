@@ -16,6 +16,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.programs.trace import Trace
 
 Handler = Callable[..., Any]
+"""Function handler(trace, *arguments, **options) that records a NumPy function and returns its result."""
 
 
 class Array(np.lib.mixins.NDArrayOperatorsMixin):
@@ -28,20 +29,26 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     UFUNCS: ClassVar[dict[str, Handler]] = {}
     FUNCTIONS: ClassVar[dict[str, Handler]] = {}
-    """What functions of NumPy do, by name; `functions.py` fills them."""
+    """Handlers of NumPy's universal and other functions by name; the modules of `functions` add them."""
 
     is_traced = True
 
     def __init__(self, trace: Trace, tensor: Tensor, scope: Any = None) -> None:
-        """Create an array of a tensor. scope: what may assign to it, the branch or loop being written unless given."""
+        """Create an array of a tensor.
+
+        Args:
+            trace: The program that is traced.
+            tensor: The elements.
+            scope: The branch, loop or function that may assign to the array; None for the one that is being traced.
+        """
         self.trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
-        self._changes = 0
-        self._view: _View | None = None  # what it is a view of, if of anything
+        self._changes = 0  # number of assignments to elements
+        self._view: _View | None = None  # of an array that is a view
 
     @property
     def tensor(self) -> Tensor:
-        """Its elements now: those of a view follow the array that it shows."""
+        """Elements of the array at this point of the program. A view is computed again if its owner was assigned to."""
         view = self._view
         if view is not None and view.seen != view.changes():
             tensor = view.derive().tensor
@@ -52,6 +59,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @tensor.setter
     def tensor(self, new: Tensor) -> None:
+        """Replace the elements; those of a view are also replaced in its owner."""
         if self._scope is not self.trace.scope:
             raise self.fail(
                 "an array from outside of a branch or a loop is assigned to in it",
@@ -113,6 +121,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     # ---- what NumPy does with it
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Record a universal function, which NumPy calls with traced arrays. With `out`, assign the result to that
+        array.
+        """
         handler = (
             self.UFUNCS.get(ufunc.__name__)
             if method == "__call__"
@@ -129,7 +140,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return result if out is None else self._into(out[0], result, ufunc.__name__)
 
     def _into(self, out: Any, result: Array, name: str) -> Array:
-        """Assign the result of an operation to the array `out`, as `x += 1` does. name: the NumPy function."""
+        """Assign the result of an operation to the array `out`, as `x += 1` does. `name` is the NumPy function."""
         if (
             not isinstance(out, Array)
             or result.shape != out.shape
@@ -140,6 +151,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """Record another NumPy function, which is called with traced arrays."""
         # Functions of numpy.linalg with other meanings than those of numpy have a key with both names.
         full_name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
         name = full_name if full_name in self.FUNCTIONS else function.__name__
@@ -151,7 +163,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
         """Call the handler of a NumPy function. Options with values that request the default behavior are dropped."""
         handler = self.FUNCTIONS[name]
-        options = {key: value for key, value in options.items() if not _says_nothing(key, value)}
+        options = {key: value for key, value in options.items() if not _is_default(key, value)}
         try:
             inspect.signature(handler).bind(self.trace, *args, **options)
         except TypeError as error:
@@ -209,13 +221,14 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return result.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
-        """Return a CompileError at the line of the traced function that is running. note: the remedy."""
+        """Return a CompileError at the line of the traced function that is running. `note` is the remedy."""
         with self.trace.here():
             return self.trace.fail(message, note)
 
     # ---- methods of arrays
 
     def _do(self, name: str, *args: Any, **options: Any) -> Any:
+        """Record a function of this array and further arguments by its name."""
         with self.trace.operation(name):
             return self._called(name, (self, *args), options)
 
@@ -258,7 +271,14 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class _View:
-    """View of another array: `derive` computes the view again from its owner, `index` locates it in the owner."""
+    """View of another array.
+
+    Attributes:
+        owner: The array whose elements the view shares.
+        derive: Computes the view again from the current elements of the owner.
+        index: Index of the view's elements in the owner; None if there is none.
+        seen: Result of `changes` when the view was computed last.
+    """
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
         self.owner, self.derive, self.index = owner, derive, index
@@ -274,19 +294,19 @@ _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "
           "squeeze", "broadcast_to", "split", "flip", "view", "real", "imag"}  # fmt: skip
 """Functions that give views in NumPy."""
 
-_SAY_NOTHING: dict[str, tuple[Any, ...]] = {
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "out": (None,), "where": (True, np._NoValue), "initial": (np._NoValue,), "order": ("C", "K", None),
     "mode": ("raise",), "dtype": (None,), "casting": ("unsafe", "same_kind"), "like": (None,), "device": (None,),
 }  # fmt: skip
-"""Options of NumPy that a function may be given without a parameter for them, with the values that ask for nothing."""
+"""Options of NumPy functions with the values that request the default behavior, which handlers need not take."""
 
 
-def _says_nothing(option: str, value: Any) -> bool:
+def _is_default(option: str, value: Any) -> bool:
     """Return whether a value of a NumPy option requests the default behavior."""
     if option in ("kind", "stable", "copy", "subok", "optimize"):
         return True  # how, not what; sorting is stable
     return any(
-        value is default or (isinstance(value, str) and value == default) for default in _SAY_NOTHING.get(option, ())
+        value is default or (isinstance(value, str) and value == default) for default in _DEFAULTS.get(option, ())
     )
 
 
@@ -294,6 +314,7 @@ def _method(name: str) -> Callable[..., Any]:
     """Return an array method that calls the NumPy function with the same name."""
 
     def method(self: Array, *args: Any, **options: Any) -> Any:
+        """Record the function of this array and further arguments."""
         return self._do(name, *args, **options)
 
     method.__name__ = name

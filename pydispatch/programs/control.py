@@ -51,6 +51,9 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
         start = [trace.tensor_of(value) for value in first]
 
         def step(tensors: list[Tensor], *lead: Any) -> list[Tensor]:
+            """Trace the body once: body(*lead, *values) on traced arrays. Return its results in the types of the
+            initial values.
+            """
             values = _listed(body(*lead, *arrays_of(trace, tensors)), forms)
             if len(values) != len(start):
                 raise trace.fail(f"the body of a loop gives {len(values)} values for {len(start)}")
@@ -83,7 +86,9 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
 def _branch(
     trace: Trace, function: Callable[..., Any], args: Sequence[Any], forms: list[bool]
 ) -> Callable[[], list[Tensor]]:
-    """Return a function that traces a branch and returns its tensors. forms: receives whether it returned a tuple."""
+    """Return a function that traces a branch and returns its tensors. It appends to `forms` whether the branch is a
+    tuple.
+    """
     return lambda: [trace.tensor_of(value) for value in _listed(function(*args), forms)]
 
 
@@ -94,5 +99,6 @@ def _listed(result: Any, forms: list[bool]) -> list[Any]:
 
 
 def _given(trace: Trace, tensors: list[Tensor], is_tuple: bool) -> Any:
+    """Return tensors as traced arrays: a tuple of them, or the first one alone."""
     arrays = arrays_of(trace, tensors)
     return tuple(arrays) if is_tuple else arrays[0]

@@ -22,7 +22,7 @@ from pydispatch.programs.trace import Trace
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
     """Record the call of a kernel; arrays that it writes have new elements from here on.
 
-    grid: three numbers or sizes of workgroups; None for the kernel's own grid.
+    `grid` is three numbers or sizes of workgroups; None for the kernel's own grid.
     """
     trace = next(argument.trace for argument in args if isinstance(argument, Array))
     with trace.here():
@@ -71,6 +71,7 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: 
 
 
 def _named(name: str) -> Any:
+    """Return the element type of a kernel's parameter by its name."""
     from pydispatch.patterns.types import DType
 
     return DType(name)

@@ -41,7 +41,7 @@ class ProgramSource:
         self.statics = dict(statics or {})
         self.has_state = False
         """Whether the traced program has state that calls change."""
-        self.derivative: Any = None  # the rule that computes gradients, and what it has gradients of (`pydispatch.vjp`)
+        self.derivative: Any = None  # (program that computes gradients, names of their arguments): `pydispatch.vjp`
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:

@@ -33,7 +33,7 @@ def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
 
 
 def _place(op: Operation, module: ModuleOp) -> Any:
-    """Return the location of an operation; for a weight, that of its first use."""
+    """Return the location of an operation; for a weight, which has none, that of its first use."""
     if op.name == "util.global":
         name = op.properties["sym_name"]
         for user in walk(module):
@@ -54,12 +54,14 @@ def _is_same(lhs: Operation, rhs: Operation) -> bool:
 
 
 def _are_same(lhs: dict[str, Attribute], rhs: dict[str, Attribute]) -> bool:
+    """Return whether two operations have equal attributes; arrays are compared by their elements."""
     return lhs.keys() == rhs.keys() and all(
         value == rhs[key] or _are_equal_arrays(value, rhs[key]) for key, value in lhs.items()
     )
 
 
 def _are_equal_arrays(lhs: Attribute, rhs: Attribute) -> bool:
+    """Return whether two attributes are arrays of the same type with the same elements."""
     if not isinstance(lhs, NumPyArrayAttr) or not isinstance(rhs, NumPyArrayAttr) or lhs.type != rhs.type:
         return False
     return np.array_equal(lhs.raw(), rhs.raw())

@@ -89,6 +89,7 @@ class States:
         self._now[state] = Array(self.trace, tensor)
 
     def _store(self) -> None:
+        """Emit the stores of variables that the function has assigned."""
         for state, first in self._first.items():
             tensor = self._now[state].tensor
             if tensor is not first:
@@ -96,6 +97,7 @@ class States:
 
 
 def states_of(trace: Trace) -> States:
+    """Return the state variables of a trace, which are created on first use."""
     if trace.states is None:
         trace.states = States(trace)
     states: States = trace.states

@@ -31,10 +31,17 @@ MAX_OPERATIONS = 1 << 16
 """Operations on arrays of one program. More of them compile for minutes; fewer would refuse programs of long loops."""
 
 _running: list[Trace] = []
+"""Traces of the programs that are being recorded, innermost last."""
 
 
 class Copied(NamedTuple):
-    """An array of the user, its elements when it was used, and the copy that was made before they changed."""
+    """Copy of an array of the user whose elements may change after their use in a program.
+
+    Attributes:
+        array: The array, which is referenced so that its id stays unique.
+        copy: Its elements when it was used.
+        previous: Copy from before the elements changed, if they did.
+    """
 
     array: np.ndarray[Any, Any]
     copy: np.ndarray[Any, Any]
@@ -66,6 +73,7 @@ def _shown(value: Any) -> str:
 
 
 def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> bool:
+    """Return whether an array still has the elements of its copy, compared as bytes, so that NaN equals itself."""
     if copy is array:
         return True
     if copy.shape != array.shape or copy.dtype != array.dtype:
@@ -90,17 +98,18 @@ class Trace(Builder):
         self.state_names: dict[Any, str] = {}
         """Names of the states of this program, and of those that share them."""
         self.states: Any = None
-        """What the program keeps between calls (`state.py`)."""
+        """State variables of the program (`state.States`); None without any."""
         self._operations: Counter[CodeType] = Counter()  # number of array operations of each calling function
         self._operation_count = 0
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
+        """Return a tensor of SSA values, and record its shape for each of them."""
         self.shapes |= dict.fromkeys(parts, tuple(shape))
         return super().wrap(dtype, shape, *parts)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Operations on traced arrays are written here meanwhile."""
+        """Record operations on traced arrays in this program within the `with` block."""
         _running.append(self)
         try:
             yield
@@ -109,8 +118,10 @@ class Trace(Builder):
 
     @contextmanager
     def here(self) -> Iterator[None]:
-        """Give operations the line of the user's source that is running. CompileError for arrays of another program,
-        whose trace is not running."""
+        """Give operations in the `with` block the line of the user's source that is running.
+
+        Raise CompileError for arrays of another program, whose trace is not running.
+        """
         frame = _users_frame()
         with self.at(_location(frame)):
             if self not in _running:
@@ -119,7 +130,8 @@ class Trace(Builder):
             yield
 
     def _count(self, frame: FrameType | None) -> None:
-        """Count an operation of the function that is running. CompileError when it is one too many."""
+        """Count an operation of the function that is running. Raise CompileError if there are more than MAX_OPERATIONS.
+        """
         self._operation_count += 1
         if frame is not None:
             self._operations[frame.f_code] += 1
@@ -134,8 +146,10 @@ class Trace(Builder):
 
     @contextmanager
     def operation(self, name: str) -> Iterator[None]:
-        """Translate exceptions of an operation on arrays into CompileError at the line that is running. The operation
-        must not call functions of the user, whose exceptions would be translated too."""
+        """Translate exceptions of an operation on arrays into CompileError at the line that is running.
+
+        The operation must not call functions of the user, whose exceptions would be translated too.
+        """
         with self.here():
             try:
                 yield
@@ -146,6 +160,7 @@ class Trace(Builder):
                 raise self.fail(text, "docs/python-programs.md says what programs take") from error
 
     def _foreign(self) -> CompileError:
+        """Return the error for an array of another trace, at the line that uses it."""
         with (_running[-1] if _running else self).at(_location(_users_frame())):
             return self.fail(
                 "an array of another program, or of an earlier trace, is used",
@@ -154,12 +169,12 @@ class Trace(Builder):
 
     @property
     def scope(self) -> Any:
-        """What is being written: the program, or the branch or loop in it."""
+        """Return the block that is being written: that of the program, or of a branch or loop in it."""
         return self._scopes[-1] if self._scopes else None
 
     @property
     def outermost_scope(self) -> Any:
-        """The program, without the branches and loops in it."""
+        """Return the block of the program, without the branches and loops in it."""
         return self._scopes[0]
 
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
@@ -187,6 +202,7 @@ class Trace(Builder):
         return self._constant(array)
 
     def _constant(self, array: np.ndarray[Any, Any]) -> Tensor:
+        """Return an array of NumPy as a tensor: a constant, or a weight if it is large. Equal uses share one tensor."""
         if array.dtype == object:
             return self.constant(array)
         copy = self._copied(array)
@@ -201,7 +217,8 @@ class Trace(Builder):
         return tensor
 
     def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the elements of an array as they are now, in C order: a copy, or itself when it is frozen."""
+        """Return the elements of an array as they are now, in C order: a copy, or the array itself if it cannot change.
+        """
         known = self.copies.get(id(array))
         if known is None or not _has_equal_bytes(known.copy, array):
             copy = np.ascontiguousarray(array) if is_frozen(array) else np.array(array, order="C")

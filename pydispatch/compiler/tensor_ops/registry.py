@@ -9,7 +9,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch import extensions
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.extensions.parts import without
+from pydispatch.extensions.parts import advice_to_do_without
 from pydispatch.ir.op_info import info_of
 
 ELEMENTWISE = ""
@@ -26,7 +26,8 @@ def rules_by_name() -> dict[str, TensorOp]:
             owner = f"{part.owner} ({part.place})"
             if kind.name in rules:
                 both = f"both in {owners[kind.name]} and in {owner}"
-                raise extensions.ExtensionError(f"the rule of '{kind.name}' is {both}; {without(part.owner)}")
+                advice = advice_to_do_without(part.owner)
+                raise extensions.ExtensionError(f"the rule of '{kind.name}' is {both}; {advice}")
             owners[kind.name], rules[kind.name] = owner, kind()
     return rules
 

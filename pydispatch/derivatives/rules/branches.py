@@ -30,7 +30,14 @@ def _if(cotangents: Cotangents, op: Operation) -> None:
 def _branch(
     cotangents: Cotangents, region: Region, results: Sequence[SSAValue], captured: Sequence[SSAValue]
 ) -> Region:
-    """Return a branch that repeats the operations of another one, and then computes the cotangents of `captured`."""
+    """Return a branch that repeats the operations of another one, and then computes the cotangents of `captured`.
+
+    Args:
+        cotangents: Cotangents of the program, with those of `results`.
+        region: The branch.
+        results: Results of the operation.
+        captured: Values from outside that the branches use.
+    """
     trace = cotangents.trace
     block = Block()
     with trace.inside(block):

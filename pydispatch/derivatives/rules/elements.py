@@ -12,21 +12,25 @@ from collections.abc import Callable
 from pydispatch.operations.elements import Element
 
 Partials = tuple[Element | None, ...]
+"""Cotangent of each operand of a function; None for an operand without one."""
 ElementRule = Callable[..., Partials]
-"""rule(operands..., result, cotangent of the result) -> cotangents of the operands."""
+"""rule(operands..., result, cotangent of the result) -> cotangents of the operands. In the rules below, operands are a
+and b or x, the result is y, and its cotangent d."""
 
 
 def _of_one(derivative: Callable[[Element, Element], Element]) -> ElementRule:
-    """Return the rule of a function of one number. derivative(operand, result) is its derivative."""
+    """Return the rule of a function of one number; derivative(operand, result) is its derivative."""
     return lambda x, y, d: (d * derivative(x, y),)
 
 
 def _quotient(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    """Derive y = a / b: d / b, and -d y / b."""
     by_dividend = d / b
     return by_dividend, -(by_dividend * y)
 
 
 def _remainder(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    """Derive y = a - trunc(a / b) b: d, and -d trunc(a / b)."""
     return d, -(d * (a / b).unary("trunc"))
 
 
@@ -34,6 +38,7 @@ def _extreme(order: str) -> ElementRule:
     """Return the rule of the larger or smaller of two numbers. Equal ones have half of the cotangent each."""
 
     def rule(a: Element, b: Element, y: Element, d: Element) -> Partials:
+        """Return the cotangent to the operand that is the extreme."""
         half = a.is_equal(b).where(d * 0.5, 0.0)
         return a.compare(order, b).where(d, half), b.compare(order, a).where(d, half)
 
@@ -48,20 +53,24 @@ def _power(a: Element, b: Element, y: Element, d: Element) -> Partials:
 
 
 def _atan2(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    """Derive y = atan2(a, b)."""
     scale = d / (a * a + b * b)
     return scale * b, -(scale * a)
 
 
 def _copysign(a: Element, b: Element, y: Element, d: Element) -> Partials:
+    """Derive y = |a| with the sign of b: it changes with a if both have the same sign, else against it."""
     one = a.const(1.0)
     return d * one.binary("copysign", a) * one.binary("copysign", b), None
 
 
 def _converted(x: Element, y: Element, d: Element) -> Partials:
+    """Return the cotangent in the type of the operand."""
     return (d.to(x.dtype),)
 
 
 def _constant(x: Element, y: Element, d: Element) -> Partials:
+    """Return no cotangent: the function is constant between jumps."""
     return (None,)
 
 

@@ -21,9 +21,10 @@ from pydispatch.operations.scalars import Scalars
 
 
 def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp) -> None:
-    """Add the cotangent of a tensor that `read` reads: the cotangents of its elements, added up at their positions.
+    """Add the cotangent of a tensor that `read` reads: the cotangents of its elements, summed at their positions.
 
-    Axes that the loops run along from end to end, such as the columns of rows at computed positions, are slices.
+    Axes that the loops run along from end to end, such as the columns of rows at computed positions, are slices of a
+    scatter.
     """
     trace = nest.cotangents.trace
     updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))
@@ -55,6 +56,7 @@ def _positions(nest: LoopNest, index: SSAValue, batch: Sequence[int]) -> Tensor:
     """Return the positions that `index` has in the iterations of the loops `batch`, on which alone it depends."""
 
     def position(elements: Elements, _: Sequence[Element]) -> Element:
+        """Return the value of `index` in an iteration."""
         cast = arith.IndexCastOp(elements.value(index), i64)
         elements.block.add_op(cast)
         return Element(Scalars(elements.block), Scalar(I64, (cast.result,)))

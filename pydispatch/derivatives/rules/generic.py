@@ -50,7 +50,16 @@ def _add_to_operand(
     map: AffineMap,
     arguments: Sequence[SSAValue],
 ) -> None:
-    """Add the cotangent of an operand that the body receives as `arguments`."""
+    """Add the cotangent of an operand to `cotangents`.
+
+    Args:
+        cotangents: Cotangents of the program.
+        nest: The loop nest.
+        seeds: Cotangents at which its derivatives begin.
+        value: The operand.
+        map: Its indexing map.
+        arguments: Arguments of the body that are elements of this operand.
+    """
     like = cotangents.tensor(value)
     loops = []
     for expr, size in zip(map.results, like.shape, strict=True):

@@ -84,7 +84,15 @@ def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, 
 def _gradients(
     cotangents: Cotangents, kernel: KernelSource, rule: Any, names: Sequence[str], values: dict[str, Array]
 ) -> list[Tensor]:
-    """Call the rule of a kernel with values by name, and return the gradients of the arguments `names` as tensors."""
+    """Call the rule of a kernel, and return the gradients of arguments as tensors.
+
+    Args:
+        cotangents: Cotangents of the program.
+        kernel: The kernel whose derivative the rule is.
+        rule: A kernel that writes the gradients into zeros, or a program that returns them.
+        names: Arguments that have gradients.
+        values: Arguments and results of the kernel, and gradients of the results, by name.
+    """
     trace = cotangents.trace
     if isinstance(rule, KernelSource):
         begun = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
@@ -97,6 +105,7 @@ def _gradients(
 
 
 def _zeros_like(trace: Trace, like: Tensor) -> Tensor:
+    """Return zeros with the type and shape of a tensor."""
     return shapes.full(trace, 0, like.shape, like.dtype)
 
 

@@ -25,11 +25,11 @@ Operand = tuple[Tensor, AffineMap]
 
 @dataclass(frozen=True)
 class Seed:
-    """Cotangent of an element that the body computes, from which its derivatives begin.
+    """Cotangent of an element that the body computes, at which its derivatives begin.
 
     Attributes:
         element: The value of the body.
-        operands: Tensors that the cotangent needs.
+        operands: Tensors that the cotangent is computed from, with their indexing maps.
         cotangent: cotangent(element, elements of the operands...) returns it.
     """
 
@@ -39,7 +39,10 @@ class Seed:
 
 
 class Elements:
-    """Elements of a body that is being written, by the values of the body that it repeats."""
+    """Elements of a body that is being written and that repeats the operations of another body.
+
+    It maps values of the other body to their repetitions.
+    """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
         self.block, self._values = block, values
@@ -109,7 +112,7 @@ class LoopNest:
         """Return the sum of the cotangents of values of the body, `targets`, over the loops that `map` lacks.
 
         Args:
-            seeds: Where the derivatives begin.
+            seeds: Cotangents at which the derivatives begin.
             targets: Values of the body, of one type.
             map: Loops of the axes of the result.
 
@@ -124,7 +127,7 @@ class LoopNest:
         operands = [operand for seed in seeds for operand in seed.operands]
 
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
-            """Emit the derivatives, and return the cotangent of the targets."""
+            """Emit the derivatives, and return the cotangent of the targets. `extra` has the elements of `operands`."""
             remaining = list(extra)
             by_value: dict[SSAValue, Element] = {}
             for seed in seeds:
@@ -151,7 +154,14 @@ class LoopNest:
     def _pull_back(
         self, function: Operation, elements: Elements, by_value: dict[SSAValue, Element], dependent: set[SSAValue]
     ) -> None:
-        """Add the cotangents of the operands of a function of the body to those of its values."""
+        """Add the cotangents of the operands of a function of the body to `by_value`, if they depend on the targets.
+
+        Args:
+            function: Operation of the body.
+            elements: Repeated values of the body.
+            by_value: Cotangents of the values of the body so far.
+            dependent: Values that depend on the targets.
+        """
         if not dependent.intersection(function.operands) or not function.results:
             return
         result = function.results[0]
@@ -192,7 +202,7 @@ class LoopNest:
         """Emit a loop nest over the same iterations, and return its result.
 
         Args:
-            operands: Further tensors that the body receives.
+            operands: Further tensors whose elements `compute` receives.
             map: Loops of the axes of the result; iterations of the others are combined.
             dtype: Element type of the result.
             compute: compute(elements of the body, elements of the operands) emits the element of an iteration.
@@ -263,7 +273,7 @@ def _add(cotangents: dict[SSAValue, Element], value: SSAValue, cotangent: Elemen
 
 
 def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
-    """Return an indexing map with other numbers of the loops that it names."""
+    """Return an indexing map whose loops have the numbers that `loops` maps theirs to."""
     results = (AffineDimExpr(loops[expr.position]) if isinstance(expr, AffineDimExpr) else expr for expr in map.results)
     return AffineMap(len(loops), 0, tuple(results))
 
@@ -271,7 +281,13 @@ def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
 def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered: set[int]) -> list[Operand]:
     """Remove the operations and arguments of a body that its result does not need. Return the remaining operands.
 
-    Operands from which alone the extent of a loop is known remain. covered: loops whose extents are known otherwise.
+    An operand that is not needed remains if it alone states the extent of a loop.
+
+    Args:
+        block: The body.
+        result: Its result.
+        operands: Operands of the arguments of the body.
+        covered: Loops whose extents are known without operands.
     """
     for op in reversed(list(block.ops)):
         if result not in op.results and not any(value.uses for value in op.results):

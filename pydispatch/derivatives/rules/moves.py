@@ -42,7 +42,7 @@ def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
 def _inserted(
     cotangents: Cotangents, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, slice_: Tensor, into: Tensor
 ) -> Tensor:
-    """Return a tensor with another one at the position of a slice of it."""
+    """Return `into` with `slice_` at the position of the slice of `op`."""
     trace = cotangents.trace
     value = trace.value(into)
     inserted = tensor.InsertSliceOp.build(

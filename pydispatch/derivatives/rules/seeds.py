@@ -14,8 +14,9 @@ from pydispatch.operations.formulas import formula
 
 
 def seeds_of(nest: LoopNest) -> list[Seed]:
-    """Return where the derivatives of a loop nest begin, for each result with a cotangent, and add the cotangents of
-    the initial values of sums.
+    """Return the seeds of a loop nest, one for each result with a cotangent.
+
+    Also add the cotangents of the initial values of sums.
     """
     seeds = []
     for index, result in enumerate(nest.op.results):
@@ -47,6 +48,7 @@ def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
 
 
 def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
+    """Return the seed of a sum: each term has the cotangent of the sum."""
     return Seed(element, (cotangent,), lambda _, cotangent: cotangent)
 
 
@@ -69,10 +71,12 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
     map, dtype = result[1], result[0].dtype
 
     def is_zero(elements: Elements, _: Sequence[Element]) -> Element:
+        """Return 1 for an element that is 0, else 0: their sum is the number of zeros."""
         own = elements.of(element)
         return own.is_equal(0.0).where(own.const(1.0), 0.0)
 
     def without_zeros(elements: Elements, _: Sequence[Element]) -> Element:
+        """Return the element, or 1 in place of 0."""
         own = elements.of(element)
         return own.is_equal(0.0).where(own.const(1.0), own)
 
@@ -83,7 +87,11 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
     scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent[0], product)
 
     def derivative(own: Element, zeros: Element, scaled: Element) -> Element:
-        """Return the cotangent of an element from the product of the others that are not 0."""
+        """Return the cotangent of an element: `scaled`, the product of the elements that are not 0 times the cotangent,
+        without it.
+
+        A single zero has the product of the others; if there are several, all derivatives are 0.
+        """
         of_zero = zeros.is_equal(1.0).where(scaled, 0.0)
         return own.is_equal(0.0).where(of_zero, zeros.is_equal(0.0).where(scaled / own, 0.0))
 

@@ -38,7 +38,7 @@ class UserKernels:
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = {_without_default_domain(name): name for name in names}
         self._used: set[str] = set()
-        self._seen: dict[str, str] = {}
+        self._seen: dict[str, str] = {}  # operator of the model → name of the first node with it
 
     def named(self, domain: str, node: model.NodeProto, layer: str) -> str | None:
         """Return the user's name of the kernel for a node and mark the kernel as used; None if there is no kernel.
@@ -94,7 +94,16 @@ def call(
     """Emit a call of a user kernel in place of a node and return the results.
 
     The result types are, in this order: those that the user states with the kernel; those that `convert` derives; those
-    that the graph declares. `convert` emits the operator that the kernel replaces; None if no conversion exists.
+    that the graph declares.
+
+    Args:
+        tracer: Tracer of the model.
+        name: Name of the kernel.
+        node: The node.
+        operands: Its operands; None for an omitted one.
+        attributes: Its attributes, of which numbers are passed to the kernel.
+        values: Values of the graph.
+        convert: Emits the operator that the kernel replaces; None if no conversion exists.
     """
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]

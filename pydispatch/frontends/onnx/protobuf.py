@@ -29,7 +29,10 @@ class FormatError(ValueError):
 class FieldKind:
     """Encoding of a field's value.
 
-    `wire` is its wire type. `dtype` is the element type of the array of a repeated number; None for texts and bytes.
+    Attributes:
+        name: Name of the kind.
+        wire: Wire type: _VARINT, _FIXED64, _LENGTH or _FIXED32.
+        dtype: Element type of the array of a repeated number; None for texts and bytes.
     """
 
     name: str
@@ -44,12 +47,19 @@ TEXT = FieldKind("text", _LENGTH)
 BYTES = FieldKind("bytes", _LENGTH)
 
 _DEFAULTS = {"int": 0, "float": 0.0, "double": 0.0, "text": "", "bytes": b""}
+# Default of a repeated field of numbers, an empty array, by the kind's name.
 _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtype) for kind in (INT, FLOAT, DOUBLE)}
 
 
 @dataclass(frozen=True)
 class _Field:
-    """Declaration of a field: the attribute that stores it, its kind or message class, and whether it is repeated."""
+    """Declaration of a field.
+
+    Attributes:
+        name: Attribute of the message class that stores the field.
+        kind: Kind of a number, text or bytes; for a message a function that returns its class.
+        repeated: Whether the field is a list.
+    """
 
     name: str
     kind: FieldKind | Callable[[], type[Message]]
@@ -113,7 +123,10 @@ class _MessageReader:
         self.data = data
 
     def fill(self, into: Message, position: int, end: int, depth: int) -> None:
-        """Decode data[position:end] into a message. Repeated fields are extended, other fields are replaced."""
+        """Decode data[position:end] into a message. Repeated fields are extended, other fields are replaced.
+
+        `depth` counts the messages around this one.
+        """
         if depth > _MAX_DEPTH:
             raise FormatError(f"messages are nested deeper than {_MAX_DEPTH} at byte {position}")
         declared = into.declared()
@@ -151,10 +164,16 @@ class _MessageReader:
         self, into: Message, field: _Field, wire: int, value: Any, span: tuple[int, int],
         numbers: dict[_Field, list[Any]], depth: int,
     ) -> None:  # fmt: skip
-        """Store a decoded value in its field.
+        """Store a decoded value in its field. Raise FormatError if the wire type does not fit the field.
 
-        Elements of repeated numbers are collected in `numbers` and joined at the end of the message. `span` is where
-        the value begins and ends. Raise FormatError if the wire type does not fit the field.
+        Args:
+            into: The message.
+            field: The field.
+            wire: Wire type of the value.
+            value: The value: an integer for a varint, else bytes.
+            span: Positions at which the value begins and ends.
+            numbers: Elements of repeated numbers, which are collected here and joined at the end of the message.
+            depth: Number of messages around this one.
         """
         kind = field.kind
         expected = kind.wire if isinstance(kind, FieldKind) else _LENGTH

@@ -26,7 +26,7 @@ _FIELDS = {"f32": "float_data", "c64": "float_data", "f64": "double_data", "c128
            "u32": "uint64_data", "u64": "uint64_data"}  # fmt: skip
 """The field that stores the elements of each type if `raw_data` is not used; all other types use int32_data."""
 
-_EXTERNAL = 1  # the value of data_location for elements in an external file
+_EXTERNAL = 1  # value of data_location of a tensor whose elements are in an external file
 
 
 class ModelFault(ValueError):
@@ -53,7 +53,9 @@ def code_of(dtype: DType) -> int:
 class Files:
     """External data files of a model; each is memory-mapped once.
 
-    `folder` is the model's folder, or None if the model was passed as bytes.
+    Attributes:
+        folder: Folder of the model; None if the model was passed as bytes.
+        mapped: Content of the files by path.
     """
 
     def __init__(self, folder: Path | None) -> None:

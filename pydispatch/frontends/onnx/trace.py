@@ -37,7 +37,16 @@ _TESTED_OPSETS = range(11, 24)
 class OnnxTracer:
     """Translator of an ONNX model into builder calls.
 
-    `operators` maps each domain to its conversions, by operator name.
+    Attributes:
+        builder: Builder of the program.
+        source: The model.
+        external_files: Files next to the model that have elements of weights.
+        operators: Conversions of each domain by operator name.
+        options: Options of the compilation.
+        functions: Functions of the model by domain, name and overload.
+        kernels: Names of the kernels that the user supplies.
+        inputs: Inputs of the main graph that are arguments of the program.
+        depth: Number of graphs and functions around the current node.
     """
 
     def __init__(
@@ -114,8 +123,9 @@ class OnnxTracer:
         return [self._value(values, info.name, "the graph's output") for info in graph.output]
 
     def _nodes(self, nodes: Sequence[model.NodeProto], values: Values, opsets: Mapping[str, int]) -> None:
-        """Emit nodes in order and define their outputs in `values`. Errors name the node as the layer, and its operand
-        types.
+        """Emit nodes in order and define their outputs in `values`.
+
+        Errors name the node as the layer, and its operand types. `opsets` has the operator set version of each domain.
         """
         self.depth += 1
         if self.depth > DEPTH:
@@ -134,8 +144,14 @@ class OnnxTracer:
     def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
         """Emit one node.
 
-        It is computed by one of three: a kernel of the user's, a function of the model that is inlined, or the
-        conversion of its operator. A node of a domain without conversions always needs a kernel.
+        A kernel of the user computes it, or a function of the model, which is inlined, or the conversion of its
+        operator. A node of a domain without conversions always needs a kernel.
+
+        Args:
+            node: The node.
+            layer: Name of the node in messages.
+            values: Values of the graph by name, to which the outputs are added.
+            opsets: Operator set version of each domain.
         """
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
         while operands and operands[-1] is None:
@@ -146,7 +162,8 @@ class OnnxTracer:
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
-            """Convert the node, by the model's own function if there is one."""
+            """Convert the node: inline the model's own function if there is one, else call the operator's conversion.
+            """
             if function is not None:
                 return self._function(function, operands, attributes)
             if domain not in opsets:

@@ -39,8 +39,18 @@ def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
 
 
 class _Program:
-    """Conversion of one model. `state` has the weights by the identity of their arrays, so that tied weights share
-    memory.
+    """Conversion of one model.
+
+    Attributes:
+        model: The model.
+        program: Its exported program.
+        b: Builder of the new program.
+        symbols: Size that each symbol of the exported program stands for.
+        tracer: Tracer of the graphs.
+        state: Weights by the identity of their arrays, so that tied weights share memory: the tensor, and its memory,
+            which graphs update.
+        updated: Names of the weights that outputs update.
+        in_place: Whether a node writes a tensor in place.
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:

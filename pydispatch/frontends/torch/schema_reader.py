@@ -84,7 +84,7 @@ def read_graph(value: JsonValue) -> ExportedGraph:
     )
 
 
-_POSITIONAL, _KEYWORD = 1, 2
+_POSITIONAL, _KEYWORD = 1, 2  # kinds of an argument of a node
 
 
 def _node(value: JsonValue, index: int) -> ExportedNode:
@@ -256,6 +256,7 @@ _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
     "as_float_lists": _list_of(_list_of(JsonValue.number)),
     "as_string_to_argument": lambda v: {key: read_argument(item) for key, item in v.items()},
 }
+"""Reader of each kind of argument, by its tag in the schema."""
 
 
 # -- the signature
@@ -275,6 +276,7 @@ def _read_input(value: JsonValue) -> GraphInput:
     raise value.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
 
 
+# Kind of an input that is a weight -> the field with its name; below, kind of an updated value -> that field.
 _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 
 

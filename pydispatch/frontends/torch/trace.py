@@ -27,12 +27,13 @@ class Tracer:
     """Translator of the graphs of one program into builder calls.
 
     Attributes:
-        conversions: conversions by the name of the operator, `aten.sum.dim_IntList`, or `aten.sum` for all overloads.
-        views: operators whose results are views of their first argument, with the inverse of the view; None if the
-            result may be a copy.
-        sharing: decisions whether the result of a view operator is a view, for those that may return copies.
-        symbols: sizes of the arguments, by the symbols in the file.
-        kernels: operators of other libraries for which the user supplies kernels, for example `torchvision::nms`.
+        b: Builder of the program.
+        conversions: Conversions by the name of the operator, `aten.sum.dim_IntList`, or `aten.sum` for all overloads.
+        views: Operators whose results are views of their first argument, with the inverse of the view: a function that
+            writes new contents of the view back into the base. None if the result may be a copy.
+        sharing: Decisions whether the result of a view operator is a view, for those that may return copies.
+        symbols: Sizes of the arguments, by the symbols in the file.
+        kernels: Operators of other libraries for which the user supplies kernels, for example `torchvision::nms`.
     """
 
     def __init__(
@@ -175,17 +176,24 @@ class Tracer:
         self, inverse: Inverse | None, conversion: Conversion, base: TensorMemory, args: Sequence[Any],
         kwargs: Mapping[str, Any], results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the results of a view operator as views of its first argument, whose memory is `base`.
+        """Return the results of a view operator as views of its first argument.
 
-        inverse: None if the results may be copies.
+        Args:
+            inverse: Function that writes a view back into the base; None if the results may be copies.
+            conversion: Conversion of the operator.
+            base: Memory of the first argument.
+            args: Positional arguments of the conversion: the context, the first argument, and others.
+            kwargs: Keyword arguments of the conversion.
+            results: Results of the conversion.
         """
         context, rest = args[0], args[2:]
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
-            """Return one output as a view."""
+            """Return output `output_index` of the operator as a view."""
 
             def take(whole: Tensor) -> Tensor:
+                """Compute the output again from the current contents of the base."""
                 outputs = conversion(context, whole, *rest, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
 

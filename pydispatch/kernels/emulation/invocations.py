@@ -14,16 +14,19 @@ from pydispatch.kernels.emulation.views import ArrayView, tile
 from pydispatch.patterns.types import DType
 
 Meet = Callable[["Invocation", str, tuple[Any, ...]], Any]
-"""Waits for the other invocations at a collective, and returns its result: the invocation, the name, the arguments."""
+"""Function meet(invocation, name of a collective, its arguments) that waits for the other invocations and returns the
+collective's result."""
 
 
 class Invocation(TileFunctions):
-    """Running invocation.
+    """Running invocation: the functions of `kernels.functions` under plain Python, which are methods of the same names.
 
     Attributes:
         local: Index in the workgroup along each axis; None for a workgroup that runs as a whole.
-        group, extents, counts: Index of the workgroup, its size, and the number of workgroups along each axis.
-        shared_memory: Workgroup memory in the order of its allocation.
+        group: Index of the workgroup along each axis.
+        extents: Invocations of a workgroup along each axis.
+        counts: Workgroups along each axis.
+        shared_memory: Workgroup memory in the order of its allocation, which all invocations of the workgroup share.
         meet: Called for collectives.
     """
 
@@ -63,35 +66,45 @@ class Invocation(TileFunctions):
         return self.shared_memory[self._allocations - 1]
 
     def private(self, shape: Any, dtype: DType) -> ArrayView:
+        """Return uninitialized memory of this invocation."""
         return _undefined("an array of the invocation", shape, dtype)
 
     # ---- collectives
 
     def barrier(self) -> None:
+        """Wait until all invocations of the workgroup have reached the barrier."""
         self.meet(self, "barrier", ())
 
     def group_sum(self, value: Any) -> Any:
+        """Return the sum of the values of all invocations of the workgroup."""
         return self.meet(self, "group_sum", (value,))
 
     def group_max(self, value: Any) -> Any:
+        """Return the largest of the values of all invocations of the workgroup."""
         return self.meet(self, "group_max", (value,))
 
     def group_min(self, value: Any) -> Any:
+        """Return the smallest of the values of all invocations of the workgroup."""
         return self.meet(self, "group_min", (value,))
 
     def subgroup_shuffle(self, value: Any, lane: Any) -> Any:
+        """Return the value of the invocation `lane` of the subgroup; the own value if it does not exist."""
         return self.meet(self, "subgroup_shuffle", (value, lane))
 
     def subgroup_sum(self, value: Any) -> Any:
+        """Return the sum of the values of the subgroup."""
         return self.meet(self, "subgroup_sum", (value,))
 
     def subgroup_max(self, value: Any) -> Any:
+        """Return the largest of the values of the subgroup."""
         return self.meet(self, "subgroup_max", (value,))
 
     def subgroup_min(self, value: Any) -> Any:
+        """Return the smallest of the values of the subgroup."""
         return self.meet(self, "subgroup_min", (value,))
 
     def subgroup_ballot(self, condition: Any) -> Any:
+        """Return a u32 whose bit n is the condition of invocation n of the subgroup."""
         return self.meet(self, "subgroup_ballot", (condition,))
 
     # ---- atomic operations
@@ -118,32 +131,42 @@ class Invocation(TileFunctions):
         return _updated(memory, index, value, operator.xor)
 
     def atomic_cas(self, memory: ArrayView, index: Any, expected: Any, value: Any) -> Any:
+        """Replace an element by `value` if it equals `expected`, and return the element before."""
         return _updated(memory, index, value, lambda old, new: new if old == expected else old)
 
     # ---- numbers
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
+        """Return a or b by the condition; for a tile of conditions, element by element."""
         if isinstance(condition, np.ndarray):
             return tile(np.where(condition, a, b))
         return a if condition else b
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """Return a * b + c, rounded once from f64."""
         kind = np.result_type(a, b, c)
         return kind.type(np.float64(a) * np.float64(b) + np.float64(c))
 
     def bitcast(self, value: Any, dtype: DType) -> Any:
+        """Return the bits of a number as another type."""
         return np.asarray(value).view(dtype_of(dtype))[()]
 
 
 def _undefined(what: str, shape: Any, dtype: DType) -> ArrayView:
-    """Return memory without content: NaN, or the largest integer."""
+    """Return memory without content, filled with NaN or the largest integer, so that reads of it are noticed. `what`
+    names it in errors.
+    """
     kind = dtype_of(dtype)
     content = np.iinfo(kind).max if kind.kind in "iu" else kind.type(kind.kind != "b" and np.nan)
     return ArrayView(what, np.full(shape, content, kind))
 
 
 def _updated(memory: ArrayView, index: Any, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
-    """Replace an element, or one for each element of tiles, and return the element before; None for tiles."""
+    """Replace an element by combine(element, value), and return the element before.
+
+    With tiles of indices or values, one element is replaced for each of theirs, except outside of the view, and the
+    result is None.
+    """
     if not isinstance(memory, ArrayView):
         raise KernelError(f"an atomic operation on {memory!r}: give a view, then the index, then the value")
     indices = index if isinstance(index, tuple) else (index,)

@@ -33,13 +33,17 @@ def launch(kernel: KernelSource, args: Sequence[Any]) -> None:
     values = _arguments(kernel, args)
     counts = _counts(kernel, args, values)
     extents = (*kernel.workgroup, 1, 1)[:3]
-    is_whole, meets = has_tiles(kernel.source), _has_collectives(kernel.source)
+    is_whole, has_collectives = has_tiles(kernel.source), _has_collectives(kernel.source)
     for group in itertools.product(*map(range, reversed(counts))):
-        run_workgroup(lambda: kernel.source.function(*values.values()), group[::-1], extents, counts, is_whole, meets)
+        run_workgroup(
+            lambda: kernel.source.function(*values.values()), group[::-1], extents, counts,
+            is_whole=is_whole, has_collectives=has_collectives,
+        )  # fmt: skip
 
 
 def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
-    """Return the argument of each parameter of the function by name, in order."""
+    """Return the argument of each parameter of the function by name, in order: views, NumPy numbers and static values.
+    """
     passed: dict[str, Any] = {}
     for parameter, argument in zip(kernel.passed, args, strict=True):
         assert parameter.type is not None
@@ -78,6 +82,7 @@ def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]
 
 
 def _position(kernel: KernelSource, name: str) -> int:
+    """Return the position of a parameter, by its name, among those that are passed at run time."""
     return next(index for index, parameter in enumerate(kernel.passed) if parameter.name == name)
 
 

@@ -17,7 +17,8 @@ def dtype_of(dtype: DType) -> Any:
 
 
 class TileFunctions:
-    """The functions of `kernels/tiles/functions.py`."""
+    """Functions of `kernels/tiles/functions.py` under plain Python, as methods of the same names. Tiles are ArrayTile.
+    """
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         return tile(np.zeros(shape, dtype_of(dtype)))
@@ -29,6 +30,7 @@ class TileFunctions:
         return tile(np.arange(size, dtype=np.int32))
 
     def load(self, part: ArrayTile, other: Any) -> Any:
+        """Return a slice of a view with `other` in place of the elements outside of the view."""
         return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
 
     def reshape(self, x: ArrayTile, shape: Any) -> Any:
@@ -56,5 +58,6 @@ class TileFunctions:
         return tile(np.moveaxis(result, -1, axis or 0))
 
     def argmin(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        """Return the smallest elements along an axis, and their indices as i32."""
         places = np.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
         return np.min(x, axis=axis, keepdims=keepdims), places

@@ -12,14 +12,15 @@ Index = Any
 
 
 class ArrayTile(np.ndarray):
-    """Tile as an array. Assignments in place make a new value, since variables of kernels share no memory.
+    """Tile as an array. Operators such as `+=` make a new array, since variables of kernels share no memory.
 
-    missing: whether each element lies outside of the view that the tile is a part of; None if it is no part.
+    `missing` says for each element whether it is outside of the view that the tile is a slice of; None for other tiles.
     """
 
     missing: Any = None
 
     def __matmul__(self, other: Any) -> Any:
+        """Return the matrix product, accumulated in the type of `tiles.products.ACCUMULATOR_TYPES`."""
         wide = {"float16": np.float32, "bfloat16": np.float32, "int8": np.int32}.get(self.dtype.name, self.dtype)
         return tile(np.matmul(np.asarray(self, wide), np.asarray(other, wide)))
 
@@ -96,7 +97,10 @@ class ArrayView:
         return tuple(map(int, indices))
 
     def places(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
-        """Return the index of each element of a part along each dimension, and whether it is inside of the view."""
+        """Return the index of each element of a slice along each dimension, and whether it is inside of the view.
+
+        `indices` are those of `_indices`. The results have the shape of the slice.
+        """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
         shared = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
         shape: list[int] = []
@@ -138,4 +142,5 @@ class ArrayView:
 
     @staticmethod
     def _is_part(indices: tuple[Any, ...]) -> bool:
+        """Return whether indices denote a slice, not a single element."""
         return any(isinstance(part, (slice, np.ndarray)) and getattr(part, "ndim", 1) > 0 for part in indices)

@@ -1,4 +1,8 @@
-"""The invocations of a workgroup under plain Python: one after the other, in turns where they meet."""
+"""The invocations of a workgroup under plain Python.
+
+They run one after the other in one thread. If the kernel has collectives (barriers, sums of a workgroup), each
+invocation has a thread, and they run in turns from one collective to the next.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.subgroups import SUBGROUP_SIZE
 
 Run = Callable[[], None]
-"""Runs the body of a kernel in the current thread."""
+"""Runs the body of a kernel for the invocation `functions.running.invocation` of the current thread."""
 
 
 class _Stopped(BaseException):
@@ -27,7 +31,7 @@ class _Turns:
     """Threads of the invocations of a workgroup, one of which runs at a time, from collective to collective."""
 
     def __init__(self) -> None:
-        self.main = threading.Semaphore(0)
+        self.main = threading.Semaphore(0)  # released when an invocation has reached a collective or has ended
         self.own: dict[Invocation, threading.Semaphore] = {}  # released when it is the invocation's turn
         # Invocation → (collective operation that it has reached, arguments).
         self.waiting: dict[Invocation, tuple[str, tuple[Any, ...]]] = {}
@@ -35,7 +39,13 @@ class _Turns:
         self.error: BaseException | None = None  # the first exception of an invocation
 
     def meet(self, invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> Any:
-        """Give the turn away at a collective, and return its result for this invocation."""
+        """Wait in the thread of an invocation until all have reached a collective; return this invocation's result.
+
+        Args:
+            invocation: The invocation that calls the collective.
+            name: Name of the collective, such as "group_sum".
+            arguments: Arguments of this invocation.
+        """
         self.waiting[invocation] = name, arguments
         self.main.release()
         self.own[invocation].acquire()
@@ -140,31 +150,39 @@ def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 
 def _refuse_nested(invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> NoReturn:
-    """Raise KernelError for a collective that no statement of the kernel itself calls."""
+    """Raise KernelError for a collective of a kernel whose own statements call none, so that a function calls it."""
     raise KernelError(f"pydispatch.{name} in a function that the kernel calls: call it in the kernel itself")
 
 
 def run_workgroup(
-    run: Run, group: Sequence[int], extents: Sequence[int], counts: Sequence[int], is_whole: bool, meets: bool
+    run: Run,
+    group: Sequence[int],
+    extents: Sequence[int],
+    counts: Sequence[int],
+    *,
+    is_whole: bool,
+    has_collectives: bool,
 ) -> None:
     """Run one workgroup.
 
     Args:
-        run: Runs the body of the kernel.
-        group, extents, counts: As in `Invocation`.
-        is_whole: Whether the workgroup runs as a whole, since the kernel has tiles.
-        meets: Whether its invocations meet, so that each needs a thread.
+        run: Runs the body of the kernel for `functions.running.invocation`, which this function sets.
+        group: Index of the workgroup along each axis.
+        extents: Invocations of a workgroup along each axis.
+        counts: Workgroups along each axis.
+        is_whole: Whether one invocation, without a local index, computes the whole workgroup: the kernel has tiles.
+        has_collectives: Whether statements of the kernel call collectives, so that each invocation needs a thread.
     """
     memory: list[ArrayView] = []
     turns = _Turns()
-    meet = turns.meet if meets else _refuse_nested
-    indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]
+    meet = turns.meet if has_collectives else _refuse_nested
+    indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]  # axis 0 changes fastest
     locals_: list[tuple[int, ...] | None] = [None] if is_whole else [*indices]
     invocations = [Invocation(local, group, extents, counts, memory, meet) for local in locals_]
-    if meets:
+    if has_collectives:
         turns.run(invocations, run)
         return
-    before = getattr(functions.running, "invocation", None)
+    before = getattr(functions.running, "invocation", None)  # of a kernel that calls this one
     try:
         for invocation in invocations:
             functions.running.invocation = invocation

@@ -8,11 +8,15 @@ from collections import Counter
 from pydispatch.kernels.names import targets_of
 
 Position = tuple[int, int]
+"""Line and column in the source."""
 
 
 class Lifetimes:
-    """Use counts and last uses of the variables of one function. assigned, read: number of assignments and reads by
-    name.
+    """Use counts and last uses of the variables of one function.
+
+    Attributes:
+        assigned: Number of assignments of each variable.
+        read: Number of reads of each variable.
     """
 
     def __init__(self, tree: ast.FunctionDef) -> None:

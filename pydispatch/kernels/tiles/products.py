@@ -10,7 +10,7 @@ from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
 from pydispatch.kernels.tiles.slices import Range, Slices, ViewSlice
 
 ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
-"""The types that products of elements are added up in."""
+"""Element type of factors → type in which their products are summed."""
 
 
 class Products(Slices):
@@ -37,6 +37,7 @@ class Products(Slices):
         shape = a.shape[0], b.shape[1]
 
         def never(_: object) -> Scalar:
+            """Raise AssertionError: no element of a product is computed by itself."""
             raise AssertionError("a product is computed as a whole")
 
         result = self.lazy(node, shape, ACCUMULATOR_TYPES[a.dtype], [a, b], never, moved=True)
@@ -44,7 +45,7 @@ class Products(Slices):
         return replace(result, reads=reads, product=product)
 
     def summed(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
-        """Return a + b as one product with an accumulator if one operand is a product, else None."""
+        """Return lhs + rhs as one product with an accumulator if one of them is a product without one; else None."""
         for one, other in ((lhs, rhs), (rhs, lhs)):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
                 continue
@@ -75,7 +76,10 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """Return a factor of a product as a tile in memory, and the lines that read it right before the product."""
+        """Return a factor of a product as a tile in memory, and the lines that read it right before the product.
+
+        A slice of a view is read by pyd.read_tile; any other tile is stored element by element, and needs no lines.
+        """
         part = tile.part
         ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size] if part else []
         if tile.buffer or not isinstance(part, ViewSlice) or len(ranges) < len(part.ranges):

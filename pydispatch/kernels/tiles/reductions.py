@@ -91,8 +91,7 @@ class Reductions(TileValues):
         self.over(result.shape, body)
 
     def _reduce_outer_axis(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
-        """Emit a reduction along an axis other than the last: one loop that adds the slices of the tile to the
-        result in order.
+        """Emit a reduction along an axis other than the last: one loop that combines the slices of the tile in order.
         """
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
@@ -102,6 +101,7 @@ class Reductions(TileValues):
         self.writer = outer.nested()
 
         def body(indices: list[Scalar]) -> None:
+            """Combine one slice's element into the result."""
             where = [counter if dimension == axis else index for dimension, index in enumerate(indices)]
             so_far = self.element(result, indices)
             self.store(result, indices, self._combine_partial(symbol, so_far, self.element(tile, where)))

@@ -11,6 +11,7 @@ from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import ONE, ZERO
 
 Step = Callable[[list[Scalar], Scalar], list[Scalar]]
+"""Function step(values so far, index along the axis) that emits an iteration and returns the next values."""
 
 
 class Scans(Reductions):
@@ -21,7 +22,9 @@ class Scans(Reductions):
         result = self.buffer(node, tile.shape, tile.dtype)
 
         def line(at: Callable[[Scalar], list[Scalar]]) -> None:
-            """Write a loop along the axis that stores each partial result. at: from the index along the axis to all."""
+            """Emit a loop along the axis that stores each partial result. `at` returns all indices for that along the
+            axis.
+            """
             first = self.element(tile, at(ZERO))
             self.store(result, at(ZERO), first)
 
@@ -45,8 +48,8 @@ class Scans(Reductions):
         results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]
 
         def line(at: Callable[[Scalar], list[Scalar]]) -> None:
-            """Write a loop along the axis that finds the extreme and its position. at: from the index along the axis to
-            all.
+            """Emit a loop along the axis that determines the extreme and its index. `at` returns all indices for that
+            along the axis.
             """
 
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
@@ -87,7 +90,7 @@ class Scans(Reductions):
     def _over_lines(self, tile: Tile, axis: int, line: Callable[[Callable[[Scalar], list[Scalar]]], None]) -> None:
         """Emit a parallel loop over the lines of a tile along an axis.
 
-        line: emits the loop body. It is passed a function from the index along the axis to all indices.
+        `line` emits the loop body. It is passed a function from the index along the axis to all indices of an element.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         self.over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
@@ -95,7 +98,10 @@ class Scans(Reductions):
     def _loop_along(self, size: int, first: Sequence[Scalar], step: Step) -> list[Scalar]:
         """Emit a sequential loop over the indices 1 to size - 1, and return the values after it.
 
-        first: values before the loop. step: emits an iteration, from the values so far and the index.
+        Args:
+            size: Size of the axis.
+            first: Values before the loop, which those of index 0 are computed from.
+            step: Emits an iteration.
         """
         outer = self.writer
         counter, carried = Scalar(outer.fresh(), "index"), [Scalar(outer.fresh(), value.type) for value in first]

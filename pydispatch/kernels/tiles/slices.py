@@ -18,8 +18,10 @@ EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
 class Range:
     """Range of elements along one dimension of a view.
 
-    The range has `size` elements from `start`, or is the single index `start` where size is None. extent: size of the
-    view along this dimension.
+    Attributes:
+        start: Index of the first element, or the only index.
+        size: Number of elements; None for a single index, which is no axis of the slice.
+        extent: Size of the view along this dimension.
     """
 
     start: Scalar | Literal
@@ -35,7 +37,12 @@ class Range:
 
 @dataclass(frozen=True)
 class IndexTile:
-    """Indices along one dimension of a view that are the elements of a tile. extent: as in `Range`."""
+    """Indices along one dimension of a view that are the elements of a tile, as in x[t].
+
+    Attributes:
+        start: The tile.
+        extent: Size of the view along this dimension.
+    """
 
     start: Tile
     extent: Scalar | Literal
@@ -61,6 +68,7 @@ class ViewSlice:
 
     @property
     def shape(self) -> Shape:
+        """Return the shape of the tile that the slice loads."""
         sizes = tuple(range_.size for range_ in self.ranges if range_.size is not None)
         return sizes[: self.index_axis] + self.index_shape + sizes[self.index_axis :]
 
@@ -79,10 +87,11 @@ class Slices(Scans):
     """Code generator for loads and stores of slices of views."""
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
-    """Where a part begins, the extent of its view, and an index of which it is known that it is inside of both."""
+    """(start, extent, index): an element at `start + index` is within `extent`, as the loop that is emitted has these
+    bounds. No access of a slice with the same start and extent needs a check."""
 
     def part(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
-        """Return the slice of a view that a subscript denotes.
+        """Return the slice of a view that a subscript denotes, such as x[i:i + 16, j].
 
         Raise CompileError if a size is not known at compile time.
         """
@@ -150,7 +159,7 @@ class Slices(Scans):
         return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
-        """Return the number of elements of a slice. Its end must be its start plus a constant."""
+        """Return the number of elements of a slice. Its end must be its start plus a constant: 16 for x[i:i + 16]."""
         ends = [{}, {}] if node.lower is None else [self._linear_terms(node.lower), {}]
         if node.upper is not None:
             ends[1] = self._linear_terms(node.upper)
@@ -174,7 +183,8 @@ class Slices(Scans):
     def _linear_terms(self, node: ast.expr) -> dict[str, int]:
         """Return an expression as a linear combination: the coefficient of each term, and the constant under "".
 
-        Terms are compared by their source text, since an expression has one value within one slice.
+        `2 * i + 16` gives {"i": 2, "": 16}. Terms are compared by their source text, since an expression has one value
+        within one slice.
         """
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
             a, b = self._linear_terms(node.left), self._linear_terms(node.right)
@@ -203,8 +213,10 @@ class Slices(Scans):
     # ---- accesses
 
     def _inside(self, part: ViewSlice, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
-        """Return the indices of an element in the view, and the condition that it is within bounds; None if it
-        always is.
+        """Return the indices in the view of an element of a slice, as text, and the condition that they are within
+        bounds.
+
+        The condition is None if the element always is. `indices` are those of the element in the slice.
         """
         index_end = part.index_axis + len(part.index_shape)
         left, subscripts = iter([*indices[: part.index_axis], *indices[index_end:]]), []
@@ -263,7 +275,14 @@ class Slices(Scans):
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
-        """Store a tile, or one number, into a slice of a view."""
+        """Store a tile, or one number, into a slice of a view.
+
+        Args:
+            node: The target of the assignment.
+            part: The slice that it denotes.
+            value: The tile or number.
+            origin: The value's node, for errors.
+        """
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
@@ -282,6 +301,7 @@ class Slices(Scans):
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
         self.writes(node, memory)
 
+        # A slice with a single axis of several elements is stored by a loop over the elements inside of the view.
         axis = next(
             (range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size not in (None, 1)), None
         )
@@ -312,9 +332,11 @@ class Slices(Scans):
         return range_
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
-        """Return the first index along an axis that exists in the view, and the end of the existing ones.
+        """Return the first index along an axis of a slice at which the view has an element, and the end of these
+        indices.
 
-        Slices with equal start and extent, as in one elementwise expression, have equal bounds.
+        x[i:i + 16] of a view of n elements has the bounds max(0, 0 - i) and min(16, n - i). Slices with equal start and
+        extent, as in one elementwise expression, have equal bounds.
         """
         start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))

@@ -25,7 +25,11 @@ from pydispatch.patterns.types import DType
 def _arguments(
     low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
-    """Return the arguments of a call as (node, value) by parameter name, whether passed by position or by keyword."""
+    """Return the arguments of a call by parameter name, as pairs (node, value).
+
+    They are passed by position or by keyword. Raise CompileError for others, or if the first `min_count` are
+    incomplete.
+    """
     named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
     for keyword in node.keywords:
         if keyword.arg not in names or keyword.arg in named:
@@ -72,7 +76,7 @@ def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
 
 
 def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
-    """Return the tile of `zeros` or `full`. names: parameters of the function."""
+    """Return the tile of `zeros` or `full`. `names` are the parameters of the function."""
     named = _arguments(low, node, arguments, names, len(names))
     shape, dtype = _shape(low, *named["shape"]), _dtype(low, *named["dtype"])
     value_node, value = named.get("value", (node, Literal(0)))
@@ -84,6 +88,7 @@ def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), 1)["size"])[:1]
 
     def element(indices: Any) -> Scalar:
+        """Return the index of the element as an i32."""
         return converted(low.writer, indices[0], "i32")
 
     return low.lazy(node, (size,), "i32", [], element)
@@ -126,7 +131,7 @@ def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
-    """Return the result of `sum`, `max` or `min` of a tile. name: key of `SYMBOLS`."""
+    """Return the result of `sum`, `max` or `min` of a tile. `name` is a key of `SYMBOLS`."""
     called = ast.unparse(node.func)
     named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
     tile_node, tile = named["x"]
@@ -207,6 +212,7 @@ def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     call = ast.copy_location(ast.Call(combine_node, [combine_node, combine_node], []), combine_node)
 
     def combined(lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Combine two elements by the inlined function."""
         result = Statements.inlined(low, call, function, [lhs, rhs])
         return low.converted(combine_node, result, tile.dtype, f"what '{function.__name__}' returns")
 
@@ -214,13 +220,14 @@ def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _place(low: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Return the result of `argmax` (symbol ">") or `argmin` ("<")."""
+    """Return the index of the largest (`argmax`, symbol ">") or smallest (`argmin`, "<") element along an axis."""
     named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
     tile, axis = _along(low, node, named)
     return low.extreme_and_place(node, tile, symbol, axis, _keepdims(low, named))
 
 
 def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    """Return the first size of a tile, or the length of another value."""
     if len(arguments) == 1 and isinstance(arguments[0], Tile):
         return Literal(arguments[0].shape[0])
     return TABLE[len](low, node, arguments)

@@ -41,8 +41,9 @@ class TileKernel(TileVariables):
         self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
         self._statics = statics
         self._evaluated: dict[ast.expr, Entity] = {}
-        """Expressions that were evaluated to see whether they are tiles, and are asked for next."""
+        """Values of expressions that were evaluated to see whether they are tiles; `evaluate` returns each once."""
         self._covered: dict[str, tuple[int, ...]] = {}
+        """Shape of the first slice of each view that is written outside of loops and conditions."""
 
     handlers = HANDLERS
     remedies = REMEDIES
@@ -87,10 +88,12 @@ class TileKernel(TileVariables):
         self._statement, self._temporaries = outer
 
     def _for_statement(self, node: ast.For) -> None:
+        """Emit a loop. Tiles that its body assigns are stored in buffers before it."""
         self.spill_tiles(node, node.body)
         self._in_nested_region(lambda: super(TileKernel, self)._for_statement(node))
 
     def _while_statement(self, node: ast.While) -> None:
+        """Emit a loop. Tiles that its body or condition assigns are stored in buffers before it."""
         self.spill_tiles(node, [*node.body, node.test])
         self._in_nested_region(lambda: super(TileKernel, self)._while_statement(node))
 
@@ -130,6 +133,7 @@ class TileKernel(TileVariables):
         super().assign(target, value, origin)
 
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
+        """Store an element. Tiles that are still to be computed from this memory are stored in buffers before."""
         self.materialize_readers(origin, lambda tile: memory.name in tile.reads)
         super()._store(target, memory, indices, value, origin)
 
@@ -184,6 +188,7 @@ class TileKernel(TileVariables):
         return False
 
     def evaluate(self, node: ast.expr) -> Entity:
+        """Return the value of an expression; one that was evaluated before to look for tiles is not emitted again."""
         return self._evaluated.pop(node) if node in self._evaluated else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
@@ -246,7 +251,7 @@ class TileKernel(TileVariables):
         return total or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
-        """Lower `x += y`; of a tile, a product accumulates into it."""
+        """Lower `x += y`, where `old` is the value of x; a product of tiles accumulates into a tile."""
         total = None
         if isinstance(node.op, ast.Add) and isinstance(old, Tile):
             value = self.evaluate(node.value)
@@ -259,7 +264,11 @@ class TileKernel(TileVariables):
         return total or super()._combined(node, old)
 
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
-        """Lower a call of a function of kernels: one of tiles as a whole, an atomic update, or element by element."""
+        """Lower a call of a function of kernels.
+
+        A handler of `TAKES_TILES` gets tiles as a whole, an atomic operation updates an element for each of theirs, and
+        any other function is applied element by element.
+        """
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
         if handler in ATOMICS:

@@ -36,9 +36,12 @@ class Updates(Products):
         shape = self.broadcast(node, [tile.shape for tile in tiles])
 
         def update(at: list[Scalar]) -> None:
-            """Write the atomic update of one element, under a condition that its position is inside of the view."""
+            """Emit the atomic update for one element of the tiles, under the condition that its indices are inside of
+            the memory.
+            """
 
             def element(entity: Entity) -> Entity:
+                """Return the element of a tile, or any other argument unchanged."""
                 return self.element(computed[id(entity)], at) if isinstance(entity, Tile) else entity
 
             inside: Scalar | None = None

@@ -14,13 +14,14 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 OTHER_INDEX = object()
-"""A tile reads memory at other indices than those of its element."""
+"""Entry of `Tile.reads`: an element of the tile reads memory at other indices than its own."""
 SAME_INDEX: object = ()
-"""A tile reads a buffer at the indices of its element."""
+"""Entry of `Tile.reads`: an element of the tile reads a buffer at its own indices."""
 MAX_DIMENSIONS = 3
 
 Shape = tuple[int, ...]
 Body = Callable[[list[Scalar]], None]
+"""Function body(indices of an element) that emits the body of a loop over elements."""
 ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")
 
 
@@ -30,10 +31,11 @@ class TileValues(WorkgroupMemory):
     memory_remedy = "make tiles smaller, or have fewer variables that are tiles"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        """Create a generator for workgroups of this many invocations along each axis."""
         super().__init__(source, workgroup)
-        self._extents: dict[int, Scalar] = {}
-        self._free: dict[tuple[Shape, str], list[str]] = {}
-        self._temporaries: list[tuple[tuple[Shape, str], str]] = []
+        self._extents: dict[int, Scalar] = {}  # constants of the prologue, by value
+        self._free: dict[tuple[Shape, str], list[str]] = {}  # names of unused buffers, by shape and type
+        self._temporaries: list[tuple[tuple[Shape, str], str]] = []  # buffers of the statement: shape, type and name
 
     # ---- loops over elements
 
@@ -85,7 +87,12 @@ class TileValues(WorkgroupMemory):
     ) -> Tile:
         """Allocate or reuse workgroup memory for a tile, and return the uninitialized tile.
 
-        is_temporary: the memory is released at the end of the statement.
+        Args:
+            node: The expression, for errors.
+            shape: Shape of the tile.
+            dtype: Element type.
+            is_variable: Whether the memory is that of a variable, which assignments change.
+            is_temporary: Whether the memory is released at the end of the statement.
         """
         key = shape, dtype
         if free := self._free.get(key):
@@ -112,6 +119,7 @@ class TileValues(WorkgroupMemory):
         type = self.memory_type(shape, dtype)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
+            """Load the element at these indices from the buffer."""
             subscripts = ", ".join(index.name for index in indices)
             return self.writer.value(f"memref.load {name}[{subscripts}] : {type}", dtype)
 
@@ -124,6 +132,7 @@ class TileValues(WorkgroupMemory):
         """
 
         def store(indices: list[Scalar]) -> None:
+            """Compute the element of `value` at these indices, and store it in the buffer."""
             self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
 
         self.over(target.shape, store)
@@ -160,6 +169,9 @@ class TileValues(WorkgroupMemory):
         """Return a tile that is computed at each use.
 
         Args:
+            node: The expression, for locations.
+            shape: Shape of the tile.
+            dtype: Element type.
             of: Tiles that it is computed from.
             element: Emits the computation of one element.
             moved: Whether `element` reads other indices of the operands than those of the element.
@@ -172,6 +184,7 @@ class TileValues(WorkgroupMemory):
         source = self.source
 
         def located(indices: Sequence[Scalar]) -> Scalar:
+            """Emit one element, whose operations have the location of the tile's node."""
             with self.writer.at(source, node):
                 return element(indices)
 
@@ -209,13 +222,14 @@ class TileValues(WorkgroupMemory):
     def combined(self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]) -> Tile:
         """Return a tile whose elements `make` computes from elements of the operands.
 
-        Operands that are no tiles are passed to `make` unchanged. `make` is called once with dummy elements, to find
-        the type.
+        Operands that are no tiles are passed to `make` unchanged. `make` is called once with dummy elements, to
+        determine the type.
         """
         tiles = [operand for operand in operands if isinstance(operand, Tile)]
         shape = self.broadcast(node, [operand.shape for operand in tiles])
 
         def element_of(elements: Callable[[Tile], Scalar]) -> Scalar:
+            """Emit `make` for the elements that `elements` returns for the tiles among the operands."""
             result = make(*(elements(operand) if isinstance(operand, Tile) else operand for operand in operands))
             return cast(self.writer, result, default_type(result)) if isinstance(result, Literal) else result
 
@@ -227,8 +241,9 @@ class TileValues(WorkgroupMemory):
         return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
 
     def check_type(self, node: ast.AST, tile: Tile, dtype: str, stated: str) -> None:
-        """Raise CompileError unless elements of a tile convert implicitly to a type. stated: says where the type is
-        from.
+        """Raise CompileError unless elements of a tile convert implicitly to `dtype`.
+
+        `stated` begins the message: it says where the type is from, such as "an element of 'y' is f32".
         """
         try:
             fits = joined(Scalar("", tile.dtype), Scalar("", dtype), "") == dtype

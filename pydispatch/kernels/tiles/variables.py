@@ -34,9 +34,9 @@ class TileVariables(Updates):
         self._owners: dict[str, Variable] = {}
         """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
         read the buffer (`Tile.reads`)."""
-        self._depth = 0
+        self._depth = 0  # number of loops and conditions around the current statement
         self._bound: dict[Variable, int] = {}
-        """How many loops and conditions are around the first value of a variable, which gives it its shape."""
+        """Value of `_depth` at the first value of each variable, which determines the variable's shape."""
 
     @property
     def _lifetimes(self) -> Lifetimes:
@@ -66,7 +66,7 @@ class TileVariables(Updates):
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
         variable = self._variable(name)
-        # Beside its first value, a variable may get another shape; inside of loops and conditions, the shape stays.
+        # A variable may get another shape in the block of its first value, but not in loops and conditions inside it.
         is_beside_first_value = self._bound.get(variable) == self._depth
         if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):
             self._assign_variable(name, old, value, origin)
@@ -78,10 +78,10 @@ class TileVariables(Updates):
             self.environment[name] = value
 
     def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """Store the first value of a tile variable, and return the stored tile.
+        """Store the first value of a tile variable in memory, and return the stored tile.
 
-        The memory of a variable that ends with this statement is reused, if the value reads it only at the index of
-        each element.
+        If another variable is dead after this statement, its memory is reused, provided that the value reads that
+        memory only at the index of each element.
         """
         is_variable, variable = self._lifetimes.assigned[name] > 1, self._variable(name)
         statement = self._statement
@@ -135,7 +135,7 @@ class TileVariables(Updates):
         self.fill(origin, old, value)
 
     def materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
-        """Materialize the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
+        """Store the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
         for name, entity in self.environment.items():
             if isinstance(entity, Tile) and not entity.buffer and which(entity):
                 self.environment[name] = self.materialized(node, entity)

@@ -14,6 +14,7 @@ from pydispatch.programs.trace import Trace
 
 
 def _floats(trace: Trace, *operands: Any) -> list[Array]:
+    """Return operands as traced arrays of one float type."""
     return [Array(trace, tensor) for tensor in floats(trace, *operands)]
 
 
@@ -26,6 +27,7 @@ def hypot(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
+    """Return the handler of logaddexp (base e) or logaddexp2 (base 2)."""
     def function(trace: Trace, a: Any, b: Any) -> Any:
         """Return log(base^a + base^b) without overflow."""
         x, y = _floats(trace, a, b)
@@ -37,22 +39,27 @@ def _log_of_sum(base: float) -> Callable[..., Any]:
 
 
 def _without_nan(function: Any) -> Callable[..., Any]:
+    """Return the handler of fmax or fmin from numpy.maximum or numpy.minimum."""
     def ignoring_nan(trace: Trace, a: Any, b: Any) -> Any:
+        """Apply the function; if one element is NaN, return the other one."""
         return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
 
     return ignoring_nan
 
 
 def _scaled(by: float) -> Callable[..., Any]:
+    """Return the handler of a multiplication by a constant, such as the conversion of degrees."""
     return lambda t, a: _floats(t, a)[0] * by
 
 
 def heaviside(trace: Trace, a: Any, b: Any) -> Any:
+    """Return 0 for negative numbers, 1 for positive ones, and b for 0; NaN stays."""
     x, at_zero = _floats(trace, a, b)
     return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, at_zero)))
 
 
 def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
+    """Return differences of neighbours along an axis, n times."""
     if a.dtype == np.bool_:
         raise trace.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
     for _ in range(n):
@@ -64,10 +71,12 @@ def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
 
 
 def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the largest minus the smallest element along axes."""
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
 def atleast_nd(rank: int) -> Callable[..., Any]:
+    """Return the handler of atleast_1d or atleast_2d."""
     def function(trace: Trace, *arrays: Any) -> Any:
         """Return the arrays with axes of size 1 put before those that they have."""
         results: list[Any] = []
@@ -80,19 +89,23 @@ def atleast_nd(rank: int) -> Callable[..., Any]:
 
 
 def _all_atleast_nd(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
+    """Return arrays with axes of size 1 inserted in front up to a rank."""
     return [atleast_nd(rank)(trace, array) for array in arrays]
 
 
 def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    """Join arrays along axis 0; vectors are rows."""
     return np.concatenate(_all_atleast_nd(trace, arrays, 2), axis=0)
 
 
 def hstack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    """Join arrays along axis 1, and vectors along axis 0."""
     operands = _all_atleast_nd(trace, arrays, 1)
     return np.concatenate(operands, axis=0 if operands[0].ndim == 1 else 1)
 
 
 def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    """Join arrays along axis 1; vectors are columns."""
     operands = _all_atleast_nd(trace, arrays, 1)
     return np.concatenate([x[:, None] if x.ndim == 1 else x for x in operands], axis=1)
 
@@ -120,6 +133,7 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
 
 
 def trace_of(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the sums of the diagonal `offset` of matrices, whose axes are axis1 and axis2."""
     if a.ndim < 2:
         raise trace.fail(f"numpy.trace of {a.tensor}: expected matrices", "give it two axes or more")
     matrices = np.moveaxis(a, (axis1, axis2), (-2, -1))
@@ -131,6 +145,7 @@ def trace_of(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int =
 def nan_to_num(
     trace: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
+    """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default."""
     if a.dtype.kind == "c":
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag
@@ -143,10 +158,12 @@ def nan_to_num(
 
 
 def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the number of elements along axes that are not 0."""
     return np.sum(np.not_equal(a, 0).astype(np.int64), axis=axis, keepdims=keepdims)
 
 
 def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
+    """Return the mean along axes, weighted by `weights`; a vector of weights is for one axis."""
     if weights is None:
         return np.mean(a, axis=axis)
     w: Any = Array(trace, trace.tensor_of(weights))
@@ -158,27 +175,31 @@ def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
 
 
 def inner(trace: Trace, a: Any, b: Any) -> Any:
+    """Return the sum of products over the last axes."""
     return np.tensordot(a, b, axes=([-1], [-1]))
 
 
 def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Return whether |a - b| <= atol + rtol |b|, element by element."""
     within_tolerance = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
     is_close = np.equal(a, b) | (within_tolerance & np.isfinite(_floats(trace, b)[0]))
     return is_close | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else is_close
 
 
 def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    """Return whether `isclose` holds for all elements."""
     return np.all(isclose(trace, a, b, rtol, atol, equal_nan))
 
 
 def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
-    """Return a reduction in which NaN count as another value."""
+    """Return the handler of a reduction that takes `other` in place of NaN."""
     return lambda t, a, axis=None, keepdims=False: function(
         np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
     )
 
 
 def nanmean(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the mean along axes of the elements that are not NaN."""
     if a.dtype.kind != "f":
         return np.mean(a, axis=axis, keepdims=keepdims)
     is_number = np.equal(a, a).astype(a.dtype)

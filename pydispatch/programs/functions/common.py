@@ -18,7 +18,7 @@ from pydispatch.programs.array import Array, numpy_dtype
 from pydispatch.programs.trace import Trace
 
 Weak = (bool, int, float, complex, Expr)
-"""Numbers that take the type of the arrays beside them."""
+"""Types of Python numbers and of sizes: in an operation with arrays they get the type of the arrays."""
 
 
 def dtype_from(dtype: Any) -> DType:
@@ -54,13 +54,15 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def is_bare(value: Any) -> bool:
-    """Return whether a number takes the type of the arrays beside it; those of NumPy have types of their own."""
+    """Return whether a number gets the type of the arrays in an operation; NumPy's numbers have types of their own."""
     return isinstance(value, Weak) and not isinstance(value, np.generic)
 
 
 def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
-    """Return whether a bare number has a kind that the arrays lack: a complex number beside real ones, a fraction
-    beside integers, any beside conditions.
+    """Return whether one of the bare numbers has a kind that the arrays lack.
+
+    That is a complex number with real arrays, a fraction with arrays of integers, and any number with arrays of
+    conditions. `named` has the type of the arrays.
     """
     dtype = next(iter(named))
     if dtype.is_bool:
@@ -70,6 +72,7 @@ def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
 
 
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
+    """Return an operand as a tensor of a type. Raise CompileError for a Python integer that the type cannot hold."""
     if isinstance(value, Weak) and not isinstance(value, Expr):
         if type(value) is int and dtype.is_integer and not dtype.is_bool and not _holds(dtype, value):
             raise trace.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
@@ -78,13 +81,16 @@ def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
 
 
 def _holds(dtype: DType, value: int) -> bool:
+    """Return whether an integer type can hold a value."""
     limits = np.iinfo(dtype.numpy)
     return bool(limits.min <= value <= limits.max)
 
 
 def floats(trace: Trace, *operands: Any) -> list[Tensor]:
-    """Return operands as tensors of one float type. NumPy takes the narrowest that holds each operand of its own type;
-    beside bare numbers, the one that holds the common integer type.
+    """Return operands as tensors of one float type.
+
+    As in NumPy it is the narrowest that holds each operand's type; with bare numbers, the one that holds the common
+    integer type.
     """
     if not any(is_bare(operand) for operand in operands):
         tensors = [trace.tensor_of(operand) for operand in operands]
@@ -108,10 +114,12 @@ def quotients(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def axes_of(axis: Any) -> list[int] | None:
+    """Return the argument `axis` as a list; None if it is None."""
     if axis is None:
         return None
     return [int(dimension) for dimension in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
 
 
 def truth(trace: Trace, value: Any) -> Tensor:
+    """Return whether elements are not 0."""
     return elementwise.convert(trace, trace.tensor_of(value), BOOL)

@@ -20,6 +20,7 @@ from pydispatch.programs.trace import Trace
 
 
 def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
+    """Return operands as tensors of one type. Raise CompileError for conditions."""
     tensors = promoted(trace, *operands)
     if tensors[0].dtype.is_bool:
         raise trace.fail("conditions are no numbers", "use ~, ^, or x.astype(numpy.int32)")
@@ -27,25 +28,34 @@ def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
+    """Return the handler of a function of two operands: `name` in `Reals.binary`. `of` converts them to tensors of one
+    type.
+    """
     return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *of(t, a, b)))
 
 
 def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[..., Array]:
+    """Return the handler of a function of one operand: `name` in `Reals.unary`. `of` converts it to a tensor."""
     return lambda t, a, dtype=None: Array(t, elementwise.unary(t, name, of(t, a)[0]))
 
 
 def _formula(written: Callable[[Element], Element]) -> Callable[..., Array]:
+    """Return the handler of a function of one operand that a formula computes."""
     return lambda t, a, dtype=None: Array(t, formula(t, written, promoted(t, a)[0]))
 
 
 def _compare(order: str) -> Callable[..., Array]:
+    """Return the handler of a comparison: eq, ne, lt, le, gt or ge."""
     return lambda t, a, b, dtype=None: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
 
 
 def _same_type(name: str) -> Callable[..., Array]:
-    """Return an elementwise function that gives integers back as they are. Of complex numbers only rounding is one."""
+    """Return the handler of a rounding function, which returns integers unchanged. Only `round_even` takes complex
+    numbers.
+    """
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
+        """Round the elements of a float; return integers unchanged."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex and name != "round_even":
             raise trace.fail(f"numpy.{name} of {x}", "NumPy has it of real numbers only: x.real, x.imag")
@@ -57,15 +67,19 @@ def _same_type(name: str) -> Callable[..., Array]:
 
 
 def _test(name: str, otherwise: bool) -> Callable[..., Array]:
-    """Return an elementwise test of floats. otherwise: its result for integers. Of complex numbers `is_finite` tests
-    both parts, other tests either one.
+    """Return the handler of a test of floats, such as is_nan.
+
+    `otherwise` is its result for integers. Of complex numbers `is_finite` tests whether both parts are finite, and
+    other tests whether one part passes.
     """
 
     def of_complex(value: Element) -> Element:
+        """Combine the tests of the real and the imaginary part."""
         real, imag = value.real.unary(name), value.imag.unary(name)
         return real & imag if name == "is_finite" else real | imag
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
+        """Test each element."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex:
             return Array(trace, formula(trace, of_complex, x))
@@ -77,10 +91,12 @@ def _test(name: str, otherwise: bool) -> Callable[..., Array]:
 
 
 def _logical(name: str) -> Callable[..., Array]:
+    """Return the handler of "and", "or" or "xor" of truth values: 0 is false, any other number true."""
     return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, operand) for operand in (a, b))))
 
 
 def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """Return the quotient rounded down; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
     if x.dtype.is_float:
         return _floor_of_floats(trace, x, y)
@@ -130,6 +146,7 @@ def float_power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
 
 
 def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """Return a to the power of b. The numbers 2, 3 and 0.5 as powers are products and a square root."""
     if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
         x = promoted(trace, a, b)[0]
         if b == 0.5:
@@ -140,11 +157,13 @@ def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
 
 
 def absolute(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    """Return absolute values; unsigned integers are returned unchanged."""
     (x,) = promoted(trace, a)
     return Array(trace, x if x.dtype.is_unsigned else elementwise.unary(trace, "abs", x))
 
 
 def where(trace: Trace, condition: Any, *operands: Any) -> Array:
+    """Return elements of two operands by a condition."""
     if len(operands) != 2:
         raise trace.fail(
             "numpy.where with a condition alone gives as many places as hold", "give both values: where(c, a, b)"
@@ -153,6 +172,7 @@ def where(trace: Trace, condition: Any, *operands: Any) -> Array:
 
 
 def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    """Return the bitwise complement of integers, and the negation of conditions."""
     (x,) = promoted(trace, a)
     if x.dtype.is_bool:
         return Array(trace, elementwise.unary(trace, "not", x))
@@ -165,6 +185,7 @@ def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 
 def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
+    """Limit elements to a range. `min` and `max` are other names of `a_min` and `a_max`."""
     low, high = named.get("min", a_min), named.get("max", a_max)
     result = a
     if low is not None:
@@ -173,6 +194,7 @@ def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: An
 
 
 def astype(trace: Trace, a: Any, dtype: Any) -> Array:
+    """Convert elements to another type."""
     return Array(trace, elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype)))
 
 
@@ -185,16 +207,19 @@ def view(trace: Trace, a: Any, dtype: Any) -> Array:
 
 
 def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    """Return a * a. Conditions become i8, as in NumPy."""
     x = trace.tensor_of(a)
     return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, 2)
 
 
 def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    """Return 1 / a."""
     (x,) = promoted(trace, a)
     return Array(trace, elementwise.binary(trace, "div", trace.constant(1, x.dtype), x))
 
 
 def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
+    """Round to whole numbers, half to even."""
     if decimals:
         raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
     is_condition = trace.tensor_of(a).dtype.is_bool

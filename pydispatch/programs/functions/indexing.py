@@ -54,10 +54,12 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
 
 
 def _is_array(key: Any) -> bool:
+    """Return whether an entry of an index is an array of positions."""
     return isinstance(key, (Array, np.ndarray, list))
 
 
 def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
+    """Return an index as a list with an entry for each axis, and None for each new axis. `...` becomes whole axes."""
     keys = list(index) if isinstance(index, tuple) else [index]
     count = sum(key is not None and key is not Ellipsis for key in keys)
     if count > a.ndim:
@@ -70,6 +72,7 @@ def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
 
 
 def _index_tensor(trace: Trace, key: Any) -> Tensor:
+    """Return an array of positions as a tensor of integers. Raise CompileError for conditions and floats."""
     positions = trace.tensor_of(key)
     if positions.dtype.is_bool:
         raise trace.fail("an index of conditions gives as many elements as hold", "use numpy.where(condition, x, 0)")
@@ -79,6 +82,7 @@ def _index_tensor(trace: Trace, key: Any) -> Tensor:
 
 
 def _from_front(index: Size, size: Size) -> Size:
+    """Return a position that counts from the front, for one that may be negative."""
     return index if isinstance(index, Expr) or index >= 0 else size + index
 
 
@@ -100,6 +104,7 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
 
 
 def _is_whole(key: slice) -> bool:
+    """Return whether a slice is `:`."""
     return key.start is None and key.stop is None and key.step is None
 
 
@@ -116,12 +121,13 @@ def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
 
 
 def _bounded(index: Any, size: Size) -> Size:
+    """Return an end of a slice as a position from 0 to `size`; a dynamic one is not limited."""
     index = _from_front(index, size)
     return max(0, min(index, size)) if isinstance(index, int) and isinstance(size, int) else index
 
 
 def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
-    """x with other elements at an index of numbers, slices and arrays of integers."""
+    """Return x with other elements at an index of numbers, slices and arrays of integers."""
     x, keys = a.tensor, _keys(trace, a, index)
     if None in [key for key in keys if not _is_array(key)]:
         raise trace.fail(f"elements cannot be assigned at {index!r}", "leave None out, and reshape the value")
@@ -157,6 +163,7 @@ def _slice_range(trace: Trace, key: slice, size: Size) -> scatters.Range | None:
 
 
 def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
+    """Return the slices at positions along an axis; without `axis`, elements in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
         x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
@@ -164,27 +171,32 @@ def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
 
 
 def take_along_axis(trace: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
+    """Return elements at positions along an axis, and at their own positions along the others."""
     x = trace.tensor_of(a)
     return Array(trace, gathers.take_along(trace, x, _index_tensor(trace, indices), axis % x.rank))
 
 
 def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
+    """Return an operand and an axis; without an axis, the elements as a vector and axis 0."""
     x = trace.tensor_of(a)
     return (x, axis) if axis is not None else (shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0)
 
 
 def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
+    """Sort elements along an axis; without one, in row-major order."""
     x, axis = _flat(trace, a, axis)
     (result,) = ordering.sort(trace, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
     return Array(trace, result)
 
 
 def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
+    """Return the positions of the sorted elements along an axis."""
     x, axis = _flat(trace, a, axis)
     return Array(trace, ordering.sort_with_indices(trace, x, axis % x.rank)[1])
 
 
 def softmax(trace: Trace, a: Any, axis: int = -1) -> Array:
+    """Return exp(a) divided by its sum along an axis."""
     (x,) = floats(trace, a)
     return Array(trace, normalization.softmax(trace, x, axis % x.rank))
 

@@ -56,9 +56,15 @@ def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[..., Any] | None = None) -> Any:
-    """Return a function of one batch of matrices. result: the type of several results."""
+    """Return the handler of a function of one batch of matrices.
+
+    Args:
+        of: Function of `operations`: of(trace, matrices, *options) -> one tensor, or several.
+        result: Named tuple of several results.
+    """
 
     def function(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
+        """Record the function of matrices, and return its results as arrays."""
         (x,) = _matrices(trace, a)
         results = of(trace, x, *options, **named)
         if isinstance(results, Tensor):
@@ -69,22 +75,26 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
 
 
 def _eigh(trace: Trace, x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:  # noqa: N803
+    """Return eigenvalues and eigenvectors of symmetric matrices, of which the triangle UPLO is read."""
     if UPLO not in ("L", "U", "l", "u"):
         raise trace.fail(f"numpy.linalg.eigh of the triangle {UPLO!r}", "UPLO is 'L' for the lower one, or 'U'")
     return eigen.eigh(trace, x, lower=UPLO.upper() == "L")
 
 
 def _eigvalsh(trace: Trace, x: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    """Return the eigenvalues of symmetric matrices, of which the triangle UPLO is read."""
     return _eigh(trace, x, UPLO)[0]
 
 
 def _svd(trace: Trace, x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """Return U, the singular values and V adjoint."""
     return jacobi.svd(trace, x, full_matrices)
 
 
 def svd(
     trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> SVDResult | Array:
+    """Return the singular values and, with `compute_uv`, the factors U and V adjoint."""
     if hermitian:
         raise trace.fail("numpy.linalg.svd of Hermitian matrices is not a part of programs", "leave hermitian= out")
     values: SVDResult = _function(_svd, SVDResult)(trace, a, full_matrices)
@@ -92,10 +102,12 @@ def svd(
 
 
 def _cholesky(trace: Trace, x: Tensor, *, upper: bool = False) -> Tensor:
+    """Return the lower Cholesky factor, or the upper one."""
     return linear.cholesky(trace, x, lower=not upper)
 
 
 def _inverse(trace: Trace, x: Tensor) -> Tensor:
+    """Return the inverse matrices: the solutions for the columns of the identity."""
     return systems.solve(trace, x, matrices.identity(trace, x.shape[-1], x.shape[-1], x.dtype))[0]
 
 
@@ -108,10 +120,12 @@ def solve(trace: Trace, a: Any, b: Any) -> Array:
 
 
 def _det(trace: Trace, x: Tensor) -> Tensor:
+    """Return the determinants, from LU factors."""
     return systems.determinant(trace, *factors.lu(trace, x)[:2])
 
 
 def _slogdet(trace: Trace, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the signs of the determinants and the logarithms of their magnitudes, from LU factors."""
     sign, log = systems.log_determinant(trace, *factors.lu(trace, x)[:2])
     return sign, elementwise.convert(trace, log, x.dtype.real)
 
@@ -130,6 +144,7 @@ def diagonal_sum(trace: Trace, a: Any, *, offset: int = 0) -> Any:
 
 
 def qr(trace: Trace, a: Any, mode: str = "reduced") -> QRResult | Array:
+    """Return Q and R, or R alone in the mode "r"."""
     if mode not in ("reduced", "r"):
         raise trace.fail(f"numpy.linalg.qr in the mode '{mode}' is not a part of programs", "there are reduced and r")
     both: QRResult = _function(systems.qr, QRResult)(trace, a)

@@ -14,15 +14,18 @@ from pydispatch.programs.trace import Trace
 
 
 def matmul(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    """Return the matrix product of operands of one type."""
     x, y = promoted(trace, a, b)
     return Array(trace, products.matmul(trace, x, y))
 
 
 def einsum(trace: Trace, equation: str, *operands: Any) -> Array:
+    """Return the sum of products of an equation of axis letters, such as "ij,jk->ik"."""
     return Array(trace, products.einsum(trace, equation, *promoted(trace, *operands)))
 
 
 def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
+    """Return the sum of products over axes: a number of last and first axes, or a pair of axes of a and axes of b."""
     x, y = promoted(trace, a, b)
     if isinstance(axes, int):
         axes = (list(range(x.rank - axes, x.rank)), list(range(axes)))
@@ -37,10 +40,12 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
 
 
 def outer(trace: Trace, a: Any, b: Any) -> Array:
+    """Return the products of all pairs of elements, [size of a, size of b]."""
     return reshape(trace, a, (-1, 1)) * reshape(trace, b, (1, -1))
 
 
 def vecdot(trace: Trace, a: Any, b: Any) -> Array:
+    """Return the scalar products along the last axis."""
     return einsum(trace, "...i,...i->...", a, b)
 
 

@@ -20,7 +20,9 @@ from pydispatch.programs.trace import Trace
 
 
 def _summed(x: Tensor, dtype: Any) -> DType:
-    """Return the type in which NumPy adds up the elements of x: `dtype` when it is given."""
+    """Return the type in which NumPy sums the elements of x: `dtype` if it is stated, else at least 64 bits for
+    integers.
+    """
     if dtype is not None:
         return dtype_from(dtype)
     if x.dtype.is_bool or (x.dtype.is_integer and x.dtype.bits < 64):
@@ -29,7 +31,9 @@ def _summed(x: Tensor, dtype: Any) -> DType:
 
 
 def _reduction(name: str) -> Callable[..., Array]:
+    """Return the handler of a reduction: "add", "mul", "max" or "min"."""
     def function(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+        """Reduce along axes; without `axis`, over all elements."""
         x = trace.tensor_of(a)
         if name in ("add", "mul"):
             x = elementwise.convert(trace, x, _summed(x, dtype))
@@ -50,17 +54,20 @@ def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | 
 
 
 def _truths(name: str) -> Callable[..., Array]:
+    """Return the handler of "and" (numpy.all) or "or" (numpy.any) of truth values."""
     return lambda t, a, axis=None, keepdims=False: Array(
         t, reductions.reduce(t, name, truth(t, a), axes_of(axis), keepdims)
     )
 
 
 def _averaged(trace: Trace, a: Any, dtype: Any) -> Tensor:
+    """Return the operand of a mean or variance in the type of the result: floats stay, integers become f64."""
     (x,) = quotients(trace, a)
     return x if dtype is None else elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype))
 
 
 def mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """Return the mean along axes. NumPy sums f16 in f32."""
     x = _averaged(trace, a, dtype)
     wide = elementwise.convert(trace, x, F32) if x.dtype == F16 else x  # NumPy adds halves up in f32
     return Array(trace, elementwise.convert(trace, reductions.mean(trace, wide, axes_of(axis), keepdims), x.dtype))
@@ -75,6 +82,8 @@ def var(
     keepdims: bool = False,
     correction: int = 0,
 ) -> Array:
+    """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the count.
+    """
     x = _averaged(trace, a, dtype)
     return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
 
@@ -88,11 +97,14 @@ def std(
     keepdims: bool = False,
     correction: int = 0,
 ) -> Array:
+    """Return the standard deviation along axes, the square root of `var`."""
     return Array(trace, elementwise.unary(trace, "sqrt", var(trace, a, axis, dtype, ddof, keepdims, correction).tensor))
 
 
 def _argument(name: str) -> Callable[..., Array]:
+    """Return the handler of argmax ("max") or argmin ("min")."""
     def function(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+        """Return the index of the extreme along an axis; without `axis`, in row-major order."""
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
@@ -103,7 +115,9 @@ def _argument(name: str) -> Callable[..., Array]:
 
 
 def _cumulative(name: str) -> Callable[..., Array]:
+    """Return the handler of cumsum ("add") or cumprod ("mul")."""
     def function(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
+        """Return the running results along an axis; without `axis`, in row-major order."""
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0

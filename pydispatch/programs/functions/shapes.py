@@ -20,21 +20,25 @@ from pydispatch.programs.trace import Trace
 
 
 def reshape(trace: Trace, a: Any, shape: Any) -> Array:
+    """Return elements in another shape, in row-major order; one size may be -1."""
     x = trace.tensor_of(a)
     return Array(trace, shapes.reshape(trace, x, shapes.inferred(trace, x, shape_of(shape))))
 
 
 def transpose(trace: Trace, a: Any, axes: Any = None) -> Array:
+    """Permute axes; without `axes` reverse them."""
     x = trace.tensor_of(a)
     order = None if axes is None else [int(dimension) % max(x.rank, 1) for dimension in axes]
     return Array(trace, shapes.transpose(trace, x, order))
 
 
 def matrix_transpose(trace: Trace, a: Any) -> Array:
+    """Exchange the last two axes."""
     return swapaxes(trace, a, -1, -2)
 
 
 def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
+    """Exchange two axes."""
     x = trace.tensor_of(a)
     order = list(range(x.rank))
     order[axis1], order[axis2] = order[axis2], order[axis1]
@@ -42,6 +46,7 @@ def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
+    """Move axes to other positions; the other axes keep their order."""
     x = trace.tensor_of(a)
     sources = [dimension % x.rank for dimension in shape_of(source)]
     targets = [dimension % x.rank for dimension in shape_of(destination)]
@@ -52,19 +57,23 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
 
 
 def expand_dims(trace: Trace, a: Any, axis: Any) -> Array:
+    """Insert axes of size 1 at positions of the result."""
     return Array(trace, shapes.expand_dims(trace, trace.tensor_of(a), axes_of(axis) or []))
 
 
 def squeeze(trace: Trace, a: Any, axis: Any = None) -> Array:
+    """Remove axes of size 1: those of `axis`, or all."""
     return Array(trace, shapes.squeeze(trace, trace.tensor_of(a), axes_of(axis)))
 
 
 def broadcast_to(trace: Trace, a: Any, shape: Any) -> Array:
+    """Repeat elements along new axes and axes of size 1."""
     x = trace.tensor_of(a)
     return Array(trace, shapes.broadcast_to(trace, x, shape_of(shape)))
 
 
 def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Array:
+    """Join arrays along an axis; without an axis as vectors."""
     tensors = promoted(trace, *arrays)
     if axis is None:
         tensors, axis = [shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))) for x in tensors], 0
@@ -72,11 +81,13 @@ def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Ar
 
 
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
+    """Join arrays along a new axis."""
     tensors = promoted(trace, *arrays)
     return Array(trace, shapes.stack(trace, tensors, axis % (tensors[0].rank + 1)))
 
 
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
+    """Divide an array along an axis, into a number of equal parts or at positions."""
     x = trace.tensor_of(a)
     size = x.shape[axis]
     if isinstance(parts, int):
@@ -90,6 +101,7 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
 
 
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
+    """Reverse the order of elements along axes; along all without `axis`."""
     x = trace.tensor_of(a)
     return Array(
         trace, indexing.reverse(trace, x, [dimension % x.rank for dimension in axes_of(axis) or range(x.rank)])
@@ -97,6 +109,7 @@ def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
+    """Rotate elements along axes, one shift for each; without `axis` in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, 0), x.shape)
@@ -106,6 +119,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
 
 
 def tile(trace: Trace, a: Any, reps: Any) -> Array:
+    """Repeat the whole array along each axis."""
     x, repeats = trace.tensor_of(a), shape_of(reps)
     if len(repeats) < x.rank:
         repeats = [1] * (x.rank - len(repeats)) + list(repeats)
@@ -115,6 +129,7 @@ def tile(trace: Trace, a: Any, reps: Any) -> Array:
 
 
 def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array:
+    """Repeat each element along an axis; without `axis` in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
         return repeat(trace, reshape(trace, a, (-1,)), repeats, 0)
@@ -126,6 +141,7 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
 
 
 def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
+    """Put elements around an array: a constant, or elements of the array by the mode."""
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = [width[0] for width in widths], [width[1] for width in widths]
@@ -140,7 +156,9 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
 
 
 def _filled(value: float) -> Callable[..., Array]:
+    """Return the handler of zeros_like (0) or ones_like (1): arrays with the shape and type of another one."""
     def function(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
+        """Return an array of the value, with the shape and type of `like` unless others are stated."""
         x = trace.tensor_of(like)
         return Array(
             trace,
@@ -153,16 +171,20 @@ def _filled(value: float) -> Callable[..., Array]:
 
 
 def _made_of(value: float) -> Callable[..., Array]:
-    """`numpy.ones(shape, like=x)` and its kin: the shape may have sizes that calls decide, where NumPy lets them pass:
-    not in `numpy.zeros` and `numpy.empty`."""
+    """Return the handler of `numpy.zeros(shape, like=x)` (0), `numpy.ones` (1) or `numpy.empty`.
+
+    The shape may have sizes that calls decide if NumPy passes them on: `numpy.zeros` and `numpy.empty` do not.
+    """
 
     def function(trace: Trace, shape: Any, dtype: Any = None) -> Array:
+        """Return an array of the value, of f64 unless another type is stated."""
         return Array(trace, shapes.full(trace, value, shape_of(shape), dtype_from(dtype or np.float64)))
 
     return function
 
 
 def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
+    """Return an array of a shape whose elements all equal a value."""
     value = trace.tensor_of(fill_value) if dtype is None else as_type(trace, fill_value, dtype_from(dtype))
     return Array(trace, shapes.broadcast_to(trace, value, shape_of(shape)))
 
@@ -184,12 +206,14 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
 
 
 def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
+    """Return an array of a value, with the shape and type of another array."""
     x = trace.tensor_of(like)
     filled = as_type(trace, value, dtype_from(dtype) if dtype else x.dtype)
     return Array(trace, shapes.broadcast_to(trace, filled, x.shape))
 
 
 def triangle(trace: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
+    """Return matrices with 0 above (`keeps_lower`) or below diagonal k."""
     x = trace.tensor_of(a)
     if x.rank == 1:  # a vector is every row of a matrix
         x = shapes.broadcast_to(trace, x, (x.shape[0], x.shape[0]))

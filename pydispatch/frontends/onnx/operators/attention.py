@@ -89,8 +89,13 @@ def rotate(
     Pairs of elements are rotated by angles: elements 2i and 2i + 1 if `interleaved`, else i and i + width / 2.
 
     Args:
-        cosines, sines: [batch, length, width / 2], or tables [positions, width / 2] that position_ids index.
+        call: The node.
+        x: The operand.
+        cosines: [batch, length, width / 2], or a table [positions, width / 2] that position_ids index.
+        sines: Like `cosines`.
         position_ids: [batch, length], or None.
+        interleaved: Which elements are pairs.
+        width: Number of elements that are rotated.
     """
     b = call.b
     size = x.shape[3]

@@ -81,6 +81,7 @@ def _count_of_floats(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor
         return max(0, math.ceil((last - first) / step))
 
     def counted(a: Element, n: Element, d: Element) -> Element:
+        """Return max(0, ceil((n - a) / d)), the length of the range from a to n by steps of d."""
         return ((n - a) / d).unary("ceil").max(0.0).to(I64)
 
     return call.b.size_of(call.b.scalar(formula(call.b, counted, start, limit, delta)))

@@ -13,7 +13,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, elementwise, reductions, shapes
 from pydispatch.operations.indexing import reverse
 
-_UNROLLED = 64  # runs of a graph that are written one by one
+_UNROLLED = 64  # maximum number of iterations that are unrolled; more of them make compile time grow
 
 
 def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -27,7 +27,7 @@ def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> l
 
 @ONNX.converts("If")
 def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
-    """Convert the branch of a known condition alone, else both."""
+    """Convert the branch that a constant condition selects, or both branches."""
     then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:
@@ -41,8 +41,10 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
 def _loop(
     call: NodeCall, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor
 ) -> list[Tensor]:
-    """Run a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
-    carries along is stacked."""
+    """Run a graph until its condition is false, or as often as a limit states.
+
+    Of the results of an iteration, the first are passed to the next one, and the others are stacked: the rows.
+    """
     graph = call.graph("body")
     count = len(carried)
     rows = len(graph.output) - 1 - count
@@ -78,11 +80,20 @@ def _keeps_condition(graph: model.GraphProto) -> bool:
 
 
 def _is_true(tensor: model.TensorProto) -> bool:
+    """Return whether a constant of the model is the bool true."""
     return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
 def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
-    """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
+    """Emit a loop of `runs` iterations; a small constant number of iterations is unrolled.
+
+    Args:
+        call: The node.
+        graph: Body of the loop.
+        runs: Number of iterations.
+        carried: Tensors before the first iteration.
+        rows: Number of results of an iteration that are stacked.
+    """
     b, true = call.b, call.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
         columns: list[list[Tensor]] = [[] for _ in range(rows)]
@@ -99,6 +110,7 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
         return [*carried, *(shapes.stack(b, column, 0) for column in columns)]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Emit one iteration. Return the tensors for the next one, and the rows to stack."""
         outputs = _run(call, graph, [reductions.size_as(b, iteration, I64), true, *tensors])[1:]
         return outputs[: len(carried)], outputs[len(carried) :]
 
@@ -107,14 +119,17 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
 
 
 def _no_rows(call: NodeCall, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
-    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would give as its last results."""
+    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would return as its last results."""
     return [control.rows_buffer(call.b, 0, form) for form in control.rows_of(call.b, lambda: run()[-rows:])]
 
 
 def _unrolled(
     call: NodeCall, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
-    """Run written one by one, as long as conditions are known. None when one is not."""
+    """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time.
+
+    Arguments are those of `_counted`, with at most `runs` iterations and the condition of the first one.
+    """
     b = call.b
     columns: list[list[Tensor]] = [[] for _ in range(rows)]
     for iteration in range(runs):
@@ -142,14 +157,17 @@ def _open(
     carried: list[Tensor],
     rows: int,
 ) -> list[Tensor]:
-    """Run until a condition that each call computes is false."""
+    """Emit a loop that ends when a condition, which is computed at run time, is false, or after `runs` iterations.
+
+    Further arguments are those of `_counted`; `condition` is that of the first iteration, None for true.
+    """
     b = call.b
     first = condition if condition is not None else b.constant(True, BOOL)
     first = shapes.reshape(b, first, [])
     zero = b.constant(0, I64)
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Run the graph once. Returns the values for the next run, and the rows to stack."""
+        """Emit one iteration. Return the values for the next one, and the rows to stack."""
         iteration, continues, *old = tensors[: 2 + len(carried)]
         continues, *outputs = _run(call, graph, [iteration, continues, *old])
         following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
@@ -160,7 +178,7 @@ def _open(
     buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
-        """Run the graph once, and store its rows."""
+        """Run the graph once, and store its rows in the buffers."""
         new, added = run(tensors)
         stacked = tensors[len(start) :]
         if stacked:
@@ -169,7 +187,7 @@ def _open(
         return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
-        """Return whether the graph runs again."""
+        """Return whether another iteration follows: its condition holds, and the limit is not reached."""
         if runs is None:
             return tensors[1]
         limit = reductions.size_as(b, runs, I64)
@@ -184,7 +202,7 @@ def _open(
 
 @ONNX.converts("Scan")
 def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
-    """Run a graph for each slice of some operands along an axis, and stacks what it gives."""
+    """Run a graph for each slice of some operands along an axis, and stack its results."""
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
@@ -212,7 +230,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
 def _divided(
     call: NodeCall, graph: model.GraphProto, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """Return the carried operands, the scanned operands, and how many rows a run returns."""
+    """Return the carried operands, the scanned operands, and how many results of an iteration are stacked."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
@@ -223,12 +241,13 @@ def _divided(
 def _scanned(
     call: NodeCall, graph: model.GraphProto, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a graph for each slice along the first axes, and return the carried tensors after the last run and the rows
-    of all runs.
+    """Run a graph for each slice along the first axes of `moved`. Return the carried tensors after the last iteration,
+    and the stacked rows of all iterations.
     """
     b, count, runs = call.b, len(carried), moved[0].shape[0]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Emit the iteration for one slice of each scanned tensor."""
         slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, iteration, iteration + 1), t.shape[1:]) for t in moved]
         outputs = _run(call, graph, [*tensors, *slices])
         return outputs[:count], outputs[count:]
@@ -246,7 +265,8 @@ def _scanned(
 def _scan_of_batches(
     call: NodeCall, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
-    """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
+    """Convert Scan of version 8, whose operands have an axis of batches first, and scanned ones the sequence after it.
+    """
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]

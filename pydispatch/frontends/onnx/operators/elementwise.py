@@ -44,7 +44,7 @@ def _formula(written: Callable[[Element], Element], call: NodeCall, x: Tensor) -
 
 
 def _with_floats(written: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
-    """Apply a formula with float attributes.
+    """Apply a formula with float attributes: written(element, value of each attribute...).
 
     `defaults` maps the attributes to their defaults, in the order of the formula's parameters.
     """
@@ -72,8 +72,10 @@ def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 
 @ONNX.converts("Pow")
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Return x to the power of y in the type of x. It is computed in floats unless both operands are integers, in f64
-    for integers that f32 does not hold. Constant exponents 1, 2 and 3 of floats become multiplications.
+    """Return x to the power of y in the type of x.
+
+    It is computed in floats unless both operands are integers, in f64 for integers that f32 does not hold. Constant
+    exponents 1, 2 and 3 of floats become multiplications.
     """
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
@@ -93,6 +95,7 @@ def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     bits = x.dtype.bits
 
     def shifted(lhs: Element, rhs: Element) -> Element:
+        """Return an element shifted by a distance that is limited to the width - 1, or 0 for larger distances."""
         moved = lhs.binary("shift_left" if left else "shift_right_logical", rhs.min(bits - 1))
         return (rhs > bits - 1).where(0, moved)
 
@@ -115,6 +118,7 @@ def _clip(call: NodeCall, x: Tensor, lower: Tensor | None = None, upper: Tensor 
 # -- types
 
 
+# Largest finite number of each small float; f8E8M0FNU, which has no signs, is converted by `_to_exponents`.
 _LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
 
 
@@ -175,7 +179,10 @@ def _cast_with_attributes(call: NodeCall, x: Tensor, to: DType) -> Tensor:
 
 
 def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
-    """Convert floats to f8E8M0FNU, which has only an exponent. Signs are dropped, and infinities become NaN."""
+    """Convert floats to f8E8M0FNU, the exponents of powers of two. Signs are dropped, and infinities become NaN.
+
+    `rounding` is "up", "down" or "nearest". With `saturate`, numbers above the largest power become that.
+    """
 
     def power(value: Element) -> Element:
         """Return the power of two that one element is rounded to."""
@@ -251,6 +258,7 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, share, known)
 
     def kept(v: Element, is_kept: Element, ratio: Element, on: Element) -> Element:
+        """Return an element that is scaled or dropped in training mode (`on`), else unchanged."""
         scaled = (v.to(F32) / (1.0 - ratio.to(F32))).to(v.dtype)
         return on.where(is_kept.where(scaled, 0.0), v)
 

@@ -151,6 +151,9 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     last = call.b.index(x.shape[time] - 1)
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the position in x of an element: counted from the end of the sequence along the time axis, if it is
+        within it.
+        """
         length, at = coords.index_of(coords.elements[0]), coords.index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
         back = coords.minus(coords.minus(length, coords.index_constant(1)), at)

@@ -1,4 +1,4 @@
-"""Operators that bring elements to a common scale, and losses."""
+"""Conversions of normalizations and losses."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ def _batch_normalization(
 
 @ONNX.converts("InstanceNormalization")
 def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Normalize each channel of each image by its own mean and variance."""
     vectors = [normalization.along(call.b, t, 1, x.rank) for t in (scale, bias)]
     return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
 
 @ONNX.converts("LayerNormalization")
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
-    """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
+    """Normalize over the axes from `axis` on. Return the result, the mean, and the inverse of the standard deviation.
+    """
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))
     if inner not in (F32, DTYPES["f64"]):
@@ -98,6 +100,7 @@ def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("LpNormalization")
 def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
+    """Divide by the p-norm along an axis; 0 where the norm is 0."""
     axis = call.axis(call.integer("axis", -1), x.rank)
     norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
     return formula(call.b, lambda v, n: n.is_equal(0.0).where(0.0, v / n), x, norm)
@@ -121,6 +124,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     parts = [shapes.slice_axis(call.b, padded, 1, n, n + x.shape[1]) for n in range(size)]
 
     def written(value: Element, *around: Element) -> Element:
+        """Return an element divided by a power of the mean of the squares around it."""
         total = around[0]
         for other in around[1:]:
             total = total + other
@@ -142,6 +146,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     last = call.b.index(classes - 1)
 
     def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:
+        """Return the position of the likelihood of the right class, which is an element of `target`."""
         at = coords.clamped(coords.index_of(coords.elements[0]), last)
         return [coords.index(0), at, *(coords.index(d) for d in range(1, target.rank))]
 
@@ -165,5 +170,6 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
 
 @ONNX.converts("SoftmaxCrossEntropyLoss")
 def _softmax_cross_entropy(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
+    """Return the negative log likelihood of the softmax of x [n, c, ...], and the logarithms of the softmax."""
     logarithms = normalization.log_softmax(call.b, x, 1)
     return [_negative_log_likelihood(call, logarithms, target, weight), logarithms]

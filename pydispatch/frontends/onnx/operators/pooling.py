@@ -42,6 +42,7 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def global_position(p: Element, image: Element, channels: Element) -> Element:
+        """Return the row-major index in all of x of an element, from its index p in its image."""
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
     return [result, formula(call.b, global_position, positions, image, channels)]

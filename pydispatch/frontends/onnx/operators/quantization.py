@@ -30,6 +30,7 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
     low, high = float(reductions.least(to)), float(reductions.largest(to))
 
     def written(value: Element, s: Element, *z: Element) -> Element:
+        """Return the rounded and clamped quotient of one element, as a float. z is empty, or the zero point."""
         rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")
         rounded_ = rounded_ + z[0] if z else rounded_
         return rounded_.max(low).min(high)
@@ -47,6 +48,7 @@ def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) ->
     operands = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
     def written(value: Element, s: Element, *z: Element) -> Element:
+        """Return the float of one quantized element. z is empty, or the zero point."""
         shifted = value - z[0] if z else value
         return (shifted.to(F32) * s.to(F32)).to(scale.dtype)
 
@@ -142,6 +144,7 @@ def requantize(
     """
 
     def written(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
+        """Return value * lhs * rhs / s: the float of a sum of products, divided by the new scale."""
         return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
 
     scaled = formula(call.b, written, x, *scales, out_scale)

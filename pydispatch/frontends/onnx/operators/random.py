@@ -1,4 +1,5 @@
-"""Operators that draw numbers: others in each call (`operations/random.py`), by their seeds where they state one."""
+"""Conversions of operators that draw random numbers, which differ in each call (`operations/random.py`). An attribute
+`seed` replaces the program's seed."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from pydispatch.operations.normalization import wide
 from pydispatch.operations.sequences import Step, over_steps, row
 
 Activation = Callable[[Element], Element]
+"""Function of one element."""
 _MAX_UNROLLED_STEPS = 512  # see `over_steps`
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
@@ -29,10 +30,11 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
     "softsign": (activations.softsign, ()),
     "softplus": (activations.softplus, ()),
 }
+"""Activation functions by name, with the defaults of their parameters alpha and beta."""
 
 
 def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """Return the activation functions of each direction. `defaults` are the names of those of one direction."""
+    """Return the activation functions of each direction. `defaults` has the names of those of one direction."""
     names = call.texts("activations", []) or list(defaults) * directions
     alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
@@ -54,6 +56,7 @@ def _bind_parameters(function: Callable[..., Element], numbers: Sequence[float],
     """
 
     def activation(value: Element) -> Element:
+        """Clip the element, and apply the function."""
         return function(value if limit is None else value.max(-limit).min(limit), *numbers)
 
     return activation
@@ -66,6 +69,8 @@ def _recurrent(
     """Run a recurrent cell over x [length, batch, inputs] in one or both directions.
 
     Args:
+        call: The node.
+        x: The sequences.
         w: Weights of the inputs, [directions, gates * hidden, inputs].
         r: Recurrence weights, [directions, gates * hidden, hidden].
         bias: Input bias and recurrence bias, [directions, 2 * gates * hidden].
@@ -125,7 +130,17 @@ def _split_bias(
 def _initial_state(
     call: NodeCall, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor
 ) -> Tensor:
-    """Return an initial state as [directions, batch, hidden]; zeros if `t` is None."""
+    """Return an initial state t as [directions, batch, hidden]; zeros if it is None.
+
+    Args:
+        call: The node.
+        t: The state, or None.
+        count: Number of directions.
+        batch: Number of sequences.
+        hidden: Size of the hidden state.
+        by_batch: Whether the batch is the first axis of t.
+        x: Input of the network, whose type the zeros have.
+    """
     if t is None:
         return shapes.full(call.b, 0.0, (count, batch, hidden), x.dtype)
     return shapes.transpose(call.b, t, [1, 0, 2]) if by_batch else t
@@ -164,6 +179,7 @@ def _rnn(
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
+            """Return the new hidden state, from the inputs times their weights and the old state."""
             return [
                 formula(call.b, lambda u, v: f(u + v), inputs, _recurrent_product(call, states[0], weights, own_bias))
             ]
@@ -194,6 +210,7 @@ def _gru(
             candidate_bias = shapes.slice_axis(call.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
+            """Return the new hidden state, from the inputs times their weights and the old state."""
             old = states[0]
             update, reset, candidate = _split_gates(call, inputs, 3)
             own_update, own_reset = _split_gates(call, _recurrent_product(call, old, gate_weights, gate_biases), 2)
@@ -236,6 +253,7 @@ def _lstm(
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
+            """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
             hidden, cell_state = states
             of_input, of_state = (
                 _split_gates(call, inputs, 4),

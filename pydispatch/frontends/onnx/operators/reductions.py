@@ -19,17 +19,24 @@ Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes
 
 
 def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Reduce along axes, which the attribute keepdims keeps with size 1.
+    """Convert a reduction along axes. The attribute keepdims says whether the result has these axes, with size 1.
 
-    Its axes are an operand since version `operand_since` of the operator, and an attribute before.
+    Args:
+        reduce: Builds the reduction along known axes.
+        operand_since: Version of the operator since which the axes are an operand. They are an attribute before.
+        call: The node of the model.
+        x: The operand.
+        axes: The operand with the axes, or None. Without axes all are reduced, or none with noop_with_empty_axes.
     """
     keep = call.flag("keepdims", True)
     stated = stated_axes(call, axes, operand_since, x.rank)
     is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
     if isinstance(stated, ChosenAxes):
+        # Each call chooses the axes: x is transposed so that they are the last ones, whose indices are known.
         last_axes = list(range(x.rank - len(stated.axes), x.rank))
         reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, False)
-        return shapes.reshape(call.b, reduced, stated.replaced(x.shape, 1)) if keep else reduced
+        kept_shape = stated.replaced(x.shape, 1)  # that of x, with size 1 for the chosen axes
+        return shapes.reshape(call.b, reduced, kept_shape) if keep else reduced
     if not stated and not is_noop:
         stated = list(range(x.rank))
     return reduce(call, x, stated or [], keep)
@@ -40,14 +47,15 @@ def _by_name(name: str) -> Reduce:
     return lambda c, x, axes, keep: reductions.reduce(c.b, name, x, axes, keep)
 
 
-def _sum_of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
-    """Return a reduction that sums a function of the elements and applies `after` to the sum. Small types are summed in
-    a wider one.
+def _sum_of(term: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
+    """Return a reduction that computes after(sum of term(v) over the elements v); the sum alone if `after` is None.
+
+    Small types are summed in a wider one. L2, for example, has the term v * v and the square root after the sum.
     """
 
     def reduce_sum(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
-        total = reductions.reduce(call.b, "add", formula(call.b, lambda v: written(v.to(inner)), x), axes, keep)
+        total = reductions.reduce(call.b, "add", formula(call.b, lambda v: term(v.to(inner)), x), axes, keep)
         if after is None:
             return elementwise.convert(call.b, total, x.dtype)
         return formula(call.b, lambda v: after(v).to(x.dtype), total)
@@ -81,7 +89,7 @@ def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
-    """Apply a function along one axis, for example softmax.
+    """Convert a function along one axis, for example softmax: function(call, x, axis) builds it.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """
@@ -99,7 +107,10 @@ def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
 
 
 def _cumulative(name: str, call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
-    """Return the sums ("add") or products ("mul") of the elements up to each one; with `reverse`, from each one on."""
+    """Return the sums ("add") or products ("mul") of the elements up to each one; with `reverse`, from each one on.
+
+    `axis` is an operand: a constant, or an axis that each call chooses (ChosenAxes).
+    """
     along, options = call.axes_of(axis, x.rank, "axis"), (call.flag("exclusive"), call.flag("reverse"))
     if not isinstance(along, ChosenAxes):
         return scans.cumulative(call.b, name, x, along[0], *options)

@@ -1,4 +1,4 @@
-"""Operators that give elements another position without a look at them."""
+"""Conversions of operators that move elements: reshapes, transposes, joins, splits, repeats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allow_zero: bool) -> list[Size]:
-    """Return the sizes of a computed shape, as `_reshape` understands them."""
+    """Return the sizes of a shape that each call computes, in which 0 and -1 have the meaning of `_reshape`."""
     b = call.b
     sizes = [HostInteger.of(b, n) for n in integers]
     if not allow_zero:
@@ -102,6 +102,7 @@ def _added_axes(call: NodeCall, x: Tensor, axes: Sequence[int]) -> list[int]:
 
 @ONNX.converts("Transpose")
 def _transpose(call: NodeCall, x: Tensor) -> Tensor:
+    """Permute the axes by the attribute perm; reverse them without it."""
     return shapes.transpose(call.b, x, call.maybe_integers("perm"))
 
 
@@ -110,6 +111,7 @@ def _transpose(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("Concat")
 def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
+    """Join the operands along an axis."""
     if not tensors:
         raise call.fail("it has no operands")
     return shapes.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
@@ -142,6 +144,7 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
 
 @ONNX.converts("Tile")
 def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
+    """Repeat the whole tensor along each axis."""
     counts = call.sizes(repeats, "repeats")
     if len(counts) != x.rank:
         raise call.fail(f"{len(counts)} repeats are given for the {x.rank} axes of {x}")
@@ -201,6 +204,7 @@ def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _block(call: NodeCall) -> int:
+    """Return the attribute blocksize: rows and columns of a block of pixels."""
     block = call.integer("blocksize")
     if block < 1:
         raise call.fail(f"its block size is {block}")
@@ -208,6 +212,7 @@ def _block(call: NodeCall) -> int:
 
 
 def _image(call: NodeCall, x: Tensor) -> Sequence[Size]:
+    """Return the sizes of an operand [n, c, h, w]."""
     if x.rank != 4:
         raise call.fail(f"its operand is {x}; expected 4 axes")
     return x.shape
@@ -222,14 +227,16 @@ def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     return matrices.triangle(call.b, x, "ge" if upper else "le", k if k is not None else call.b.constant(np.int64(0)))
 
 
-# -- optional values: a tensor is one that is there
+# -- optional values: a tensor, or None for an omitted one
 
 
 @ONNX.converts("OptionalHasElement")
 def _has_element(call: NodeCall, x: Tensor | None = None) -> Tensor:
+    """Return whether the optional value is a tensor, a constant."""
     return call.b.constant(np.bool_(x is not None))
 
 
 @ONNX.converts("OptionalGetElement")
 def _get_element(call: NodeCall, x: Tensor) -> Tensor:
+    """Return the tensor of an optional value."""
     return x

@@ -1,4 +1,4 @@
-"""Operators that cut parts out of tensors, and that put elements around them."""
+"""Conversions of operators that slice, pad and crop tensors."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
+    """Return x[starts:ends:steps] along axes, all of which may be computed in each call.
+
+    Before version 10 they are attributes.
+    """
     begins: list[Integer]
     limits: list[Integer]
     which: list[int] | ChosenAxes
@@ -56,7 +60,7 @@ def _slice(
 def _slice_by_computed_step(
     call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integer, step: HostInteger
 ) -> Tensor:
-    """Slice along an axis by a step whose sign is known in each call only."""
+    """Slice along an axis by a step that the host computes in each call, so that its sign is unknown."""
     size, is_forward = HostInteger.of(call.b, x.shape[axis]), step > 0
     (is_forward | (step < 0)).require("Slice: a step is 0")
     first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
@@ -117,6 +121,10 @@ def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Si
 def _pad(
     call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
+    """Pad x by the mode: a constant, or elements of x. Negative pads crop.
+
+    The pads are an attribute before version 11.
+    """
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Integer]
     if call.version < 11:

@@ -50,8 +50,13 @@ def _length(call: NodeCall, of: Tensor, what: str) -> Size:
 def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: bool, one_sided: bool) -> Tensor:
     """Return the Fourier transform of x along an axis.
 
-    The axis is first cropped or zero-padded to `length`, unless that is None. With `one_sided`, only the size // 2 + 1
-    non-redundant frequencies of a real signal are returned.
+    Args:
+        call: The node.
+        x: Real or complex tensor.
+        axis: The axis.
+        length: Size to which the axis is cropped or zero-padded first; None for its own.
+        inverse: Whether the inverse transform is computed.
+        one_sided: Whether only the size // 2 + 1 non-redundant frequencies of a real signal are returned.
     """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:

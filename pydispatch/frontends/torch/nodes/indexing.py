@@ -15,6 +15,7 @@ from pydispatch.operations import gathers, reductions, scans, scatters, selectio
 from pydispatch.operations.formulas import Element, floor_quotient, formula
 
 MaybeTensors = Sequence["Tensor | None"]
+"""Index of each axis: positions or a mask; None for a whole axis."""
 
 
 @converts("aten.embedding")
@@ -32,6 +33,7 @@ def embedding(
 
 @converts("aten.index", "aten._unsafe_index")
 def index(builder: Builder, self: Tensor, indices: MaybeTensors) -> Tensor:
+    """Return self[indices], where an index is a tensor of positions, a mask, or None for a whole axis."""
     by_axis = _positions(builder, self, indices)
     return gathers.index(builder, self, [*by_axis, *[None] * (self.rank - len(by_axis))])
 
@@ -55,17 +57,20 @@ def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tenso
 
 @converts("aten.nonzero")
 def nonzero(builder: Builder, self: Tensor) -> Tensor:
+    """Return the positions of the non-zero elements as [elements, axes]."""
     rows = selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
     return shapes.stack(builder, rows, 1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
 
 
 @converts("aten.nonzero_numpy")
 def nonzero_numpy(builder: Builder, self: Tensor) -> list[Tensor]:
+    """Return the positions of the non-zero elements, one vector per axis."""
     return selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
 
 
 @converts("aten.masked_select")
 def masked_select(builder: Builder, self: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements for which the mask is true, as a vector."""
     shape = ew.broadcast_shape(builder, self.shape, mask.shape)
     x, kept = (shapes.reshape(builder, shapes.broadcast_to(builder, v, shape), [-1]) for v in (self, mask))
     return gathers.take(builder, x, selection.indices_of_true(builder, kept), 0)
@@ -91,6 +96,7 @@ def put(builder: Builder, self: Tensor, index: Tensor, source: Tensor, accumulat
 
 @converts("aten.index_select")
 def index_select(builder: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+    """Return the slices at the indices along an axis."""
     if not self.rank:
         return self
     return gathers.take(builder, self, shapes.reshape(builder, index, [-1]), shapes.axis_of(builder, dim, self.rank))
@@ -98,6 +104,7 @@ def index_select(builder: Builder, self: Tensor, dim: int, index: Tensor) -> Ten
 
 @converts("aten.gather")
 def gather(builder: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Return the elements at indices along an axis; along the others at their own positions."""
     if not self.rank:
         return shapes.broadcast_to(builder, self, index.shape)
     return gathers.take_along(builder, self, index, shapes.axis_of(builder, dim, self.rank))
@@ -116,16 +123,19 @@ def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int) ->
 
 @converts("aten.take")
 def take(builder: Builder, self: Tensor, index: Tensor) -> Tensor:
+    """Return the elements at row-major indices."""
     return gathers.take(builder, shapes.reshape(builder, self, [-1]), index, 0)
 
 
 @converts("aten.masked_fill")
 def masked_fill(builder: Builder, self: Tensor, mask: Tensor, value: Operand) -> Tensor:
+    """Return `self` with the value where the mask is true."""
     return ew.select(builder, mask, as_tensor(builder, value, self.dtype), self)
 
 
 @converts("aten.one_hot")
 def one_hot(builder: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
+    """Return 1 at the position along a new last axis that each element states, and 0 elsewhere."""
     if num_classes < 0:
         raise builder.fail("one_hot without a number of classes gives a tensor whose size depends on its elements")
     positions = shapes.expand_dims(builder, self, [self.rank])
@@ -146,6 +156,7 @@ def _updates_for(builder: Builder, source: Operand, like: Tensor, dtype: DType) 
 
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+"""PyTorch's names of functions that combine elements -> those of `Reals.binary`."""
 
 
 @converts("aten.scatter", "aten.scatter.value", "aten.scatter.value_reduce")
@@ -169,6 +180,7 @@ def scatter(
 
 @converts("aten.scatter_add")
 def scatter_add(builder: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Add `src` to the elements whose position along `dim` is in `index`."""
     return scatter(builder, self, dim, index, src, reduce="add")
 
 
@@ -211,6 +223,7 @@ def _scatter_reduced(
     counts = scatters.put_along(builder, counts, positions, shapes.full(builder, 1, positions.shape, I64), axis, "add")
 
     def mean(total: Element, n: Element) -> Element:
+        """Return the mean of n elements; of integers rounded down."""
         count = n.max(1).to(total.dtype)
         return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
 
@@ -255,12 +268,14 @@ def index_reduce(
 
 @converts("aten.index_add")
 def index_add(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+    """Add alpha * source to the slices at the indices along an axis."""
     scaled = source if alpha == 1 else ew.binary(builder, "mul", source, as_tensor(builder, alpha, source.dtype))
     return _replace_slices(builder, self, dim, index, scaled, "add")
 
 
 @converts("aten.index_copy", "aten.index_fill")
 def index_copy(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Operand) -> Tensor:
+    """Replace the slices at the indices along an axis by those of `source`, or by a number."""
     return _replace_slices(builder, self, dim, index, source, None)
 
 

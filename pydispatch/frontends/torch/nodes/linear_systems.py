@@ -24,6 +24,7 @@ Pair = tuple[Tensor, Tensor]
 
 @converts("aten.linalg_lu_factor_ex")
 def lu_factor_ex(builder: Builder, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+    """Return the packed LU factors, the pivots, and the position of the first zero pivot, from 1; 0 without one."""
     if not pivot:
         raise builder.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
     return factors.lu(builder, A)
@@ -31,6 +32,7 @@ def lu_factor_ex(builder: Builder, A: Tensor, *, pivot: bool = True, check_error
 
 @converts("aten.linalg_lu_factor")
 def lu_factor(builder: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
+    """Return the packed LU factors and the pivots."""
     factored = lu_factor_ex(builder, A, pivot=pivot)
     return factored[0], factored[1]
 
@@ -85,6 +87,7 @@ def lu_unpack(
 
 @converts("aten.linalg_lu")
 def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """Return P, L and U of A = P L U."""
     return lu_unpack(builder, *lu_factor(builder, A, pivot=pivot))
 
 
@@ -113,6 +116,7 @@ def lu_solve(
 
 @converts("aten.lu_solve")
 def lu_solve_legacy(builder: Builder, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+    """Solve A X = self for a matrix A that is given by its LU factors."""
     return lu_solve(builder, LU_data, LU_pivots, self)
 
 
@@ -132,23 +136,27 @@ def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, 
 
 @converts("aten._linalg_det")
 def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """Return the determinant, and the LU factors and pivots for its gradient."""
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return systems.determinant(tracer.b, LU, pivots), LU, pivots
 
 
 @converts("aten.linalg_det", "aten.det")
 def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
+    """Return the determinants of matrices."""
     return det_with_factors(tracer, A)[0]
 
 
 @converts("aten._linalg_slogdet")
 def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
+    """Return the signs and logarithms of determinants, and the LU factors and pivots for their gradients."""
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return *systems.log_determinant(tracer.b, LU, pivots), LU, pivots
 
 
 @converts("aten.linalg_slogdet", "aten.slogdet")
 def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
+    """Return the signs of determinants, and the logarithms of their magnitudes."""
     results = slogdet_with_factors(tracer, A)
     return results[0], results[1]
 
@@ -180,11 +188,13 @@ def _solve(builder: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, 
 
 @converts("aten.linalg_solve")
 def solve(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
+    """Solve A X = B, or X A = B if not `left`."""
     return _solve(builder, A, B, left)[0]
 
 
 @converts("aten.linalg_solve_ex")
 def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
+    """Solve A X = B, or X A = B if not `left`. Return X and the position of the first zero pivot; 0 without one."""
     return _solve(builder, A, B, left)
 
 
@@ -199,11 +209,13 @@ def solve_with_factors(
 
 @converts("aten.linalg_inv_ex")
 def inv_ex(builder: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
+    """Return the inverse, and the position of the first zero pivot; 0 without one."""
     return systems.solve(builder, A, eye(builder, A.shape[-1], dtype=A.dtype))
 
 
 @converts("aten.linalg_inv", "aten.inverse")
 def inv(builder: Builder, A: Tensor) -> Tensor:  # noqa: N803
+    """Return the inverse."""
     return inv_ex(builder, A)[0]
 
 
@@ -211,6 +223,7 @@ def inv(builder: Builder, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     builder: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
+    """Solve a triangular system A X = B, or X A = B if not `left`."""
     matrix, right = systems.broadcast_batches(builder, self, B)
     return linear.triangular_solve(builder, matrix, right, left=left, lower=not upper, unit=unitriangular)
 

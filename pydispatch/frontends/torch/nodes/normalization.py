@@ -35,6 +35,7 @@ def _last_axes(builder: Builder, x: Tensor, shape: Sizes) -> range:
 def native_layer_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
+    """Normalize over the last axes. Return the result, the mean, and the inverse deviation."""
     axes = _last_axes(builder, input, normalized_shape)
     return _saved(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
 
@@ -44,10 +45,12 @@ def layer_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
+    """Normalize over the last axes."""
     return native_layer_norm(builder, input, normalized_shape, weight, bias, eps)[0]
 
 
 _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+"""Machine epsilon of each float: the distance from 1 to the next larger number."""
 
 
 @converts("aten.rms_norm")
@@ -66,6 +69,7 @@ def native_group_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
+    """Normalize each group of channels. Return the result, the mean, and the inverse deviation."""
     return _saved(*normalization.group_norm(builder, input, group, weight, bias, eps))
 
 
@@ -74,6 +78,7 @@ def group_norm(
     builder: Builder, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
+    """Normalize each group of channels."""
     return normalization.group_norm(builder, input, num_groups, weight, bias, eps)[0]
 
 
@@ -120,6 +125,7 @@ def batch_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
+    """Normalize each channel; in training update the running statistics in place."""
     return _batch_norm(builder, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

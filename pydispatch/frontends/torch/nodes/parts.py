@@ -56,6 +56,7 @@ def _slice_bounds(
 def slice_(
     builder: Builder, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
 ) -> Tensor:
+    """Return the elements from `start` to `end` along an axis, every `step`-th one."""
     axis, first, last = _slice_bounds(builder, self, dim, start, end, step)
     return shapes.slice_axis(builder, self, axis, first, last, step)
 
@@ -70,6 +71,7 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
+    """Return `self` with a slice replaced by `src`."""
     axis, first, _ = _slice_bounds(builder, self, dim, start, end, step)
     return _insert_slice(builder, self, ew.convert(builder, src, self.dtype), axis, first, step)
 
@@ -83,7 +85,8 @@ def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: S
 def _written_by(
     scatter: Conversion, builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return the base of a view, whose part `scatter` replaces by `new_part`."""
+    """Return the base of a view whose part `scatter` replaces by `new_part`; further arguments are those of the view.
+    """
     return scatter(builder, base, new_part, *args, **kwargs)
 
 
@@ -99,6 +102,7 @@ def _position(builder: Builder, x: Tensor, axis: int, index: Size) -> Size:
 
 @converts("aten.select")
 def select(builder: Builder, self: Tensor, dim: int, index: Size) -> Tensor:
+    """Return the slice at an index of an axis, without the axis."""
     axis = axis_of(builder, dim, self.rank)
     position = _position(builder, self, axis, index)
     return shapes.squeeze(builder, shapes.slice_axis(builder, self, axis, position, position + 1), [axis])
@@ -106,6 +110,7 @@ def select(builder: Builder, self: Tensor, dim: int, index: Size) -> Tensor:
 
 @converts("aten.select_scatter")
 def select_scatter(builder: Builder, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
+    """Return `self` with the slice at an index of an axis replaced by `src`."""
     axis = axis_of(builder, dim, self.rank)
     part = shapes.expand_dims(builder, ew.convert(builder, src, self.dtype), [axis])
     return _insert_slice(builder, self, part, axis, _position(builder, self, axis, index))
@@ -113,6 +118,7 @@ def select_scatter(builder: Builder, self: Tensor, src: Tensor, dim: int, index:
 
 @converts("aten.narrow")
 def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
+    """Return `length` elements from `start` on along an axis."""
     axis = axis_of(builder, dim, self.rank)
     position = _position(builder, self, axis, start) if length != 0 else start
     return shapes.slice_axis(builder, self, axis, position, position + length)
@@ -120,8 +126,9 @@ def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) 
 
 @converts("aten.split")
 def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
-    """Return parts of `split_size` along an axis; the last one has the rest. Raises CompileError if their number
-    depends on a dynamic size.
+    """Return parts of `split_size` along an axis; the last one has the rest.
+
+    Raise CompileError if their number depends on a dynamic size.
     """
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
@@ -133,17 +140,19 @@ def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> lis
 
 @converts("aten.split.sizes", "aten.split_with_sizes")
 def split_with_sizes(builder: Builder, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
+    """Return parts of the stated sizes along an axis."""
     return shapes.split(builder, self, axis_of(builder, dim, self.rank), split_sizes)
 
 
 @converts("aten.chunk")
 def chunk(builder: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    """Return `chunks` parts of equal size along an axis; the last one may be smaller."""
     return split(builder, self, maximum(1, ceil_div(self.shape[axis_of(builder, dim, self.rank)], chunks)), dim)
 
 
 @converts("aten.unbind")
 def unbind(builder: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
-    """Return the slices along an axis, without it. Raises CompileError if its size is dynamic."""
+    """Return the slices along an axis, without it. Raise CompileError if its size is dynamic."""
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
     if isinstance(n, Expr):

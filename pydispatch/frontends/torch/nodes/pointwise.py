@@ -32,7 +32,7 @@ def _float_function(name: str, builder: Builder, self: Tensor) -> Tensor:
 
 
 def _same_type(name: str, builder: Builder, self: Tensor) -> Tensor:
-    """Apply a function whose result has the type of its operand."""
+    """Apply a function by its name, whose result has the type of its operand."""
     return ew.unary(builder, name, self)
 
 
@@ -66,23 +66,28 @@ def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
 
 @converts("aten.sign")
 def sign(builder: Builder, self: Tensor) -> Tensor:
+    """Return 1, -1 or 0; bools stay."""
     return self if self.dtype.is_bool else ew.unary(builder, "sign", self)
 
 
 @converts("aten.square")
 def square(builder: Builder, self: Tensor) -> Tensor:
+    """Return x * x; bools become i64."""
     x = ew.convert(builder, self, I64) if self.dtype.is_bool else self
     return ew.binary(builder, "mul", x, x)
 
 
 @converts("aten.logical_not")
 def logical_not(builder: Builder, self: Tensor) -> Tensor:
+    """Return whether each element is 0."""
     return ew.unary(builder, "not", truth(builder, self))
 
 
 @converts("aten.logit")
 def logit(builder: Builder, self: Tensor, eps: float | None = None) -> Tensor:
+    """Return log(x / (1 - x)); with `eps`, x is first clamped to [eps, 1 - eps]."""
     def written(e: Element) -> Element:
+        """Return the logit of one element."""
         e = e if eps is None else e.max(eps).min(1.0 - eps)
         return (e / (1.0 - e)).unary("log")
 
@@ -100,6 +105,7 @@ def nan_to_num(
     largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)
 
     def written(e: Element) -> Element:
+        """Return an element with NaN and infinities replaced."""
         high = (e.unary("is_inf") & (e > 0.0)).where(largest_finite if posinf is None else posinf, e)
         low = (e.unary("is_inf") & (e < 0.0)).where(-largest_finite if neginf is None else neginf, high)
         return e.unary("is_nan").where(nan or 0.0, low)
@@ -122,18 +128,21 @@ def _scaled(builder: Builder, tensor: Tensor, alpha: Number) -> Tensor:
 
 @converts("aten.add")
 def add(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    """Return self + alpha * other in the common type."""
     x, y = promoted(builder, self, other)
     return ew.binary(builder, "add", x, _scaled(builder, y, alpha))
 
 
 @converts("aten.sub", "aten.subtract")
 def sub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    """Return self - alpha * other in the common type."""
     x, y = promoted(builder, self, other)
     return ew.binary(builder, "sub", x, _scaled(builder, y, alpha))
 
 
 @converts("aten.rsub")
 def rsub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    """Return other - alpha * self in the common type."""
     return sub(builder, other, self, alpha)
 
 
@@ -241,6 +250,7 @@ def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None
 
 @converts("aten.where")
 def where(builder: Builder, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+    """Return self where the condition holds, else other, in the common type."""
     x, y = promoted(builder, self, other)
     return ew.select(builder, truth(builder, condition), x, y)
 
@@ -259,6 +269,7 @@ def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Opera
 
 @converts("aten.clamp_max")
 def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
+    """Return the minimum of each element and `max`."""
     return clamp(builder, self, None, max)
 
 
@@ -273,12 +284,14 @@ def lerp(builder: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor
 
 @converts("aten.addcmul")
 def addcmul(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """Return self + value * tensor1 * tensor2 in the common type."""
     x, y, z = promoted(builder, self, tensor1, tensor2)
     return ew.binary(builder, "add", x, ew.binary(builder, "mul", _scaled(builder, y, value), z))
 
 
 @converts("aten.addcdiv")
 def addcdiv(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    """Return self + value * tensor1 / tensor2 in floats."""
     x, y, z = promoted(builder, self, tensor1, tensor2, floats=True)
     return ew.binary(builder, "add", x, _scaled(builder, ew.binary(builder, "div", y, z), value))
 
@@ -287,7 +300,9 @@ def addcdiv(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *,
 def isclose(
     builder: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
+    """Return whether |self - other| <= atol + rtol * |other|, element by element."""
     def written(e: Element, n: Element) -> Element:
+        """Return whether two elements are close."""
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
         is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near

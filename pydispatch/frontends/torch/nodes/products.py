@@ -22,6 +22,7 @@ Tensors = Sequence[Tensor]
 
 @converts("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot")
 def matmul(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Return the matrix product; batch axes broadcast."""
     return products.matmul(builder, self, other)
 
 
@@ -29,6 +30,7 @@ def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, pro
     """Return scale * x + product_scale * product; x is not read if `scale` is 0."""
 
     def scaled(tensor: Tensor, by: Number) -> Tensor:
+        """Return a tensor times a number; emit nothing if it is 1."""
         return tensor if by == 1 else ew.binary(builder, "mul", tensor, as_tensor(builder, by, tensor.dtype))
 
     product = scaled(product, product_scale)
@@ -37,6 +39,7 @@ def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, pro
 
 @converts("aten.addmm", "aten.baddbmm", "aten.addmv")
 def addmm(builder: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """Return beta * self + alpha * the product of matrices."""
     return _scaled_sum(builder, self, beta, products.matmul(builder, mat1, mat2), alpha)
 
 
@@ -230,6 +233,7 @@ def conv_transpose(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes = (0,), output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
 ) -> Tensor:  # fmt: skip
+    """Return a transposed convolution."""
     return convolution(builder, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 

@@ -110,11 +110,15 @@ def dequantize_per_token(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     output_dtype: DType,
 ) -> Tensor:  # fmt: skip
+    """Return (input - zero_point) * scale, with a scale and zero point for each row."""
     return ew.convert(builder, mul(builder, sub(builder, input, zero_points), scales), output_dtype)
 
 
 def _rows_by_group(builder: Builder, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
-    """Reshape a matrix to rows of `group_size` elements, each of which has one scale."""
+    """Reshape a matrix to rows of `group_size` elements, each of which has one scale.
+
+    A group that is larger than a row is the whole row, if there is one scale for it.
+    """
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
         group_size = size
@@ -157,6 +161,7 @@ def choose_qparams(
     scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
     def zero(low: Element, scale: Element) -> Element:
+        """Return the zero point that maps the minimum to quant_min, clamped to the range of integers."""
         return (quant_min - (low / scale).unary("round_even")).max(quant_min).min(quant_max)
 
     return _as_vectors(builder, scale, formula(builder, zero, extremes[0], scale))
@@ -169,6 +174,7 @@ def choose_qparams_symmetric(
     half = (quant_max - quant_min) / 2
 
     def written(low: Element, high: Element) -> Element:
+        """Return the scale for the extremes of the elements, at least eps."""
         return ((-low).max(high) / half).max(eps)
 
     scale = formula(builder, written, *_extremes_around_zero(builder, input, range(input.rank), keep=False))
@@ -204,6 +210,7 @@ def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: 
     scale = formula(builder, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
     def zero(low: Element, high: Element, scale: Element) -> Element:
+        """Return the zero point, from that end of the range whose rounding error is smaller, as PyTorch does."""
         low, high = low / scale, high / scale
         zero_ = ((low - 128.0) + (high + 127.0) > 0.0).where(-128.0 - low, 127.0 - high)
         return zero_.max(-128.0).min(127.0).unary("round_even").to(I64)
@@ -233,6 +240,7 @@ def _fake_quantize(
     inner = wide(x.dtype)
 
     def written(value: Element, s: Element, zero: Element) -> list[Element]:
+        """Return the dequantized element, and whether its quantized number was within the range."""
         quantized = (value.to(inner) * (1.0 / s)).unary("round_even") + zero
         dequantized = (quantized.max(float(least)).min(float(most)) - zero) * s  # type: ignore[arg-type]
         return [dequantized.to(x.dtype), (quantized >= float(least)) & (quantized <= float(most))]  # type: ignore[arg-type]
@@ -245,6 +253,7 @@ def _fake_quantize(
 def fake_quantize_mask(
     builder: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
+    """Quantize and dequantize, and return a mask of the elements that were not clamped."""
     return _fake_quantize(builder, self, _scalar(builder, scale), _scalar(builder, zero_point), quant_min, quant_max)
 
 
@@ -252,6 +261,7 @@ def fake_quantize_mask(
 def fake_quantize(
     builder: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> Tensor:
+    """Quantize and dequantize with one scale and zero point."""
     return fake_quantize_mask(builder, self, scale, zero_point, quant_min, quant_max)[0]
 
 
@@ -272,6 +282,7 @@ def fake_quantize_if_enabled(
 def fake_quantize_channels_mask(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
+    """Quantize and dequantize with a scale and zero point per element of `axis`, and return the mask."""
     scales, zeros = (_reshape_along(builder, v, axis, self.rank) for v in (scale, zero_point))
     return _fake_quantize(builder, self, scales, zeros, quant_min, quant_max)
 
@@ -280,6 +291,7 @@ def fake_quantize_channels_mask(
 def fake_quantize_channels(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
+    """Quantize and dequantize with a scale and zero point per element of `axis`."""
     return fake_quantize_channels_mask(builder, self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 

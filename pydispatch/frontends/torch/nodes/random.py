@@ -38,6 +38,7 @@ def _check_float(builder: Builder, dtype: DType) -> DType:
 
 @converts("aten.rand")
 def rand(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed floats in [0, 1)."""
     return uniform_samples(builder, size, _check_float(builder, dtype or F32), 0.0, 1.0)
 
 
@@ -59,16 +60,19 @@ def uniform_samples(builder: Builder, shape: Sizes, dtype: DType, low: float, hi
 
 @converts("aten.randn")
 def randn(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    """Return standard normal floats."""
     return random.normal(builder, *random.draw(builder, size), _check_float(builder, dtype or F32))
 
 
 @converts("aten.randint")
 def randint(builder: Builder, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed integers in [0, high)."""
     return randint_low(builder, 0, high, size, dtype=dtype)
 
 
 @converts("aten.randint.low")
 def randint_low(builder: Builder, low: int, high: int, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed integers in [low, high)."""
     return _integers(builder, low, high, size, dtype or I64)
 
 
@@ -82,6 +86,7 @@ def _integers(builder: Builder, low: int, high: int, shape: Sizes, dtype: DType)
     count = high - low
 
     def scaled(scalars: Scalars, bits: Scalar) -> Scalar:
+        """Return low + the upper half of bits * (high - low) for one number of 32 random bits."""
         wide = scalars.binary("mul", scalars.convert(bits, U64), scalars.const(count, U64))
         position = scalars.convert(scalars.binary("shift_right_logical", wide, scalars.const(32, U64)), I64)
         return scalars.convert(scalars.binary("add", position, scalars.const(low, I64)), dtype)
@@ -91,21 +96,25 @@ def _integers(builder: Builder, low: int, high: int, shape: Sizes, dtype: DType)
 
 @converts("aten.rand_like")
 def rand_like(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed floats of the shape of a tensor."""
     return rand(builder, self.shape, dtype=dtype or self.dtype)
 
 
 @converts("aten.randn_like")
 def randn_like(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Return standard normal floats of the shape of a tensor."""
     return randn(builder, self.shape, dtype=dtype or self.dtype)
 
 
 @converts("aten.randint_like")
 def randint_like(builder: Builder, self: Tensor, high: int, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed integers in [0, high) of the shape of a tensor."""
     return _integers(builder, 0, high, self.shape, dtype or self.dtype)
 
 
 @converts("aten.randint_like.low_dtype")
 def randint_like_low(builder: Builder, self: Tensor, low: int, high: int, *, dtype: DType | None = None) -> Tensor:
+    """Return uniformly distributed integers in [low, high) of the shape of a tensor."""
     return _integers(builder, low, high, self.shape, dtype or self.dtype)
 
 
@@ -118,6 +127,7 @@ def bernoulli(builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.bernoulli.p", "aten.bernoulli.float")
 def bernoulli_p(builder: Builder, self: Tensor, p: float = 0.5) -> Tensor:
+    """Return 1 with probability p, else 0, in the type and shape of a tensor."""
     return ew.convert(builder, random_mask(builder, self.shape, p), self.dtype)
 
 
@@ -130,11 +140,13 @@ def random_mask(builder: Builder, shape: Sizes, p: float) -> Tensor:
 
 @converts("aten.uniform")
 def uniform(builder: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
+    """Return uniformly distributed floats in [from_, to) of the type and shape of a tensor."""
     return uniform_samples(builder, self.shape, _check_float(builder, self.dtype), from_, to)
 
 
 @converts("aten.normal_functional", "aten.normal.default")
 def normal(builder: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Return normally distributed floats of the type and shape of a tensor."""
     return _floats_of(builder, self, lambda v: v * std + mean, _normal_for(builder, self))
 
 
@@ -160,6 +172,7 @@ def _exponential(builder: Builder, shape: Sizes) -> Tensor:
 
 @converts("aten.exponential")
 def exponential(builder: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
+    """Return exponentially distributed floats of the rate `lambd`, of the type and shape of a tensor."""
     if lambd <= 0:
         raise builder.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
     return _floats_of(builder, self, lambda v: v / lambd, _exponential(builder, self.shape))
@@ -175,17 +188,20 @@ def normal_by_element(builder: Builder, mean: Operand, std: Operand) -> Tensor:
 
 @converts("aten.normal.float_float")
 def normal_of_shape(builder: Builder, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+    """Return normally distributed floats of a shape."""
     samples = randn(builder, size, dtype=dtype)
     return formula(builder, lambda v: v * std + mean, samples)
 
 
 @converts("aten.log_normal")
 def log_normal(builder: Builder, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    """Return the exponentials of normally distributed floats, of the type and shape of a tensor."""
     return _floats_of(builder, self, lambda v: (v * std + mean).unary("exp"), _normal_for(builder, self))
 
 
 @converts("aten.cauchy")
 def cauchy(builder: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    """Return floats of a Cauchy distribution, of the type and shape of a tensor."""
     unit = _unit(builder, self.shape)
     return _floats_of(builder, self, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, unit)
 
@@ -228,6 +244,7 @@ def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: 
 def rrelu(
     builder: Builder, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> Tensor:
+    """Return a leaky ReLU, with random slopes in training."""
     return _random_leaky_relu(builder, self, lower, upper, training)[0]
 
 
@@ -284,4 +301,5 @@ def native_dropout(builder: Builder, input: Tensor, p: float, train: bool | None
 
 @converts("aten.dropout")
 def dropout(builder: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """Return the input with elements zeroed with probability p and the others scaled; unchanged outside of training."""
     return native_dropout(builder, input, p, train)[0]

@@ -22,8 +22,14 @@ _MAX_UNROLLED_STEPS = 8  # see `over_steps`
 
 @dataclass(frozen=True)
 class _Weights:
-    """Weights of one layer in one direction. `projection` maps the hidden state to the output; None for
-    most networks.
+    """Weights of one layer in one direction.
+
+    Attributes:
+        inputs: Weights of the inputs, [gates * hidden, inputs].
+        hidden: Weights of the last output, [gates * hidden, output].
+        input_bias: Bias of the inputs, or None.
+        hidden_bias: Bias of the last output, or None.
+        projection: Matrix that maps the hidden state to the output; None for most networks.
     """
 
     inputs: Tensor
@@ -53,6 +59,7 @@ def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weigh
     """Emit a step of an LSTM. The gates are in the order input, forget, cell, output."""
 
     def written(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
+        """Return the output and the new cell state c of one element, from its gates i, f, g and o."""
         cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
         return [o.unary("logistic") * cell.unary("tanh"), cell]
 
@@ -67,6 +74,8 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     """Emit a step of a GRU. The gates are in the order reset, update, new."""
 
     def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
+        """Return the new state of one element, from its gates for the input (r, z, n) and for the state h (hr, hz, hn).
+        """
         new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
         update = (z + hz).unary("logistic")
         return [new + update * (h - new)]
@@ -95,6 +104,7 @@ def _direction(
     projected = linear(builder, x, weights.inputs, weights.input_bias)
 
     def step(inputs: Tensor, carried: list[Tensor]) -> list[Tensor]:
+        """Emit one step with the weights of this direction."""
         return cell(builder, inputs, carried, weights)
 
     return over_steps(builder, projected, state, step, backwards=backwards, unrolled=_MAX_UNROLLED_STEPS)
@@ -153,6 +163,7 @@ def lstm(
     builder: Builder, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
+    """Run an LSTM. Return the outputs, the final hidden states and the final cell states."""
     _check_no_dropout(builder, dropout, train)
     return _network(builder, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
 

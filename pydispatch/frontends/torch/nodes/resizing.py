@@ -47,9 +47,10 @@ def _half_pixel_position(o: Real, step: Real, corners: bool) -> Real:
 class Interpolation:
     """Resizing method that interpolates between adjacent source elements.
 
-    `position(o, step, corners)` returns the source position of element o of the result, as a fraction. `taps` are the
-    offsets of the elements that contribute, relative to the element before that position, with the functions that
-    return their weights.
+    Attributes:
+        position: position(o, step, corners) returns the source position of element o of the result, as a fraction.
+        taps: Offsets of the elements that contribute, relative to the element before that position, with the functions
+            that return their weights.
     """
 
     position: Callable[[Real, Real, bool], Real]
@@ -79,6 +80,9 @@ class Interpolation:
         size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
+            """Return the distance, in source elements, between the source positions of adjacent new elements: n old, m
+            new ones.
+            """
             if corners:
                 step = (n - 1).to(dtype) / (m - 1).max(1).to(dtype)
                 return (m > 1).where(step, 0.0)
@@ -91,9 +95,11 @@ class Interpolation:
         for offset, weight in self.taps:
 
             def index(value: Element, n: Element, offset: int = offset) -> Element:
+                """Return the index of a tap, clamped to the axis."""
                 return (value.unary("floor").to(I64) + offset).max(0).min(n - 1)
 
             def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
+                """Return the weight of a tap for the fraction of the position."""
                 return weight(value - value.unary("floor"))
 
             indices.append(formula(builder, index, positions, size))
@@ -108,7 +114,7 @@ def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
     return 1.0 / scale if scale else n / out
 
 
-_ONE: Taps = ((0, lambda part: part * 0 + 1),)
+_ONE: Taps = ((0, lambda part: part * 0 + 1),)  # a single tap of weight 1
 NEAREST = Interpolation(lambda o, step, corners: o * step, _ONE)
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _ONE)
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
@@ -138,7 +144,9 @@ def _cubic_kernel(value: Array) -> Array:
 class Antialiased:
     """Resizing method that averages all source elements in the footprint of each new element.
 
-    `kernel` returns the weight for a distance, in new elements when shrinking. `reach` is the radius of the kernel.
+    Attributes:
+        kernel: Function that returns the weight for a distance, in new elements when shrinking.
+        reach: Radius of the kernel.
     """
 
     kernel: Callable[[Array], Array]
@@ -196,7 +204,18 @@ def _resize_axis(
     builder: Builder, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
     unscaled: Collection[int],
 ) -> Tensor:  # fmt: skip
-    """Resize one axis to `out` elements."""
+    """Resize one axis to `out` elements.
+
+    Args:
+        builder: The builder.
+        x: The image.
+        axis: The axis.
+        out: The new size.
+        scale: Factor that the caller states; None for the ratio of the sizes.
+        corners: Whether the centers of the corner elements coincide.
+        how: The method.
+        unscaled: Repetition counts for which the scale is ignored, as in `repetitions`.
+    """
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
         wide = shapes.broadcast_to(builder, shapes.expand_dims(builder, x, [axis + 1]),
@@ -245,6 +264,7 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
     def nearest(
         builder: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None
     ) -> Tensor:
+        """Convert the overload of nearest-neighbour resizing."""
         return _resize_axes(
             builder, self, output_size, _scales(builder, scale_factors, spatial), corners=False, how=how
         )
@@ -256,6 +276,7 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
+        """Convert the overload of an interpolation."""
         return _resize_axes(builder, self, output_size, _scales(builder, scale_factors, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated
@@ -265,11 +286,13 @@ def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis."""
 
     def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
+        """Convert the overload of nearest-neighbour resizing."""
         return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), corners=False, how=how)
 
     def interpolated(
         builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
+        """Convert the overload of an interpolation."""
         return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), align_corners, how)
 
     return nearest if how.is_nearest else interpolated

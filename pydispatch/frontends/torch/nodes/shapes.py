@@ -32,11 +32,13 @@ def axis_of(builder: Builder, dim: int, rank: int) -> int:
 
 @converts("prims.reshape", "aten.view", "aten.reshape", "aten._unsafe_view", "aten._reshape_alias")
 def view(builder: Builder, self: Tensor, size: Sizes, stride: Sizes = ()) -> Tensor:
+    """Return elements in another shape; one size may be -1."""
     return shapes.reshape(builder, self, size)
 
 
 @converts("aten.view_as")
 def view_as(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Return elements in the shape of another tensor."""
     return shapes.reshape(builder, self, other.shape)
 
 
@@ -67,6 +69,7 @@ def unflatten(builder: Builder, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
 
 @converts("aten.unsqueeze")
 def unsqueeze(builder: Builder, self: Tensor, dim: int) -> Tensor:
+    """Insert an axis of size 1."""
     return shapes.expand_dims(builder, self, [dim])
 
 
@@ -94,6 +97,7 @@ def same(builder: Builder, self: Tensor, *_: Any) -> Tensor:
 
 @converts("prims.transpose", "aten.permute")
 def permute(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
+    """Permute the axes: axis d of the result is axis dims[d]."""
     return shapes.transpose(builder, self, list(dims))
 
 
@@ -105,6 +109,7 @@ def _write_permuted(builder: Builder, whole: Tensor, written: Tensor, output_ind
 
 @converts("aten.transpose", "aten.swapaxes", "aten.swapdims")
 def transpose(builder: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Exchange two axes."""
     order = list(range(self.rank))
     if order:
         i, j = axis_of(builder, dim0, self.rank), axis_of(builder, dim1, self.rank)
@@ -121,6 +126,7 @@ def _write_transposed(
 
 @converts("aten.t", "aten.numpy_T")
 def reversed_axes(builder: Builder, self: Tensor) -> Tensor:
+    """Reverse the axes."""
     return shapes.transpose(builder, self)
 
 
@@ -131,6 +137,7 @@ def _write_reversed(builder: Builder, whole: Tensor, written: Tensor, output_ind
 
 @converts("aten.mT")
 def matrix_transpose(builder: Builder, self: Tensor) -> Tensor:
+    """Exchange the last two axes."""
     return transpose(builder, self, -2, -1)
 
 
@@ -154,6 +161,7 @@ def movedim(builder: Builder, self: Tensor, source: int | Ints, destination: int
 
 @converts("aten.expand", "aten.broadcast_to")
 def expand(builder: Builder, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
+    """Broadcast to a shape; -1 stands for the size that the tensor has."""
     first = len(size) - self.rank
     sizes = [self.shape[d - first] if n == -1 and d >= first else n for d, n in enumerate(size)]
     return shapes.broadcast_to(builder, self, sizes)
@@ -161,23 +169,27 @@ def expand(builder: Builder, self: Tensor, size: Sizes, *, implicit: bool = Fals
 
 @converts("aten.expand_as")
 def expand_as(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Broadcast to the shape of another tensor."""
     return shapes.broadcast_to(builder, self, other.shape)
 
 
 @converts("aten.broadcast_tensors")
 def broadcast_tensors(builder: Builder, tensors: Tensors) -> list[Tensor]:
+    """Broadcast tensors to their common shape."""
     shape = ew.broadcast_shape(builder, *(x.shape for x in tensors))
     return [shapes.broadcast_to(builder, x, shape) for x in tensors]
 
 
 @converts("aten.repeat")
 def repeat(builder: Builder, self: Tensor, repeats: Sizes) -> Tensor:
+    """Repeat the whole tensor along each axis; missing axes are first ones."""
     x = shapes.reshape(builder, self, [1] * (len(repeats) - self.rank) + list(self.shape))
     return shapes.tile(builder, x, repeats)
 
 
 @converts("aten.tile")
 def tile(builder: Builder, self: Tensor, dims: Sizes) -> Tensor:
+    """Repeat the whole tensor along each axis; missing counts are 1."""
     return repeat(builder, self, [1] * (self.rank - len(dims)) + list(dims))
 
 
@@ -195,7 +207,7 @@ def repeat_interleave(
 
 @converts("aten.meshgrid")
 def meshgrid(builder: Builder, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
-    """Broadcast vectors to a common grid; with the indexing "xy" its first two axes change places."""
+    """Broadcast vectors to a common grid; with the indexing "xy" its first two axes are exchanged."""
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     grids = [
         shapes.broadcast_to(
@@ -208,6 +220,7 @@ def meshgrid(builder: Builder, tensors: Tensors, *, indexing: str = "ij") -> lis
 
 @converts("aten.copy")
 def copy(builder: Builder, self: Tensor, src: Operand) -> Tensor:
+    """Return the source, in the type and shape of `self`."""
     return shapes.broadcast_to(builder, as_tensor(builder, src, self.dtype), self.shape)
 
 
