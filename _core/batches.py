@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """A request of a Batched. `result()` waits for its result; so does `await` in a coroutine of asyncio."""
+    """A request of a Batched. `result()` waits for its result; so does `await` in a coroutine of asyncio.
+
+    _batch: the call that contains the request. _index: its position among the requests of the batch. _first, _last: its
+    rows in the batch, `_first` included and `_last` excluded.
+    """
 
     __slots__ = ("_batch", "_first", "_index", "_last")
 
@@ -26,6 +30,7 @@ class Request:
         self._batch, self._index, self._first, self._last = batch, index, first, last
 
     def done(self) -> bool:
+        """Return whether `result` returns or raises without waiting."""
         return self._batch.done
 
     def result(self, timeout: float | None = None) -> Any:
@@ -61,6 +66,8 @@ class Request:
         return None
 
     def __await__(self) -> Generator[Any, None, Any]:
+        """Suspend the asyncio task until the batch is done, then return what `result` returns or raise its exception.
+        """
         batch = self._batch
         if not batch.done:
             waiter = _Waiter(asyncio.get_running_loop())
@@ -86,9 +93,11 @@ class _Waiter:
         self._reason: tuple[Any, ...] | None = None  # arguments of CancelledError; None: not cancelled
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop of the task; asyncio asks for it before it waits."""
         return self.loop
 
     def add_done_callback(self, wakeup: Callable[[_Waiter], Any], *, context: Context) -> None:
+        """Store the function that resumes the task, and the context in which it is to run; asyncio calls this once."""
         self._wakeup, self._context = wakeup, context
 
     def cancel(self, msg: Any = None) -> bool:
@@ -101,6 +110,7 @@ class _Waiter:
         return True
 
     def result(self) -> None:
+        """Raise CancelledError if `cancel` was called, else return None; the value itself comes from Request.result."""
         if self._reason is not None:
             raise asyncio.CancelledError(*self._reason)
 
@@ -113,6 +123,9 @@ class _Waiter:
 
 class Batch:
     """Requests that are merged into one call.
+
+    key: what the requests have in common, see rowwise.Key. deadline: value of time.monotonic() at which the call starts
+    even if the batch is not full.
 
     `done` is set before `waiting` is read, so that no waiter that was added meanwhile is missed.
     """

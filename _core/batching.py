@@ -65,7 +65,12 @@ class Batched:
         self._finalizer = weakref.finalize(self, self._collector.close)
 
     def submit(self, *args: Any, **named: Any) -> Request:
-        """Add a request and return it without waiting. Raise InvalidArgumentError for arguments that do not fit."""
+        """Add a request and return it without waiting. Raise InvalidArgumentError for arguments that do not fit.
+
+        Positional NumPy arrays of static types take a short path: the loop only compares them with these types.
+        Everything else
+        goes through `_check_request`, which converts values and names what does not fit.
+        """
         if self._types is not None and not named and len(args) == len(self._types):
             count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
             for value, (dtype, tail) in zip(args, self._types):  # noqa: B905
@@ -92,6 +97,7 @@ class Batched:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Wait until all requests are done, see `close`."""
         self.close()
 
     def __repr__(self) -> str:
@@ -170,8 +176,10 @@ def _bit_key(value: Any) -> tuple[Any, Any]:
 class _Collector:
     """The queue of batches of one Batched, and the thread that runs them until `close`.
 
-    The thread whose request fills a batch submits its call, so that the device need not wait until the collector's
-    thread gets the GIL.
+    A thread whose request fills a batch submits the call of that batch itself, so that the device need not wait until
+    the
+    collector's thread gets the GIL. stacking: makes the calls. max_delay: seconds after which a batch that is not full
+    runs.
     """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:
@@ -181,6 +189,7 @@ class _Collector:
         _collectors.add(self)
 
     def _reset(self) -> None:
+        """Create an empty queue without a thread, also in the child of a fork."""
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
         self._open: dict[Key, Batch] = {}  # batches with room, oldest first
@@ -218,11 +227,13 @@ class _Collector:
         return request
 
     def close(self) -> None:
+        """Let the thread end once all batches have run. Later requests raise Error."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
 
     def join(self) -> None:
+        """Wait for the end of the thread, unless there is none or it is the caller."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -254,6 +265,7 @@ class _Collector:
         return None
 
     def _take_full(self) -> Batch:
+        """Remove the oldest full batch from the queue, and return it as the running one."""
         self._running = self._full[0]
         return self._full.popleft()
 

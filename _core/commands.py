@@ -30,7 +30,10 @@ class PlanBuffer:
 
 @dataclass(frozen=True)
 class Slot:
-    """A range of a buffer. buffer: its number in the plan. offset, size: bytes."""
+    """A range of bytes of a buffer that a command reads or writes.
+
+    buffer: number of the buffer in the plan. offset, size: in bytes.
+    """
 
     buffer: int
     offset: int

@@ -28,6 +28,7 @@ class Flops:
     type: str = ""
 
     def __add__(self, other: Flops) -> Flops:
+        """Return the sum: unknown if one part is, and without a type if both parts compute with different types."""
         if self.count is None or other.count is None:
             return UNKNOWN
         if not self.count or not other.count:
@@ -35,11 +36,14 @@ class Flops:
         return Flops(self.count + other.count, self.type if self.type == other.type else "")
 
     def __mul__(self, times: int) -> Flops:
+        """Return the operations of several runs."""
         return Flops(None if self.count is None else self.count * times, self.type)
 
 
 UNKNOWN = Flops()
+"""The operations of a command that states none."""
 NONE = Flops(0)
+"""The operations of a command that does not compute, such as a copy."""
 
 
 def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes) -> Flops:
@@ -47,8 +51,10 @@ def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes
 
     Args:
         command: A command of the plan; a custom command has an unknown count, a fill or copy has none.
-        stated: The key `flops` of each executable's variant, by executable.
-        constants: The constant words of the plan, as bytes.
+        stated: For each executable by its number, the list `flops` of the manifest. It has an entry for each export:
+            null, or a type and terms such as `["f32", [2, 0, 4]]`, which stands for 2 times the 64-bit constants that
+            begin at the words 0 and 4.
+        constants: The constant words of the plan, 4 bytes each.
 
     Raises:
         ArtifactError: `stated` does not follow docs/artifact.md.
@@ -70,10 +76,11 @@ def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes
 
 
 def _evaluate_term(term: list[Any], words: memoryview, workgroups: int) -> int:
-    """Return the value of a term: the product of its factor and sizes.
+    """Return the value of a term `[factor, size, ...]`: the product of its factor and sizes.
 
-    A size is the index of a 64-bit constant in `words`, counted in 32-bit words, or WORKGROUPS. Raise ValueError for
-    any other term.
+    A size is the index of the 32-bit word at which a 64-bit constant begins in `words`, or WORKGROUPS, which stands for
+    the
+    number `workgroups`. `words` is a view of bytes. Raise ValueError for any other term.
     """
     factor, *sizes = term
     for size in sizes:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pydispatch._core.task import Task
 
 _arming = threading.Lock()
+"""Held while a CallFuture initializes its base class, so that two threads do not both do it."""
 
 
 class Future(concurrent.futures.Future):  # type: ignore[type-arg]
@@ -23,13 +24,18 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
     """
 
     def __await__(self) -> Generator[Any, None, Any]:
+        """Wait as an asyncio task, without a thread of its own."""
         import asyncio
 
         return asyncio.wrap_future(self).__await__()
 
 
 class CallFuture(Future):
-    """A Future of a call on the CPU. It creates the state of its base class on first use."""
+    """A Future of a call on the CPU. It initializes its base class only when an attribute of it is first read.
+
+    Most calls are only waited for with `result`, which asks the task itself, so they need no lock or lists of
+    callbacks.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task: Task = task
@@ -98,6 +104,7 @@ def deferred(
     left, counting = len(inputs), threading.Lock()
 
     def settle(inner: concurrent.futures.Future[Any]) -> None:
+        """Copy the outcome of the ended call, `inner`, to the future that was returned."""
         if not outer.set_running_or_notify_cancel():
             return
         error = concurrent.futures.CancelledError() if inner.cancelled() else inner.exception()
@@ -107,9 +114,13 @@ def deferred(
             outer.set_exception(error)
 
     def value_of(value: Any) -> Any:
+        """Return an argument of the call: the result of a future, any other value itself."""
         return value.result() if isinstance(value, concurrent.futures.Future) else value
 
     def start(_: object) -> None:
+        """Count the end of one future among the arguments, and submit the call after the last; `left` futures have not
+        ended.
+        """
         nonlocal left
         with counting:
             left -= 1

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
 
 Shape = tuple[int | str, ...]
+"""Sizes of a tensor; a dynamic size is a name, such as `("batch", 4)`."""
 
 
 class _UnquotedText(str):
@@ -86,14 +87,14 @@ class Interface:
 
     @cached_property
     def _returns(self) -> str | None:
-        """Types of the results, in parentheses if there are several; None without results."""
+        """Text of the result types, such as `float32[n]` or `(float32[n], int32)`; None without results."""
         if not self.outputs:
             return None
         texts = [repr(value) for value in self.outputs]
         return _UnquotedText(texts[0] if len(texts) == 1 else f"({', '.join(texts)})")
 
     def text(self) -> str:
-        """Return `f(x: float32[n, 4], k: int32) -> float32[n]`."""
+        """Return the function as one line, such as `f(x: float32[n, 4], k: int32) -> float32[n]`."""
         return f"{self.name}({', '.join(map(repr, self.inputs))}) -> {self._returns}"
 
     def help(self) -> str:
@@ -171,5 +172,10 @@ class _Shapes:
 
 
 def _fits(stated: object, size: int) -> bool:
-    """Return whether the size that the manifest states fits that of the program; a name fits a dynamic size only."""
+    """Return whether a size of the manifest agrees with that of the program.
+
+    stated: an int or the name of a dynamic size, from JSON and thus of any type. size: -1 for a dynamic one. An int
+    agrees
+    with itself and with a dynamic size, a name with a dynamic size only.
+    """
     return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

@@ -12,7 +12,9 @@ from pydispatch._core.future import Future
 from pydispatch._core.status import InvalidArgumentError
 
 OnError = Literal["raise", "return"]
+"""What happens to the error of an item: "raise" ends the job, "return" puts the error in the place of the result."""
 Submit = Callable[..., concurrent.futures.Future[Any]]
+"""Function that starts a call with these arguments and returns its future."""
 
 
 def arguments_of(item: Any) -> tuple[Any, ...]:
@@ -40,14 +42,14 @@ def with_index(error: BaseException, index: int) -> BaseException:
 
 
 def failed(error: BaseException) -> Future:
-    """Return a future that has ended with an error."""
+    """Return a future that is done and whose `result` raises this error."""
     future = Future()
     future.set_exception(error)
     return future
 
 
 def _start(submit: Submit, item: Any) -> concurrent.futures.Future[Any]:
-    """Submit the call of an item. Where it is refused, the future has the error."""
+    """Start the call of an item and return its future. If `submit` raises an error, the future has that error."""
     try:
         return submit(*arguments_of(item))
     except Exception as error:
@@ -68,8 +70,13 @@ def _outcome(future: concurrent.futures.Future[Any], index: int, is_returned: bo
 def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: bool) -> Iterator[Any]:
     """Yield the results of calls, one for each item, in their order; see Function.map.
 
-    At most `in_flight` calls are submitted whose results were not taken. An error, also one of `items` itself, is
-    raised after the results before it.
+    An error, also one of `items` itself, is raised after the results before it.
+
+    Args:
+        submit: Starts a call.
+        items: Arguments of the calls, see `arguments_of`.
+        in_flight: Maximum number of calls that were submitted and whose results were not yielded.
+        is_returned: Whether the error of a call is yielded in the place of its result instead of raised.
     """
     source, count = iter(items), 0
     waiting: deque[concurrent.futures.Future[Any]] = deque()
@@ -95,7 +102,11 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
 
 
 def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
-    """Submit a call for each item and return one future for the list of results; see Function.submit_many."""
+    """Submit a call for each item and return one future for the list of results; see Function.submit_many.
+
+    is_returned: whether the error of a call takes the place of its result in the list. Otherwise an item that cannot be
+    submitted cancels the calls before it, and its error is raised here.
+    """
     futures: list[concurrent.futures.Future[Any]] = []
     for index, item in enumerate(items):
         try:
@@ -111,6 +122,9 @@ def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
     left, counting = len(futures), threading.Lock()
 
     def count(_: object) -> None:
+        """Count the end of one call. The last one settles the future of all; `left` is the number of calls that still
+        run.
+        """
         nonlocal left
         with counting:
             left -= 1
@@ -126,7 +140,12 @@ def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
 
 
 def _settle(outer: Future, futures: list[concurrent.futures.Future[Any]], is_returned: bool) -> None:
-    """Set the list of results, or the first error with the results and errors of all items as its `outcomes`."""
+    """End `outer`, the future of all items, whose calls have all ended.
+
+    It gets the list of results, or the first error; such an error has the results and errors of all items in its
+    attribute
+    `outcomes`. With `is_returned` errors are results too, except those that end the process, such as KeyboardInterrupt.
+    """
     if not outer.set_running_or_notify_cancel():
         return
     outcomes: list[Any] = []

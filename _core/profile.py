@@ -69,11 +69,12 @@ class Timing:
 
 
 def merged(plans: Iterable[tuple[int, Sequence[Timing]]]) -> list[Timing]:
-    """Return one timing for each command of each function, in order.
+    """Add up the timings of equal commands and return one timing for each command of each function, in order.
 
     Args:
-        plans: The number of a function, and timings of the commands of one of its plans. Plans differ in sizes and
-            scalars; commands at one position with the same description are added up.
+        plans: Pairs of the number of a function and the timings of the commands of one of its plans. A function has
+            several plans if it was called with several sizes or scalars. Commands of two plans are equal if they have
+            the same position in the plan and the same description.
     """
     by_command: dict[tuple[int, int, str], Timing] = {}
     for function, timings in plans:
@@ -89,7 +90,8 @@ def timing_of(
 ) -> Timing:
     """Return the timing of a command.
 
-    text: its description. seconds: of all runs together. flops: of one run. moving: share of the runs that move bytes.
+    text: its description. seconds: of all runs together. flops: operations of one run. runs: how often it ran. moving:
+    share of the runs that move bytes, 0 to 1; a run whose span is SKIPPED moves none.
     """
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = round(sum(slot.size for slot in command.slots) * runs * moving)
@@ -110,7 +112,7 @@ def check_cold(function: str, cold: object) -> None:
 
 
 SKIPPED = 0, 0
-"""The span of a command that had nothing to do, such as a copy of an argument into a result in the same memory."""
+"""Begin and end of a command that had nothing to do, such as a copy of an argument into a result in the same memory."""
 
 _EVICTING_BYTES = 256 << 20
 """Size of the memory that is written to evict all caches; less may leave operands in large last-level caches."""
@@ -140,8 +142,13 @@ class Measured:
     def timings(
         self, stated: Mapping[int, list[Any]], seconds_of: Callable[[list[float]], float] = median, runs: int = 1
     ) -> list[Timing]:
-        """Return a timing for each command; the commands of a chain, which begin and end together, share one. stated:
-        see `flops.flops_of`. seconds_of: reduces the seconds of all runs to one number.
+        """Return a timing for each command. Commands of a chain, which a device runs as one, have equal spans and share
+        one timing.
+
+        Args:
+            stated: Terms for the numbers of operations, see `flops.flops_of`.
+            seconds_of: Reduces the seconds of all measured runs to one number.
+            runs: How often the function runs the command in one call.
         """
         result: list[Timing] = []
         last = (0, 0)
@@ -215,7 +222,10 @@ class Profile(list[Timing]):
         }  # fmt: skip
 
     def _rows(self) -> list[list[str]]:
-        """Return the cells of the table: the head, and a row for each command, the longest first."""
+        """Return the cells of the table: the head, then a row for each command and for the time outside of commands,
+        the longest
+        first. The column `runs` is there only if a command has several runs.
+        """
         whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
         runs = ["runs"] if repeats else []
         rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]

@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 """What requests need to have in common to share a call: the sizes that the function leaves open, and numbers."""
 
 KINDS = 4096
-"""Keys whose independence check is cached. A larger cache takes more memory; a smaller one repeats checks."""
+"""Number of keys whose independence check is cached. A larger cache takes more memory; a smaller one repeats checks."""
 
 ROWS = 8
 """Maximum number of different rows that an independence check uses."""
@@ -28,7 +28,12 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of requests. tail: its sizes without the first, None for a dynamic size; None for a number."""
+    """An argument of requests.
+
+    place: position among the function's arguments. text: how errors name it, such as "@f: argument 0 'x'". tail: all
+    sizes
+    but the first, None for a dynamic size; None in the place of the tuple for a number.
+    """
 
     place: int
     text: str
@@ -110,10 +115,11 @@ class Stacking:
         return InvalidArgumentError(f"@{self.name} cannot be batched: {why}: {self._text}")
 
     def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
-        """Call the function with the stacked rows of requests, `count` rows in all, and return the results, with
-        `count` rows each.
+        """Call the function once with the rows of several requests, and return its results.
 
-        A function of a fixed batch size gets copies of the first row in the place of missing ones.
+        count: rows of all requests together; results have as many. A function of a fixed batch size, such as 8, gets 8
+        - count
+        copies of the first row in addition, whose results are dropped.
         """
         return self._check_results(self._function(*self._stacked(rows, count)), count)
 
@@ -126,7 +132,10 @@ class Stacking:
         return self._check_results(future.result(), count)
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
-        """Return the arguments of a call: constants, numbers, and the concatenated rows of all requests."""
+        """Return the arguments of a call: constants, numbers, and the concatenated rows of all requests.
+
+        count: rows of all requests together. Copies of the first row fill a fixed batch size.
+        """
         arguments: list[Any] = [None] * (len(self.arguments) + len(self._constants))
         for place, value in self._constants.items():
             arguments[place] = value
@@ -146,9 +155,11 @@ class Stacking:
         return arguments
 
     def _check_results(self, returned: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Return the first `count` rows of each result.
+        """Return the first `count` rows of each result, which are those of requests.
 
-        Raise InvalidArgumentError for a result without one row per request.
+        returned: what the function returned, one array or a tuple. Raise InvalidArgumentError for a result without one
+        row per
+        row of the arguments.
         """
         results = tuple(map(np.asarray, returned if isinstance(returned, tuple) else (returned,)))
         row_count = self.fixed or count
@@ -256,6 +267,7 @@ def _trailing_sizes(shape: Sequence[int | str]) -> tuple[int | None, ...]:
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
+    """Return whether random numbers of the normal distribution are values of this element type."""
     return dtype.kind in "fc" or dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -273,7 +285,12 @@ def _row_counts(max_rows: int) -> list[int]:
 
 
 def _difference(actual: np.ndarray, wanted: np.ndarray) -> float:
-    """Return the largest difference of an element, relative to the largest element; 0 for equal bits."""
+    """Return the largest difference of an element, relative to the largest finite element of `wanted`.
+
+    It is 0 only for equal bits: equal values of other bits, such as 0.0 and -0.0, have the smallest positive
+    difference,
+    5e-324. It is infinite if shapes differ or only one of two elements is a NaN.
+    """
     if actual.shape != wanted.shape:
         return float("inf")
     if actual.tobytes() == wanted.tobytes():

@@ -10,7 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
 
-_UNSIGNED, _BOOLEAN = 0x12, 0x13  # codes of the program format: unsigned integers, booleans; lower codes are integers
+_UNSIGNED, _BOOLEAN = 0x12, 0x13
+"""Codes of element types in the program format (docs/program.md). All codes below that of unsigned integers are those
+of other integers."""
 
 
 class NumberKind(IntEnum):

@@ -10,6 +10,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) 
     """Return rows as an HTML table. figures: the number of leading columns that are aligned to the right."""
 
     def line(row: Sequence[str], cell: str) -> str:
+        """Return a row as HTML. cell: the name of its tags, "th" or "td"."""
         sides = ["right"] * figures + ["left"] * (len(row) - figures)
         cells = (f'<{cell} style="text-align: {side}">{html.escape(text)}</{cell}>'
                  for side, text in zip(sides, row, strict=True))  # fmt: skip
@@ -20,6 +21,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) 
 
 
 def paragraph(text: str) -> str:
+    """Return text as an HTML paragraph."""
     return f"<p>{html.escape(text)}</p>"
 
 

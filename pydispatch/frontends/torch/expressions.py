@@ -52,6 +52,7 @@ def _name_of(node: ast.expr) -> str | None:
 
 
 def _modulo(lhs: Any, rhs: Any) -> Any:
+    """Return the remainder, with the sign of `rhs` as in Python."""
     return lhs % rhs
 
 

@@ -55,8 +55,16 @@ class TensorMemory:
 class TensorView(TensorMemory):
     """View of another tensor's memory.
 
-    `put` is None if PyTorch decides by the strides whether the operator returns a view or a copy. An access whose
-    result depends on this raises the error that `ambiguous()` returns.
+    The contents of the view are cached, and taken from the base again after it was written.
+
+    Args:
+        base: Memory that the view is part of.
+        tensor: Contents of the view.
+        take: Returns the view of new contents of the base.
+        put: Writes through the view. None if PyTorch decides by the strides whether the operator returns a view or a
+            copy;
+            an access whose result depends on this raises the error that `ambiguous()` returns.
+        ambiguous: Returns that error.
     """
 
     def __init__(

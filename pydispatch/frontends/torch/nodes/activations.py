@@ -18,48 +18,61 @@ from pydispatch.operations.formulas import formula
 
 @converts("aten.relu")
 def relu(builder: Builder, self: Tensor) -> Tensor:
+    """Return max(x, 0)."""
     return ew.binary(builder, "max", self, as_tensor(builder, 0, self.dtype))
 
 
 @converts("aten.gelu")
 def gelu(builder: Builder, self: Tensor, *, approximate: str = "none") -> Tensor:
+    """Return x * Phi(x), where Phi is the normal distribution; "tanh" selects an approximation of it by a hyperbolic
+    tangent.
+    """
     return in_floats(builder, activations.tanh_gelu if approximate == "tanh" else activations.gelu, self)
 
 
 @converts("aten.leaky_relu")
 def leaky_relu(builder: Builder, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
+    """Return x, times the slope where x is negative."""
     return in_floats(builder, lambda e: activations.leaky_relu(e, float(negative_slope)), self)  # type: ignore[arg-type]
 
 
 @converts("aten.elu")
 def elu(builder: Builder, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
+    """Return scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1)."""
     factors = [float(n) for n in (alpha, scale, input_scale)]  # type: ignore[arg-type]
     return in_floats(builder, lambda e: activations.elu(e, *factors), self)
 
 
 @converts("aten.celu")
 def celu(builder: Builder, self: Tensor, alpha: Number = 1.0) -> Tensor:
+    """Return x where it is positive, else alpha * (exp(x / alpha) - 1)."""
     return in_floats(builder, lambda e: activations.celu(e, float(alpha)), self)  # type: ignore[arg-type]
 
 
 @converts("aten.hardtanh")
 def hardtanh(builder: Builder, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
+    """Return x limited to [min_val, max_val]."""
     return clamp(builder, self, as_tensor(builder, min_val, self.dtype), as_tensor(builder, max_val, self.dtype))
 
 
 @converts("aten.relu6")
 def relu6(builder: Builder, self: Tensor) -> Tensor:
+    """Return x limited to [0, 6]."""
     return hardtanh(builder, self, 0, 6)
 
 
 @converts("aten.softplus")
 def softplus(builder: Builder, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
+    """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold and the two hardly
+    differ.
+    """
     k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
     return in_floats(builder, lambda e: (e * k > limit).where(e, activations.softplus(e * k) / k), self)
 
 
 @converts("aten.threshold")
 def threshold(builder: Builder, self: Tensor, threshold: Number, value: Number) -> Tensor:
+    """Return x where it is above the threshold, else `value`."""
     limit, other = as_tensor(builder, threshold, self.dtype), as_tensor(builder, value, self.dtype)
     return formula(builder, lambda e, n, v: (e <= n).where(v, e), self, limit, other)
 
@@ -86,7 +99,11 @@ def prelu(builder: Builder, self: Tensor, weight: Tensor) -> Tensor:
 def _softmax(
     function: Callable[..., Tensor], builder: Builder, self: Tensor, dim: int, dtype: DType | bool | None = None
 ) -> Tensor:
-    """Apply a variant of softmax along an axis, on elements of type `dtype` if that is stated."""
+    """Apply `function`, a variant of softmax, along the axis `dim`.
+
+    dtype: the type to convert elements to before. It may also be a bool, an argument of `aten._softmax` that is
+    ignored.
+    """
     return function(builder, ew.convert(builder, self, dtype) if isinstance(dtype, DType) else self, dim)
 
 

@@ -30,12 +30,16 @@ def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
 
 @converts("aten.cat", "aten.concat", "aten.concatenate", "prims.cat")
 def cat(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
+    """Concatenate tensors along an axis, after conversion to the type that PyTorch's promotion selects for them."""
     dtype = result_type(list(tensors))
     return shapes.concat(builder, [ew.convert(builder, x, dtype) for x in _without_empty_vectors(tensors)], dim)
 
 
 @converts("aten.stack")
 def stack(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
+    """Stack tensors of one shape along a new axis, after conversion to the type that PyTorch's promotion selects for
+    them.
+    """
     dtype = result_type(list(tensors))
     axis = axis_of(builder, dim, tensors[0].rank + 1)
     return shapes.stack(builder, [ew.convert(builder, x, dtype) for x in tensors], axis)
@@ -52,15 +56,17 @@ def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
 
 @converts("aten.constant_pad_nd")
 def constant_pad_nd(builder: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
+    """Pad with a value. pad: pairs of the numbers of elements before and after an axis, for the last axis first."""
     return shapes.pad(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+"""PyTorch's names of padding modes to those of `operations.padding`, which are NumPy's."""
 
 
 @converts("aten.pad")
 def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
-    """Convert `pad`, of which `constant` is one of several modes."""
+    """Pad with a constant value or, in another mode, with elements of the tensor. pad: as for `constant_pad_nd`."""
     if mode == "constant":
         return constant_pad_nd(builder, self, pad, 0 if value is None else value)
     if mode not in _MODES:
@@ -69,12 +75,13 @@ def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", valu
 
 
 def _pad_by(mode: str, builder: Builder, self: Tensor, padding: Sizes) -> Tensor:
-    """Pad by one mode."""
+    """Convert an operator such as `aten.reflection_pad2d`, whose name states the padding mode."""
     return pad(builder, self, padding, mode)
 
 
 @converts("aten.flip", "prims.rev")
 def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
+    """Reverse the order of elements along axes."""
     return indexing.reverse(builder, self, [axis_of(builder, d, self.rank) for d in dims])
 
 
@@ -109,7 +116,8 @@ def diff(
 
 @converts("aten.pixel_shuffle")
 def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor:
-    """Move groups of r * r channels into blocks of r x r pixels."""
+    """Move groups of r * r channels into blocks of r x r pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w * r].
+    """
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
@@ -119,7 +127,8 @@ def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor
 
 @converts("aten.pixel_unshuffle")
 def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    """Move blocks of r x r pixels into groups of r * r channels."""
+    """Move blocks of r x r pixels into groups of r * r channels: [..., c, h * r, w * r] becomes [..., c * r * r, h, w].
+    """
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c, h // r, r, w // r, r])
@@ -129,6 +138,7 @@ def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Te
 
 @converts("aten.channel_shuffle")
 def channel_shuffle(builder: Builder, self: Tensor, groups: int) -> Tensor:
+    """Interleave groups of channels: channels a0 a1 b0 b1 of two groups become a0 b0 a1 b1."""
     n, c, *rest = self.shape
     x = shapes.reshape(builder, self, [n, groups, c // groups, *rest])
     return shapes.reshape(builder, transpose(builder, x, 1, 2), self.shape)

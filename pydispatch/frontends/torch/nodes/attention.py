@@ -16,7 +16,10 @@ def sdpa(
     builder: Builder, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
     dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return attention; key and value may have fewer heads than the query also without `enable_gqa`."""
+    """Return attention, softmax(query key^T * scale + mask) value.
+
+    enable_gqa is not read: key and value may always have fewer heads than the query, whose heads then share them.
+    """
     return _attention(builder, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
 
@@ -38,7 +41,11 @@ def _attention(
 def _masks(
     builder: Builder, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
-    """Return the masks of an attention. Raise CompileError for dropout."""
+    """Return the masks of the scores: the one that is passed, and for `is_causal` one that hides later keys from a
+    query.
+
+    Raise CompileError for dropout.
+    """
     if dropout_p > 0:
         raise builder.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
@@ -63,6 +70,7 @@ def flash_for_cpu_backward(
     builder: Builder, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
     dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return the gradients of the query, the key and the value. logsumexp: the second result of `flash_for_cpu`."""
     masks = _masks(builder, query, key, attn_mask, dropout_p, is_causal)
     return tuple(
         attention.attention_gradients(builder, grad_out, query, key, value, out, logsumexp, masks, scale=scale)
@@ -70,6 +78,7 @@ def flash_for_cpu_backward(
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1
+"""PyTorch's `mask_type`: the shape of a mask of rank 2 is [queries, keys] or [batch, keys]."""
 
 
 def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
@@ -106,7 +115,7 @@ def native_multi_head_attention(
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """Lower multi-head attention. The second result, the attention weights, is not computed."""
+    """Convert multi-head attention. The second result, the attention weights, is not computed."""
     inputs = (query, key, value)
     mask_ = _attention_mask(builder, mask, mask_type)
     result = _multi_head_attention(
@@ -139,17 +148,24 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
+    """Return an encoder layer: attention, then a network of two linear layers, each of them added to its input.
+
+    norm_first: whether layer normalization precedes each of these two parts, rather than following its addition.
+    """
     attention_mask = _attention_mask(builder, mask, mask_type)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """Return the layer normalization along the last axis."""
         return normalization.layer_norm(builder, x, [x.rank - 1], weight, bias, eps)[0]
 
     def attend(x: Tensor) -> Tensor:
+        """Return multi-head attention of a sequence to itself."""
         return _multi_head_attention(
             builder, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, attention_mask
         )
 
     def feed(x: Tensor) -> Tensor:
+        """Return the two linear layers of the network, with an activation between them."""
         inner = linear(builder, x, ffn_weight_1, ffn_bias_1)
         return linear(builder, gelu(builder, inner) if use_gelu else relu(builder, inner), ffn_weight_2, ffn_bias_2)
 

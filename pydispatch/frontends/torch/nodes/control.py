@@ -16,7 +16,7 @@ from pydispatch.operations import control, shapes
 def cond(
     tracer: Tracer, predicate: Operand, then: ExportedGraph, otherwise: ExportedGraph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
-    """Run one of two graphs, depending on a predicate."""
+    """Run `then` if the predicate is true, else `otherwise`, with the same operands, and return its results."""
     condition = as_tensor(tracer.b, predicate, BOOL)
     tensors = list(operands)
     results = control.if_(
@@ -29,10 +29,15 @@ def cond(
 def while_loop(
     tracer: Tracer, test: ExportedGraph, body: ExportedGraph, carried: Operands, extra: Operands = ()
 ) -> tuple[Tensor, ...]:
-    """Run `body` as long as `test` holds. Both are passed the carried tensors and `extra`."""
+    """Run `body` as long as `test` holds, and return the final carried tensors.
+
+    Both graphs are passed the carried tensors, then `extra`, which stays the same. `body` returns the next carried
+    tensors.
+    """
     first, more = [as_tensor(tracer.b, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
+        """Return the result of `test` for the current carried tensors."""
         (holds_,) = tracer.tensors(test, [*now, *more])
         return holds_
 
@@ -59,14 +64,18 @@ def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()
 def _over_rows(
     tracer: Tracer, body: ExportedGraph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
 ) -> tuple[Tensor, ...]:
-    """Run `body` for each slice along the first axis of `rows`. Return the final carried tensors and the stacked
-    results.
+    """Run `body` for each slice along the first axis of `rows`.
+
+    Return the final carried tensors and, stacked along a new first axis, the other results. more: the operands of
+    `body`
+    after its slices, the same in each run.
     """
     if not rows:
         raise tracer.b.fail("a scan over nothing")
     count, carried_count = rows[0].shape[0], len(carried)
 
     def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Run `body` for the slices at `index`. Return the next carried tensors, and the results to stack."""
         slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, index, index + 1), [0]) for x in rows]
         results = list(tracer.tensors(body, [*now, *slices, *more]))
         return results[:carried_count], results[carried_count:]

@@ -27,22 +27,30 @@ def filled(builder: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tens
 
 @converts("aten.full", "prims.full")
 def full(builder: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    """Return a tensor of a given size with all elements equal; the type is that of the value unless `dtype` is stated.
+    """
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
     return filled(builder, fill_value, size, dtype or default)
 
 
 @converts("aten.full_like", "prims.full_like")
 def full_like(builder: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    """Return a tensor of the shape, and unless `dtype` is stated of the type of another one, with all elements equal.
+    """
     return filled(builder, fill_value, self.shape, dtype or self.dtype)
 
 
 @converts("aten.new_full")
 def new_full(builder: Builder, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    """Return a tensor of a given size and, unless `dtype` is stated, of the type of another one, with all elements
+    equal.
+    """
     return filled(builder, fill_value, size, dtype or self.dtype)
 
 
 @converts("aten.fill")
 def fill(builder: Builder, self: Tensor, value: Operand) -> Tensor:
+    """Return a tensor of the shape and type of another one, with all elements equal."""
     return filled(builder, value, self.shape, self.dtype)
 
 
@@ -67,11 +75,13 @@ def _new(
 
 @converts("prims.scalar_tensor", "aten.scalar_tensor")
 def scalar_tensor(builder: Builder, s: Operand, *, dtype: DType | None = None) -> Tensor:
+    """Return a number as a tensor of rank 0."""
     return as_tensor(builder, s, dtype or F32)
 
 
 @converts("aten.arange")
 def arange(builder: Builder, end: Number, *, dtype: DType | None = None) -> Tensor:
+    """Return the numbers 0, 1, 2, ... below `end`."""
     return arange_step(builder, 0, end, 1, dtype=dtype)
 
 
@@ -99,7 +109,10 @@ def arange_step(
 
 
 def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
-    """Return a range of integers, whose bounds may be dynamic sizes."""
+    """Return the integers from `start` to `end`, without `end`, at intervals of `step`.
+
+    start, end: ints or sizes. step: an int; it is not 0, or CompileError is raised.
+    """
     if not isinstance(step, int) or not step:
         raise builder.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
@@ -134,6 +147,7 @@ def linspace(builder: Builder, start: Operand, end: Operand, steps: int, *, dtyp
 
 @converts("aten.eye", "aten.eye.m")
 def eye(builder: Builder, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
+    """Return an n x m matrix (n x n without m) with ones on the diagonal, else zeros."""
     return matrices.identity(builder, n, n if m is None else m, dtype or F32)
 
 
@@ -157,7 +171,7 @@ def _triangle_indices(
     return builder.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
 
-_VALUES = {"zeros": 0, "ones": 1, "empty": 0}
+_VALUES = {"zeros": 0, "ones": 1, "empty": 0}  # PyTorch leaves the elements of an empty tensor open
 _OF_SIZE = ("empty.memory_format", "_efficientzerotensor", "empty_strided", "empty_permuted")
 
 register({

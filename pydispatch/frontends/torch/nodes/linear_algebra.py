@@ -23,12 +23,18 @@ from pydispatch.operations.formulas import formula
 
 @converts("aten.linalg_cholesky", "aten.cholesky")
 def cholesky(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    """Return the triangle L with A = L L^H, or with `upper` the triangle U with A = U^H U."""
     return linear.cholesky(builder, self, not upper)
 
 
 @converts("aten.linalg_cholesky_ex")
 def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
-    """Return the Cholesky factor, and the order of the first leading minor that is not positive definite, or 0."""
+    """Return the Cholesky factor, and 0 or the order of the first leading minor that is not positive definite.
+
+    A factorization that fails leaves a pivot (element of the diagonal) that is not positive, or NaN. The first such
+    index,
+    counted from 1, is that order.
+    """
     factor = linear.cholesky(builder, self, not upper)
     pivot = diagonal(builder, factor, 0, -2, -1)
     n = reductions.size_as(builder, pivot.shape[-1], I32)
@@ -40,7 +46,9 @@ def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_er
 
 @converts("aten.cholesky_solve")
 def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """Solve A x = self, where `input2` is the Cholesky factor of A."""
+    """Solve A x = self, where `input2` is the Cholesky factor of A: L L^H x = self by a forward, then a backward
+    substitution.
+    """
     matrix, right = systems.broadcast_batches(builder, input2, self)
     partial = linear.triangular_solve(builder, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
     return linear.triangular_solve(
@@ -50,6 +58,7 @@ def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool =
 
 @converts("aten.cholesky_inverse")
 def cholesky_inverse(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
+    """Return the inverse of the matrix whose Cholesky factor is passed."""
     return cholesky_solve(builder, eye(builder, self.shape[-1], dtype=self.dtype), self, upper)
 
 
@@ -67,16 +76,21 @@ def qr(builder: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N80
 
 @converts("aten.linalg_eigh", "aten._linalg_eigh")
 def eigh(builder: Builder, self: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+    """Return eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices. UPLO: the triangle that is
+    read.
+    """
     return eigen.eigh(builder, self, UPLO.upper() != "U")
 
 
 @converts("aten.linalg_eigvalsh")
 def eigvalsh(builder: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    """Return the eigenvalues of `eigh`."""
     return eigh(builder, self, UPLO)[0]
 
 
 @converts("aten.linalg_eig")
 def eig(builder: Builder, self: Tensor) -> Pair:
+    """Return the eigenvalues and the eigenvectors of any square matrices, as complex numbers."""
     return eigen.eig(builder, self)[:2]
 
 
@@ -84,6 +98,7 @@ def eig(builder: Builder, self: Tensor) -> Pair:
 def svd(
     builder: Builder, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return U, the singular values in descending order, and V^H. The driver has no effect."""
     return jacobi.svd(builder, A, full_matrices)
 
 
@@ -100,6 +115,7 @@ def svd_with_options(
 
 @converts("aten.linalg_svdvals")
 def svdvals(builder: Builder, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
+    """Return the singular values in descending order. The driver has no effect."""
     return jacobi.svd(builder, A)[1]
 
 
@@ -150,6 +166,7 @@ def _singular_value_cutoff(
 
 @converts("aten.linalg_pinv", "aten.linalg_pinv.rcond_tensor", "aten.pinverse")
 def pinv_by_rcond(builder: Builder, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
+    """Return the pseudoinverse with a tolerance relative to the largest singular value only."""
     return pinv(builder, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 

@@ -25,6 +25,7 @@ Sizes = Sequence[Size]
 
 @converts("prims.split_dim")
 def split_dim(builder: Builder, a: Tensor, dim: int, outer_length: Size) -> Tensor:
+    """Split an axis into one of `outer_length` and an inner one of the remaining size."""
     axis = axis_of(builder, dim, a.rank)
     split = [outer_length, a.shape[axis] // outer_length]
     return shapes.reshape(builder, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
@@ -32,11 +33,13 @@ def split_dim(builder: Builder, a: Tensor, dim: int, outer_length: Size) -> Tens
 
 @converts("prims.squeeze")
 def squeeze(builder: Builder, a: Tensor, dimensions: Ints) -> Tensor:
+    """Remove axes of size 1."""
     return shapes.squeeze(builder, a, [axis_of(builder, d, a.rank) for d in dimensions])
 
 
 @converts("prims.broadcast_in_dim")
 def broadcast_in_dim(builder: Builder, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
+    """Broadcast to a shape. broadcast_dimensions: for each axis of the operand its axis in the result."""
     return shapes.broadcast_to(builder, a, shape, broadcast_dimensions)
 
 
@@ -44,6 +47,9 @@ def broadcast_in_dim(builder: Builder, a: Tensor, shape: Sizes, broadcast_dimens
 def slice_(
     builder: Builder, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
 ) -> Tensor:
+    """Return the elements from `start_indices` to `limit_indices`, without these, at intervals of `strides`, by default
+    1.
+    """
     return shapes.slice_(builder, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 
 
@@ -52,6 +58,7 @@ def slice_(
 
 @converts("prims.where")
 def where(builder: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
+    """Return elements of `lhs` where `pred` is true, else of `rhs`."""
     return ew.select(builder, pred, lhs, rhs)
 
 
@@ -61,7 +68,7 @@ def where(builder: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
 def _reduction(
     name: str, builder: Builder, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None
 ) -> Tensor:
-    """Reduce along axes by a function of one name."""
+    """Reduce along axes, or along all for None. name: the function that combines two elements, such as "add"."""
     axes = range(inp.rank) if dims is None else [axis_of(builder, d, inp.rank) for d in dims]
     return reductions.reduce(builder, name, ew.convert(builder, inp, output_dtype or inp.dtype), axes)
 

@@ -28,7 +28,7 @@ def axes_of(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
 
 
 def _reduced(builder: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
-    """Reduce a tensor along axes by a function of one name."""
+    """Reduce a tensor along axes. name: the function that combines two elements, such as "add". dim: see `axes_of`."""
     return reductions.reduce(builder, name, x, axes_of(builder, x, dim), keepdim)
 
 
@@ -49,6 +49,7 @@ def _accumulated(
 def mean(
     builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
+    """Return the mean along axes; small floats are added up in a wider type."""
     dtype = dtype or self.dtype
     x = ew.convert(builder, self, normalization.wide(dtype))
     return ew.convert(builder, reductions.mean(builder, x, axes_of(builder, x, dim), keepdim), dtype)
@@ -90,6 +91,7 @@ def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None,
 
 @converts("aten.aminmax")
 def aminmax(builder: Builder, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the minimum and the maximum along an axis, or of all elements."""
     return _extreme("min", builder, self, dim, keepdim), _extreme("max", builder, self, dim, keepdim)
 
 
@@ -131,16 +133,18 @@ def _of_moments(
     dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
     correction: Number | None = None,
 ) -> Any:  # fmt: skip
-    """Return a function of the variance and the mean along axes."""
+    """Return `results(builder, variance, mean)` of the variance and the mean along axes."""
     return results(builder, *var_mean(builder, self, dim, unbiased, keepdim, correction=correction))
 
 
 def _root(builder: Builder, x: Tensor) -> Tensor:
+    """Return the square root, the standard deviation of a variance."""
     return ew.unary(builder, "sqrt", x)
 
 
 @converts("aten.logsumexp")
 def logsumexp(builder: Builder, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
+    """Return log(sum(exp(x))) along axes, of integers in f32."""
     x = self if self.dtype.is_float else ew.convert(builder, self, F32)
     return normalization.log_sum_exp(builder, x, axes_of(builder, x, dim), keepdim)
 
@@ -150,6 +154,7 @@ def vector_norm(
     builder: Builder, self: Tensor, ord: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
+    """Return the norm of an order along axes, sum(|x|^order)^(1/order); the order is 2 by default."""
     x = self if dtype is None else ew.convert(builder, self, dtype)
     order = 2.0 if ord is None else float(ord)  # type: ignore[arg-type]
     return normalization.lp_norm(builder, x, order, axes_of(builder, x, dim), keepdim)
@@ -157,16 +162,19 @@ def vector_norm(
 
 @converts("aten.dist")
 def dist(builder: Builder, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
+    """Return the norm of order p of the difference of two tensors."""
     return vector_norm(builder, sub(builder, self, other), p)
 
 
 @converts("aten.count_nonzero")
 def count_nonzero(builder: Builder, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+    """Return the number of elements that are not 0, along axes."""
     return _reduced(builder, "add", ew.convert(builder, truth(builder, self), I64), dim, keepdim=False)
 
 
 @converts("aten.numel", "aten.sym_numel")
 def numel(builder: Builder, self: Tensor) -> Any:
+    """Return the number of elements of a tensor as a size."""
     return product(self.shape)
 
 

@@ -30,6 +30,7 @@ def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
 
 @converts("aten.polygamma", "aten.special_polygamma")
 def polygamma(builder: Builder, n: int, self: Tensor) -> Tensor:
+    """Return the n-th derivative of digamma."""
     if n < 0:
         raise builder.fail(f"polygamma of the order {n}; orders are 0 or more")
     return _of_float(partial(_polygamma, n), builder, self)
@@ -42,11 +43,13 @@ def _polygamma(n: int, scalars: Scalars, x: Scalar) -> Scalar:
 
 @converts("aten.special_zeta", "prims.zeta")
 def zeta(builder: Builder, self: Operand, other: Operand) -> Tensor:
+    """Return the Hurwitz zeta function, the sum of (k + other)^-self over k = 0, 1, 2, ..."""
     return ew.apply(builder, gamma.hurwitz_zeta, *promoted(builder, self, other, floats=True))
 
 
 @converts("aten.nextafter", "prims.nextafter")
 def nextafter(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Return the float that follows `self` in the direction of `other`."""
     return ew.apply(builder, float_bits.next_after, *promoted(builder, self, other))
 
 
@@ -57,6 +60,7 @@ def angle(builder: Builder, self: Tensor) -> Tensor:
         return ew.apply(builder, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
+        """Return the angle of a real number: pi if it is negative, else 0; NaN stays NaN."""
         return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
 
     return formula(builder, written, promoted(builder, self, floats=True)[0])

@@ -21,20 +21,24 @@ from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
 OfTensors = Callable[[Builder, Tensor, Tensor], Tensor]
+"""Function of two tensors of rank 0 and of the same type."""
 
 
 @converts("aten.sym_size", "aten.size.int")
 def sym_size(builder: Builder, self: Tensor, dim: int) -> Size:
+    """Return the size of a tensor along an axis."""
     return self.shape[dim]
 
 
 def _arithmetic(
     on_numbers: Callable[[Any, Any], Any], on_tensors: OfTensors, builder: Builder, lhs: Operand, rhs: Operand
 ) -> Operand:
-    """Compute a function of two numbers.
+    """Compute a function of two numbers: with `on_numbers` at compile time if it can, else with `on_tensors` in the
+    program.
 
-    It is evaluated at compile time on numbers and sizes. Where the result is no size, such as a fraction, it is
-    computed as a tensor of rank 0 by `on_tensors`.
+    At compile time it computes with numbers and sizes, where the result is a number or a size. Other operands, and
+    results
+    that are no size such as a fraction of one, are computed as tensors of rank 0.
     """
     if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
         return _on_tensors(builder, on_tensors, lhs, rhs)
@@ -55,15 +59,18 @@ def _on_tensors(builder: Builder, function: OfTensors, lhs: Operand, rhs: Operan
 
 
 def _binary(name: str, builder: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """Apply an elementwise function such as "add"."""
     return ew.binary(builder, name, x, y)
 
 
 def _comparison(order: str, builder: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """Compare elements by an order such as "le"."""
     return ew.compare(builder, order, x, y)
 
 
 @converts("torch.sym_sum")
 def sym_sum(builder: Builder, args: Sizes) -> Size:
+    """Return the sum of sizes."""
     total: Size = 0
     for n in args:
         total = total + n
@@ -72,18 +79,22 @@ def sym_sum(builder: Builder, args: Sizes) -> Size:
 
 @converts("_operator.truediv")
 def truediv(builder: Builder, lhs: Operand, rhs: Operand) -> Operand:
+    """Return the fraction of two numbers: a number, or a tensor of rank 0 if a part of it is known at run time only."""
     if not any(isinstance(n, (Tensor, Expr)) for n in (lhs, rhs)):
         return lhs / rhs  # type: ignore[operator]
     return ew.binary(builder, "div", as_tensor(builder, lhs, F64), as_tensor(builder, rhs, F64))
 
 
 def _as_size(builder: Builder, x: Tensor) -> Size:
-    """Return a computed number as a dynamic size."""
+    """Return a number that the program computes, a tensor of rank 0, as a dynamic size."""
     return builder.size_of(builder.scalar(ew.convert(builder, x, I64)))
 
 
 def _rounded(name: str, rounding: Callable[[float], int], builder: Builder, a: Operand) -> Size:
-    """Return a number rounded to a size."""
+    """Return a number rounded to a size.
+
+    name: the rounding as an elementwise function, such as "floor". rounding: the same for a Python number.
+    """
     if isinstance(a, Tensor):
         return _as_size(builder, ew.unary(builder, name, a) if a.dtype.is_float else a)
     return a if isinstance(a, (int, Expr)) else rounding(a)  # type: ignore[arg-type]
@@ -91,16 +102,19 @@ def _rounded(name: str, rounding: Callable[[float], int], builder: Builder, a: O
 
 @converts("torch.sym_float")
 def sym_float(builder: Builder, a: Operand) -> Operand:
+    """Return a number as a float; a dynamic one as a tensor of rank 0."""
     return float(a) if isinstance(a, (int, float)) else as_tensor(builder, a, F64)
 
 
 @converts("torch.sym_not")
 def sym_not(builder: Builder, a: Operand) -> Operand:
+    """Return whether a boolean is false; of a dynamic one as a tensor of rank 0."""
     return (not a) if isinstance(a, bool) else ew.unary(builder, "not", as_tensor(builder, a))
 
 
 @converts("torch.sym_ite")
 def sym_ite(builder: Builder, condition: Operand, then: Operand, otherwise: Operand) -> Operand:
+    """Return one of two sizes, `then` if the condition is true."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return _as_size(builder, ew.select(builder, as_tensor(builder, condition), *promoted(builder, then, otherwise)))
@@ -108,11 +122,13 @@ def sym_ite(builder: Builder, condition: Operand, then: Operand, otherwise: Oper
 
 @converts("_operator.neg")
 def neg(builder: Builder, a: Operand) -> Operand:
+    """Return the negative of a number or a tensor."""
     return ew.unary(builder, "neg", a) if isinstance(a, Tensor) else -a
 
 
 @converts("torch._sym_sqrt")
 def sym_sqrt(builder: Builder, a: Operand) -> Operand:
+    """Return the square root of a size as a tensor of rank 0."""
     return ew.unary(builder, "sqrt", as_tensor(builder, a, F64))
 
 
@@ -128,6 +144,7 @@ def no_operation(builder: Builder, *_: Any, **__: Any) -> None:
 
 @converts("aten._functional_assert_async", "aten._functional_assert_async.msg")
 def functional_check(builder: Builder, *args: Any, **__: Any) -> Any:
+    """Drop an assertion, and return the token that orders it among others, which is its last argument."""
     return args[-1]
 
 

@@ -26,7 +26,14 @@ def _per_axis(values: Any, count: int) -> tuple[int, ...]:
 
 
 class PoolWindows:
-    """Windows of a pooling over the last `spatial` axes of a tensor, which may lack the batch axis."""
+    """Windows of a pooling over the last `spatial` axes of a tensor, which may lack the batch axis.
+
+    Attributes:
+        x: The tensor with a batch axis, [batch, channels, spatial axes...].
+        kernel: Size of a window along each spatial axis.
+        window: Strides, padding before and after, and dilations, along each spatial axis.
+        out: Number of windows along each spatial axis; with `ceil` a last window may reach beyond the padding.
+    """
 
     def __init__(
         self,
@@ -93,9 +100,13 @@ def _avg_pool(
 def divisor_of_windows(
     builder: Builder, pool: PoolWindows, padding_counts: bool, stated: int | None, dtype: DType
 ) -> Tensor:
-    """Return the stated divisor, or the number of elements in each window, as a tensor that broadcasts to the result.
+    """Return the divisor of an average: the stated one, or the number of elements in each window.
 
-    With `padding_counts`, elements in the padding count too, but not elements after it that ceil_mode adds.
+    Such numbers are a tensor that broadcasts to the result. With `padding_counts`, elements in the padding count too,
+    but
+    not those beyond it, which ceil_mode adds. Along each axis the window of the index o spans o * stride - pad up to
+    that
+    plus its size, limited to the elements that count; the product over the axes is the number of elements.
     """
     if stated is not None:
         return builder.constant(stated, dtype)
