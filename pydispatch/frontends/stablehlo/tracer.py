@@ -30,14 +30,17 @@ Results = trace.Results
 Convert = Callable[..., Results]
 """Function convert(tracer, operation, *operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
+"""Function that emits what a region computes for single elements: function(scalars, arguments) -> results."""
 
 ONE_DEVICE = "it exchanges data with other devices or the host, and a program runs on one device: lower it unsharded"
 """Note of the error about an exchange that one device cannot make."""
 
 
 class StablehloTracer(trace.MlirTracer):
-    """Tracer of StableHLO and CHLO. `scalars` maps operations to functions of single elements, for regions of
-    reductions, sorts and scatters.
+    """Tracer of StableHLO and CHLO.
+
+    table: conversions by the names of operations. scalars: functions of single elements by the names of operations, for
+    regions of reductions, sorts and scatters.
     """
 
     dialect = "StableHLO"
@@ -56,6 +59,9 @@ class StablehloTracer(trace.MlirTracer):
         """Tensors that each `interpreter.probe` recorded, with the operation whose block contains the probe."""
 
     def operation(self, op: Operation) -> None:
+        """Convert an operation. Tuples have no tensors of their own: their elements are followed to where they are
+        used.
+        """
         if op.name == "stablehlo.tuple":
             self._tuples[op.results[0]] = list(op.operands)
         elif op.name == "stablehlo.get_tuple_element":
@@ -81,12 +87,17 @@ class StablehloTracer(trace.MlirTracer):
             self.values[result] = self.value(element)
 
     def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
+        """Return the element type of a tensor type; for a quantized one the stored type."""
         return dtype_of(type, location)
 
     def shape_of(self, type: Attribute) -> Sequence[int | None]:
+        """Return the sizes of a tensor type; None for a dynamic size."""
         return shape_of(type)
 
     def why_not(self, op: Operation) -> str | None:
+        """Return why an operation without a conversion has none, as a note for the error; None if there is nothing to
+        say.
+        """
         if op.name not in EXCHANGES:
             return None
         return ONE_DEVICE
@@ -106,7 +117,12 @@ class StablehloTracer(trace.MlirTracer):
         return lambda s, running, elements: function(s, [*running, *elements])
 
     def _scalars(self, scalars: Scalars, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
-        """Emit the operations of a block on single elements, and return the values that its terminator forwards."""
+        """Emit the operations of a block on single elements, and return the values that its terminator passes on.
+
+        arguments: the elements in the place of the block's arguments. Constants, which all elements of a region share,
+        become
+        numbers; operations that only reshape pass their element on.
+        """
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")
         values = dict(zip(block.args, arguments, strict=True))
@@ -135,7 +151,10 @@ class StablehloTracer(trace.MlirTracer):
         return self._scalars(scalars, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
-        """Return a value from outside of a region as an element. Raise CompileError unless it is a real scalar."""
+        """Return a value from outside of a region as an element, which all elements of the region share.
+
+        Raise CompileError unless it is a real scalar.
+        """
         tensor = self.value(value)
         if tensor.rank or tensor.dtype.is_complex:
             raise self.b.fail("a region on single elements uses a tensor from outside of it")

@@ -22,12 +22,14 @@ class Tosa(DialectFrontend):
     dialects = frozenset({"tosa"})
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """Return the program of a TOSA module."""
         from pydispatch.frontends.tosa.program import translated
 
         assert isinstance(source, ModuleOp)
         return translated(source)
 
     def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
+        """Return a tracer for TOSA operations in a module, with the module's variables declared."""
         from pydispatch.frontends.tosa.operators import TABLE
         from pydispatch.frontends.tosa.program import declare_variables
         from pydispatch.frontends.tosa.tracer import TosaTracer
@@ -37,6 +39,7 @@ class Tosa(DialectFrontend):
         return tracer
 
     def operators(self) -> Mapping[str, Iterable[str]]:
+        """Return the names of the supported operations."""
         from pydispatch.frontends.tosa.operators import TABLE
 
         return {"TOSA": [name for name in TABLE if name.startswith("tosa.")]}

@@ -31,9 +31,13 @@ class TosaTracer(trace.MlirTracer):
     terminators = frozenset({"func.return", "tosa.yield"})
 
     def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
+        """Return the element type of a tensor type. Raise CompileError, at the location, for a type that is not
+        supported.
+        """
         return dtype_of(type, location)
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
+        """Return the sizes of a tensor type, None for a dynamic size; None without a list if the rank is not known."""
         return shape_of(type)
 
     # -- operands
@@ -51,7 +55,11 @@ class TosaTracer(trace.MlirTracer):
     def listed(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, count: int | None = None
     ) -> list[Size]:
-        """Return a list of sizes: operand `index` if present, else the attribute that older releases have."""
+        """Return a list of sizes: operand `index` if present, else the attribute `name`, which older releases have
+        instead.
+
+        Raise CompileError if the operand is not known while compiling, or unless there are `count` numbers.
+        """
         if index < len(inputs):
             numbers = inputs[index].sizes()
             if numbers is None:
@@ -64,8 +72,9 @@ class TosaTracer(trace.MlirTracer):
         return numbers
 
     def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
-        """Raise CompileError if a number exceeds TOSA's range of sizes, because products of such numbers may not fit 64
-        bits.
+        """Raise CompileError if a number exceeds TOSA's range of sizes: products of such numbers may not fit 64 bits.
+
+        name: what the numbers are, for the error.
         """
         if any(not isinstance(n, Expr) and abs(n) > LARGEST for n in numbers):
             raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
@@ -73,7 +82,13 @@ class TosaTracer(trace.MlirTracer):
     def zero_point(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """Return a zero point: operand `index` if present, else the attribute of older releases, whose name is `of`."""
+        """Return a zero point as a tensor of one element: operand `index` if present, else an attribute of older
+        releases.
+
+        That is the attribute `name`, or the entry `of` (by default `name`) of the attribute `quantization_info`; 0
+        without
+        both. dtype: the type of a zero point from an attribute.
+        """
         if index < len(inputs):
             if inputs[index].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):
                 raise self.b.fail(f"the {name} is {inputs[index]}, expected one number")

@@ -16,9 +16,11 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import control
 
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
+"""Operations whose result is their operand if both have the same type."""
 
 
 def _if(tracer: StablehloTracer, op: Operation, condition: Tensor) -> Results:
+    """Convert a branch; its regions take no arguments and use values from outside."""
     if condition.rank:
         raise tracer.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
     then, otherwise = (partial(tracer.region, region, []) for region in op.regions)
@@ -26,6 +28,7 @@ def _if(tracer: StablehloTracer, op: Operation, condition: Tensor) -> Results:
 
 
 def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
+    """Convert a branch with a region for each index. Any index out of range runs the last one."""
     if index.rank or not op.regions:
         raise tracer.b.fail("'stablehlo.case' takes one number and has at least one branch")
     return control.switch(tracer.b, index, [partial(tracer.region, region, []) for region in op.regions])
@@ -38,6 +41,7 @@ def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results
         return counted
 
     def condition(carried: list[Tensor]) -> Tensor:
+        """Return the truth value that the region computes for the carried tensors."""
         return tracer.region(cond, carried)[0]
 
     return control.while_(tracer.b, operands, condition, lambda carried: tracer.region(body, carried))
@@ -49,7 +53,11 @@ def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results
 def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]) -> list[Tensor] | None:
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
-    The counted loop makes the counter a symbolic size, so that slices at it have known bounds.
+    The loop over `count` iterations makes the counter a size, so that slices at it have known bounds. Every scalar
+    integer
+    that advances by a constant is computed from the iteration like the counter: starts[n] + iteration * steps[n], by
+    the
+    index n of its loop variable. The tensors of the `others` are carried from iteration to iteration.
     """
     cond, body = op.regions
     condition = _condition(cond)
@@ -75,6 +83,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         ]
 
     def iteration(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        """Run the body, and return the tensors that the next iteration gets."""
         results = tracer.region(body, arguments(index, carried))
         return [results[n] for n in others]
 

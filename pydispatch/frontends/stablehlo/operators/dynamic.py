@@ -45,6 +45,7 @@ def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Siz
 
 
 def _iota(tracer: StablehloTracer, op: Operation, sizes: Tensor) -> Tensor:
+    """Return the positions along an axis of a tensor whose sizes are an operand."""
     shape = _result_shape(tracer, op, sizes)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
@@ -81,6 +82,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
 
 
 def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Tensor) -> Tensor:
+    """Return slices whose sizes are an operand, at computed positions."""
     slice_sizes = sizes_in(tracer, sizes, "slice")
     if len(slice_sizes) != x.rank:
         raise tracer.b.fail(f"{len(slice_sizes)} slice sizes are given for {x}")
@@ -88,6 +90,8 @@ def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, 
 
 
 def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, padding: Tensor) -> Tensor:
+    """Return a convolution whose padding is an operand: a row for each spatial axis, the padding before and after it.
+    """
     values = sizes_in(tracer, shapes.reshape(tracer.b, padding, [2 * (x.rank - 2)]), "padding")
     return products.convolution(tracer, op, x, w, values[::2], values[1::2])
 

@@ -35,6 +35,7 @@ BINARY = {
     "add": "add", "and": "and", "atan2": "atan2", "maximum": "max", "minimum": "min", "multiply": "mul", "or": "or",
     "subtract": "sub", "xor": "xor",
 }  # fmt: skip
+"""StableHLO operations that are a named binary function -> the name of that."""
 GUARDED: dict[str, Callable[..., Scalar]] = {
     "divide": integers.divide, "remainder": integers.remainder, "power": integers.power,
     "shift_left": of_scalars(partial(integers.shift, "shift_left")),
@@ -48,6 +49,7 @@ CHLO_UNARY = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh",
     "cosh": "cosh", "erf": "erf", "erfc": "erfc", "is_inf": "is_inf", "sinh": "sinh", "tan": "tan",
 }  # fmt: skip
+"""CHLO operations that are a named unary function -> the name of that."""
 CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
     "bessel_i1e": special.bessel_i1e, "digamma": gamma.digamma, "erf_inv": special.erf_inv,
     "lgamma": gamma.lgamma, "square": special.square, "conj": lambda s, x: s.conj(x),
@@ -60,32 +62,38 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
 Rank = Callable[[Scalars, Scalar], Scalar]
-"""Function of a float whose values, integers, are compared instead of floats."""
+"""Function that returns the position of a float in an order as an integer; such integers are compared instead."""
 _RANKS: dict[str, Rank] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
+"""Orders in which also NaN and -0.0 have a position, by the attribute `compare_type`."""
 
 
 # -- on single elements
 
 
 def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scalar:
+    """Return whether two elements are in the relation that the attributes of the operation state."""
     return compared(scalars, *comparison(op), lhs, rhs)
 
 
 def comparison(op: Operation) -> tuple[str, Rank | None]:
-    """Return the order of a comparison, and the function whose values are compared instead of floats, if any."""
+    """Return the relation of a comparison, such as "lt", and its rank: the function whose values are compared instead
+    of
+    floats, None to compare the floats.
+    """
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
     return _ORDER[direction.data], _RANKS.get(kind.data) if kind is not None else None
 
 
 def compared(scalars: Scalars, order: str, rank: Rank | None, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return whether lhs is in relation `order` to rhs."""
+    """Return whether lhs is in the relation `order`, such as "lt", to rhs. rank: see `comparison`."""
     if rank is not None and lhs.dtype.is_float:
         lhs, rhs = rank(scalars, lhs), rank(scalars, rhs)
     return scalars.compare(order, lhs, rhs)
 
 
 def _clamp(scalars: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar) -> Scalar:
+    """Return the number limited to [low, high]."""
     return scalars.binary("min", scalars.binary("max", x, low), high)
 
 
@@ -96,26 +104,28 @@ def _convert(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
 
 
 def _bitcast(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
+    """Return the bits of an element as an element of the result's type."""
     return scalars.bitcast(x, dtype_of(op.results[0].type))
 
 
 def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
+    """Return a float rounded to a format with the numbers of exponent and mantissa bits in the attributes."""
     exponent, mantissa = (op.properties[name].value.data for name in ("exponent_bits", "mantissa_bits"))  # type: ignore[attr-defined]
     return float_bits.reduce_precision(Element(scalars, x), exponent, mantissa).scalar
 
 
 def _of_unary(name: str) -> ScalarFunction:
-    """Return the function on elements of a named unary function."""
+    """Return the function on elements that applies the unary function of a name."""
     return lambda s, _, x: s.unary(name, x)
 
 
 def _of_binary(name: str) -> ScalarFunction:
-    """Return the function on elements of a named binary function."""
+    """Return the function on elements that applies the binary function of a name."""
     return lambda s, _, a, b: s.binary(name, a, b)
 
 
 def _of_formula(formula: Callable[..., Scalar]) -> ScalarFunction:
-    """Return the function on elements of a formula, which does not use the operation."""
+    """Return the function on elements that computes a formula, for which the operation has no attributes."""
     return lambda s, _, *arguments: formula(s, *arguments)
 
 
@@ -161,13 +171,20 @@ def _tensors(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tenso
 def _foldable(
     fold: Callable[..., Tensor], name: str, tracer: StablehloTracer, op: Operation, *operands: Tensor
 ) -> Tensor:
-    """Convert an operation that is evaluated at compile time on small constants."""
+    """Convert an operation by `fold(builder, name, *operands)`, which evaluates it at compile time for small constants.
+
+    fold: `ew.unary` or `ew.binary`. name: the function that it applies.
+    """
     _check_shapes(tracer, op, *operands)
     return fold(tracer.b, name, *operands)
 
 
 def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
-    """Convert a binary operation of GUARDED. Divisions of floats, and by known positive numbers, need no guards."""
+    """Convert a division or remainder, whose instruction is undefined for some integers, such as for a divisor of 0.
+
+    Floats, and integers with known positive divisors, take the instruction as it is; others take the formula of
+    GUARDED.
+    """
     _check_shapes(tracer, op, x, y)
     is_positive = y.known is not None and (y.is_symbolic or (y.known > 0).all())
     if x.dtype.is_float or (x.dtype.is_integer and is_positive):
@@ -183,6 +200,7 @@ def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tenso
 
 
 def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
+    """Limit elements to [low, high]; at compile time if all operands are known."""
     _check_shapes(tracer, op, low, x, high)
     if all(tensor.known is not None for tensor in (low, x, high)):
         return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
@@ -225,7 +243,9 @@ def _map(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
 
 
 def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
-    """Convert CHLO's operations with NumPy's broadcasting."""
+    """Convert a CHLO operation that broadcasts as NumPy does, by the function on elements of the operation without
+    `broadcast_` in its name.
+    """
     name = op.name.removeprefix("chlo.broadcast_")
     if name == "compare":
         return ew.compare(tracer.b, comparison(op)[0], *operands)
@@ -249,6 +269,8 @@ BROADCAST = (
     "polygamma", "power", "remainder", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical",
     "subtract", "xor", "zeta",
 )  # fmt: skip
+
+"""Names of the CHLO operations `broadcast_...`."""
 
 ROWS: dict[str, Convert] = {
     **dict.fromkeys(SCALAR_FUNCTIONS, _tensors),

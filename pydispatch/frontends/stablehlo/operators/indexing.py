@@ -26,6 +26,7 @@ def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> 
 
 
 def _dynamic_slice(tracer: StablehloTracer, op: Operation, x: Tensor, *starts: Tensor) -> Tensor:
+    """Return a slice of static sizes that begins at computed positions."""
     sizes = tracer.listed(op, "slice_sizes", x.rank)
     _check_starts(tracer, x, starts)
     _check_inside(tracer, sizes, x)
@@ -33,6 +34,7 @@ def _dynamic_slice(tracer: StablehloTracer, op: Operation, x: Tensor, *starts: T
 
 
 def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, x: Tensor, update: Tensor, *starts: Tensor) -> Tensor:
+    """Return x with a slice that begins at computed positions replaced by `update`."""
     _check_starts(tracer, x, starts)
     if update.rank != x.rank or update.dtype != x.dtype:
         raise tracer.b.fail(f"{update} is no slice of {x}")
@@ -59,8 +61,9 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
 
 
 def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
-    """Raise CompileError unless all axes of a gather exist, have a single role, and each indexed axis has one
-    coordinate.
+    """Raise CompileError if the axes of a gather from x at `indices` are invalid.
+
+    All of them exist and have a single role, and there is one coordinate for each axis of x that is indexed.
     """
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
@@ -81,11 +84,15 @@ def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, in
 
 
 def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
+    """Return slices of static sizes at computed positions."""
     return gather(tracer, op, x, indices, tracer.listed(op, "slice_sizes", x.rank))
 
 
 def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Combine updates into tensors at computed positions by a region."""
+    """Combine updates into tensors at computed positions, by the region of the operation.
+
+    operands: n tensors, the positions, and n updates.
+    """
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     numbers = tracer.record(op, "scatter_dimension_numbers")

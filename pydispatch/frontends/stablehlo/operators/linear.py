@@ -40,6 +40,7 @@ def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 
 
 def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
+    """Return the solution of a triangular system, as the attributes state: a x = y, or x a = y without `left_side`."""
     transposed: Any = op.properties["transpose_a"]
     left, lower, unit = (bool(tracer.integer(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
     if transposed.data == "TRANSPOSE_INVALID":
@@ -54,7 +55,8 @@ def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tens
 
 
 def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
-    """Return the letter in an attribute of a LAPACK call, such as `uplo`."""
+    """Return the letter in an attribute of a LAPACK call, such as "L" or "U" of `uplo`, which has its character code.
+    """
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
@@ -63,15 +65,16 @@ def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
 
 
 def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the Cholesky factor beside the other triangle of x, and for each matrix whether it is not positive
-    definite.
+    """Return the Cholesky factors, and for each matrix 1 if it is not positive definite, else 0.
+
+    As LAPACK overwrites only one triangle, the other has the elements of x.
     """
     lower = _letter(tracer, op, "uplo") == "L"
     factor = linear.cholesky(tracer.b, x, lower=lower)
     row, column = x.rank - 2, x.rank - 1
 
     def packed(value: Element, other: Element) -> Element:
-        """Return an element of the factor, or of the triangle that LAPACK leaves as it is."""
+        """Return the element of the factor in its triangle, else that of x."""
         i, j = value.position(row, I64), value.position(column, I64)
         return (i >= j if lower else i <= j).where(value, other)
 
@@ -81,7 +84,8 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
-    """Return the solution of a triangular system."""
+    """Return the solution of a triangular system; the letters of LAPACK's attributes say which triangle and which side.
+    """
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
         transposed=_letter(tracer, op, "trans_x") != "N", conjugated=_letter(tracer, op, "trans_x") == "C",
@@ -92,7 +96,7 @@ def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor
 def _factored(
     factorization: Callable[..., Results], tracer: StablehloTracer, op: Operation, *operands: Tensor
 ) -> Results:
-    """Return the results of a factorization that has no attributes."""
+    """Return the results of a factorization whose call has no attributes."""
     return factorization(tracer.b, *operands)
 
 
@@ -102,16 +106,15 @@ getrf, geqrf, orgqr = (
 
 
 def eigh(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and for each matrix that it was
-    decomposed.
+    """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and LAPACK's status for each matrix.
     """
     values, vectors = eigen.eigh(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
     return vectors, values, _succeeded(tracer, op, vectors)
 
 
 def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the eigenvalues of general matrices, the left and the right eigenvectors, and for each matrix that it was
-    decomposed.
+    """Return the eigenvalues of general matrices, the left and the right eigenvectors, and LAPACK's status for each
+    matrix.
 
     Vectors that the call does not ask for are zeros.
     """
@@ -128,8 +131,9 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the Schur form, the unitary factor, the eigenvalues, and for each matrix a zero and that it was
-    decomposed.
+    """Return the Schur form T, the unitary factor Q with x = Q T Q^H, and the eigenvalues.
+
+    Two results for each matrix follow: the number of sorted eigenvalues, 0 as they are not sorted, and LAPACK's status.
     """
     b = tracer.b
     if _letter(tracer, op, "sort") != "N":
@@ -147,12 +151,12 @@ def _eigenvalues(tracer: StablehloTracer, x: Tensor, values: Tensor) -> list[Ten
 
 
 def _succeeded(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Return the status of a call of LAPACK, the last result, for each matrix of x: 0."""
+    """Return LAPACK's status for each matrix of x, the last result of its call: 0, which stands for success."""
     return shapes.full(tracer.b, 0, x.shape[:-2], tracer.dtype(op, len(op.results) - 1))
 
 
 def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the packed Hessenberg form, the factors of its reflections, and for each matrix that it was decomposed."""
+    """Return the packed Hessenberg form, the factors of its reflections, and LAPACK's status for each matrix."""
     config: Any = op.attributes["mhlo.backend_config"]
     low, high = (config.data[name].value.data for name in ("low", "high"))
     if (low, high) != (1, x.shape[-1]):
@@ -161,9 +165,9 @@ def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the operand, its singular values and vectors, and for each matrix that it was decomposed.
+    """Return the operand, its singular values, U, V^H, and LAPACK's status for each matrix.
 
-    In mode N, the vectors are zeros of the shapes that the call states.
+    In the mode N, which asks for singular values only, the matrices are zeros of the shapes that the call states.
     """
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")

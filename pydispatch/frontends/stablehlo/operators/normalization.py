@@ -15,7 +15,14 @@ from pydispatch.operations.formulas import Element, formula
 
 
 class _FeatureAxis:
-    """Operand of a batch normalization, with the axis of its features."""
+    """Operand of a batch normalization, which normalizes along all axes but that of the features.
+
+    Attributes:
+        x: The operand.
+        axis: Axis of the features.
+        others: All other axes.
+        epsilon: Number that is added to variances, so that none is 0.
+    """
 
     def __init__(self, tracer: StablehloTracer, op: Operation, x: Tensor) -> None:
         self.b = tracer.b
@@ -38,12 +45,16 @@ class _FeatureAxis:
         """Return (x - mean) / sqrt(variance + epsilon) * scale + offset."""
 
         def normalized(x: Element, gain: Element, shift: Element, centre: Element, square: Element) -> Element:
+            """Return the result of one element. gain: scale. shift: offset. centre: mean. square: variance."""
             return (x - centre) / (square + self.epsilon).unary("sqrt") * gain + shift
 
         return formula(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
 def _inference(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Tensor:
+    """Return the operand normalized by the mean and variance that are passed. features: scale, offset, mean and
+    variance.
+    """
     return _FeatureAxis(tracer, op, x).normalized(*features)
 
 
@@ -56,7 +67,10 @@ def _training(tracer: StablehloTracer, op: Operation, x: Tensor, scale: Tensor, 
 
 
 def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Results:
-    """Return the gradients of the operand, the scale and the offset."""
+    """Return the gradients of the operand, the scale and the offset.
+
+    features: the scale, the mean and variance of the batch, and the gradient of the normalized operand.
+    """
     scale, mean, variance, above = features
     batch = _FeatureAxis(tracer, op, x)
     b = tracer.b
@@ -69,6 +83,12 @@ def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tens
     count = reductions.size_as(b, reductions.count(x, batch.others), x.dtype)
 
     def gradient_of_element(g: Element, u: Element, gain: Element, d: Element, *sums: Element) -> Element:
+        """Return the gradient of one element of x.
+
+        g: gradient of its result. u: the normalized element before scale and offset. gain: scale. d: standard
+        deviation. sums:
+        the gradients of the scale and of the offset, and the number of elements that share them.
+        """
         by_scale, by_offset, n = sums
         return gain / d / n * (g * n - by_offset - u * by_scale)
 

@@ -16,12 +16,14 @@ from pydispatch.operations.indexing import reverse
 
 
 def _dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
+    """Return the product of vectors or matrices: the last axis of x is contracted with the first of y."""
     if not 0 < x.rank < 3 or not 0 < y.rank < 3:
         raise tracer.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
     return products.dot_general(tracer.b, x, y, [], [(x.rank - 1, 0)], tracer.dtype(op))
 
 
 def _dot_general(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
+    """Return a product along the pairs of axes in the dimension numbers."""
     batching, contracting = dimension_pairs(
         tracer, tracer.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y
     )
@@ -31,8 +33,10 @@ def _dot_general(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -
 def dimension_pairs(
     tracer: StablehloTracer, numbers: Any, name: str, x: Tensor, y: Tensor
 ) -> list[list[tuple[int, int]]]:
-    """Return the pairs of batching and the pairs of contracting dimensions of x and y. Raise CompileError if they are
-    invalid.
+    """Return two lists: the pairs of batching dimensions and the pairs of contracting dimensions, (axis of x, axis of
+    y).
+
+    numbers: the record of dimension numbers; `name` names it in errors. Raise CompileError if they are invalid.
     """
     pairs = []
     for what in ("batching", "contracting"):

@@ -48,6 +48,7 @@ def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) 
     )
 
     def number_of(s: Any, stored: Any, step: Any, centre: Any) -> Any:
+        """Return (stored - zero point) * scale of one element."""
         return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), centre), dtype), step)
 
     return ew.apply(tracer.b, number_of, x, scale, zero)
@@ -61,6 +62,7 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
     )
 
     def integer_of(s: Any, value: Any, step: Any, centre: Any) -> Any:
+        """Return round(value / scale) + zero point of one element, clamped to the range of the stored type."""
         stored = s.binary("add", s.unary("round_even", s.binary("div", value, step)), centre)
         low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
         return s.convert(s.binary("min", s.binary("max", stored, low), high), dtype)
@@ -69,6 +71,7 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
 
 
 def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Return real numbers, or integers of another quantized type, as the stored integers of the result's type."""
     before = quantization_of(op.operands[0].type)
     if before is not None:
         x = dequantized(tracer, x, before)
@@ -79,6 +82,7 @@ def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 
 
 def _dequantize(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
+    """Return the real numbers that the stored integers of the operand represent."""
     before = quantization_of(op.operands[0].type)
     if before is None:
         raise tracer.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
@@ -102,6 +106,8 @@ def on_numbers(convert: Convert) -> Convert:
     """Wrap a conversion so that quantized operands are dequantized before it, and its results quantized."""
 
     def converted(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+        """Run the conversion on real numbers, unless no type is quantized or the operation only moves stored integers.
+        """
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, *operands)

@@ -47,11 +47,13 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
             raise tracer.b.fail(f"normal random numbers of {dtype} are not defined")
 
         def normal(s: Any, drawn: Any, mean: Any, scale: Any) -> Any:
+            """Return a number of the standard normal distribution times the scale plus the mean."""
             return s.binary("add", s.binary("mul", s.convert(drawn, dtype), scale), mean)
 
         return ew.apply(tracer.b, normal, random.quantile(tracer.b, unit), low, high)
 
     def between(s: Any, u: Any, first: Any, last: Any) -> Any:
+        """Return first + u * (last - first) for a number u in [0, 1), computed in the type `wide`."""
         width = s.convert(s.binary("sub", last, first), wide)
         return s.binary("add", s.convert(s.binary("mul", u, width), dtype), first)
 

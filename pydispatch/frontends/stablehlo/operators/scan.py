@@ -17,6 +17,13 @@ from pydispatch.operations.scalars import Scalars
 
 
 def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+    """Run the region for each slice of the inputs along an axis.
+
+    Return the outputs of all runs, joined along that axis, and the final carried values. operands: the inputs, then the
+    initial carried values. A region that computes element by element becomes one kernel in which each element runs its
+    own
+    recurrence; another becomes a loop over slices.
+    """
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
     inputs, inits = operands[:count], operands[count:]
@@ -35,6 +42,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         function = tracer.scalar_function(op.body)
 
         def step(scalars: Scalars, elements: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
+            """Return the outputs and the next carried elements of one position, as two lists."""
             results = function(scalars, [*elements, *carried])
             return results[:outputs], results[outputs:]
 
@@ -43,6 +51,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         return [*results, *ends]
 
     def body(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Run the region on the slices at `index`. Return the next carried tensors and the outputs, as two lists."""
         slices = [
             shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
         ]
@@ -61,8 +70,11 @@ def _moved(tracer: StablehloTracer, x: Tensor, axis: int) -> Tensor:
 
 
 def _computes_elements(block: Block, op: ScanOp) -> bool:
-    """Return whether the region of a scan is elementwise: all values have the shape of a row, and no value
-    is captured.
+    """Return whether the region of a scan is elementwise.
+
+    That is so if it consists of elementwise operations and constants of one number, all values have the shape of a
+    slice,
+    and no value from outside is used. Inputs and outputs must have the same shape as well.
     """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op

@@ -27,6 +27,7 @@ def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None
 
 
 def _constant_like(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Return a tensor of the shape and type of x whose elements are the number in the attribute."""
     return shapes.full(tracer.b, op.properties["value"].value.data, x.shape, x.dtype)  # type: ignore[attr-defined]
 
 
@@ -37,6 +38,8 @@ def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[i
 
 
 def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Repeat x to the result's shape; a size that its type leaves open is that of the axis of x that is placed there.
+    """
     axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
     for d, axis in enumerate(axes):
@@ -53,6 +56,7 @@ def broadcast(tracer: StablehloTracer, x: Tensor, shape: Sequence[Size], axes: S
 
 
 def _concatenate(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
+    """Concatenate tensors along an axis."""
     if not operands or not operands[0].rank:
         raise tracer.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
     return shapes.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
@@ -73,17 +77,20 @@ def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
 
 
 def _iota(tracer: StablehloTracer, op: Operation) -> Tensor:
+    """Return the positions along an axis."""
     shape = declared(tracer, op)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
 def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor) -> Tensor:
+    """Pad before and after each axis, and between elements."""
     low, high = (tracer.listed(op, f"edge_padding_{side}", x.rank) for side in ("low", "high"))
     interior = tracer.listed(op, "interior_padding", x.rank, 0)
     return shapes.pad(tracer.b, x, low, high, value, interior)
 
 
 def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Reshape to the result's shape, in which one size may be open."""
     sizes = shape_of(op.results[0].type)
     if sizes.count(None) > 1:
         raise tracer.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
@@ -91,6 +98,7 @@ def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 
 
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Return the elements from starts to limits, without these, at intervals of the strides."""
     starts, limits = (tracer.listed(op, name, x.rank) for name in ("start_indices", "limit_indices"))
     return shapes.slice_(tracer.b, x, starts, limits, tracer.listed(op, "strides", x.rank, 1))
 

@@ -15,6 +15,7 @@ from pydispatch.operations.custom import custom_call
 
 
 def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Pad by the numbers in `padding`, before and after each axis in turn."""
     amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
@@ -24,6 +25,8 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's type.
+    """
     sizes = tracer.listed(op, inputs, 1, "new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
@@ -32,6 +35,7 @@ def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return the slice of a size from a start along each axis; the size -1 stands for that of the operand."""
     starts, sizes = (tracer.listed(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
@@ -40,6 +44,7 @@ def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Repeat the tensor along each axis."""
     repeats = tracer.listed(op, inputs, 1, "multiples", inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
@@ -47,12 +52,16 @@ def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Permute the axes."""
     order = tracer.listed(op, inputs, 1, "perms", inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 
 def _custom(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Emit a call of the user's kernel `domain::operator`, or `operator` without a domain, and return its results."""
+    """Emit a call of the user's kernel `domain::operator`, or `operator` without a domain, and return its results.
+
+    A dynamic size of a result is that of the first operand of the same rank.
+    """
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []
     for result in op.results:

@@ -11,6 +11,7 @@ from pydispatch.operations import control
 
 
 def _cond_if(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Run one of two regions, as the condition (the first operand) decides, on the other operands."""
     assert isinstance(op, IfOp)
     condition, *operands = inputs
     return control.if_(
@@ -22,6 +23,7 @@ def _cond_if(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _while_loop(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Run a region on the operands, then on its results, as long as the other region returns true for them."""
     assert isinstance(op, WhileOp)
     return control.while_(
         tracer.b,

@@ -74,9 +74,13 @@ def _conv(spatial: int, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 
 
 def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
-    """Return the convolution of image [n, spatial..., c] by kernel [f, spatial..., c].
+    """Return the convolution of image [n, spatial..., c] by kernel [f, spatial..., c], as [n, out..., f].
 
-    The loops are n, out..., f, kernel..., c.
+    It is a contraction with the loops n, out..., f, kernel..., c. The maps say which element of the image, the kernel
+    and
+    the result each iteration uses: along a spatial axis, out * stride + kernel * dilation of the image. The loops of
+    the
+    result are parallel, the others add up products of type `dtype`.
     """
     _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
@@ -95,9 +99,9 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
 
 
 def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return a depthwise convolution by kernel [height, width, c, m].
+    """Return a depthwise convolution by kernel [height, width, c, m]: m results for each channel c of the image.
 
-    The loops are n, y, x, c, m, height, width; c and m are merged in the result.
+    It is a contraction with the loops n, y, x, c, m, height, width; c and m are merged in the result.
     """
     image, kernel = _operands(tracer, op, inputs, 2)
     _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
@@ -135,6 +139,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
 
 
 def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return the products of matrices [n, m, k] and [n, k, l]."""
     for tensor in inputs[:2]:
         tracer.rank(tensor, 3)
     zeros = [tracer.zero_point(op, inputs, 2, "a_zp", I32), tracer.zero_point(op, inputs, 3, "b_zp", I32)]
@@ -143,6 +148,7 @@ def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _fully_connected(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return the product of images [n, c] and kernels [f, c], plus the bias, as [n, f]."""
     a, b = _operands(tracer, op, inputs, 0)
     return _with_bias(tracer, op, dot_general(tracer.b, a, b, [], [(1, 1)], tracer.dtype(op)), inputs[2])
 

@@ -32,28 +32,31 @@ _COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
 
 
 def _unary(function: str, tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    """Apply the unary function of a name."""
     return ew.unary(tracer.b, function, x)
 
 
 def _binary(function: str, tracer: TosaTracer, op: Operation, x: Tensor, y: Tensor) -> Results:
+    """Apply the binary function of a name."""
     return ew.binary(tracer.b, function, x, y)
 
 
 def _compare(order: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Compare operands of one type."""
+    """Compare operands of one type by a relation such as "ge"."""
     tracer.same_type(*inputs)
     return ew.compare(tracer.b, order, inputs[0], inputs[1])
 
 
 def _shift(function: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Shift the bits of the first operand."""
+    """Shift the bits of the first operand by the second. function: "shift_left" or "shift_right_logical"."""
     tracer.same_type(*inputs)
     return formula(tracer.b, partial(integers.shift, function), *inputs)
 
 
 def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
-    """Return the "max" or "min" of two numbers. NaN is propagated, or with `ignore_nan` ignored if the other number is
-    none.
+    """Return the "max" or "min" of two numbers.
+
+    NaN is propagated. With `ignore_nan` the result is NaN only if both numbers are.
     """
     return extreme_ignoring_nan(name, u, value) if ignore_nan else u.binary(name, value)
 
@@ -71,6 +74,7 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 
 
 def _divide(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Divide integers; the result of a division that is not defined, such as by 0, is that of `integers.divide`."""
     tracer.same_type(*inputs)
     return ew.apply(tracer.b, integers.divide, *inputs)
 
@@ -81,6 +85,7 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, *inputs: Tensor) 
     rounded = bool(tracer.integer(op, "round", 0))
 
     def shifted(u: Element, n: Element) -> Element:
+        """Return one element shifted right by n bits."""
         result = integers.shift("shift_right_arithmetic", u, n)
         if not rounded:
             return result
@@ -100,6 +105,7 @@ def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         return formula(tracer.b, lambda u, v: u.to(dtype) * v.to(dtype), inputs[0], inputs[1])
 
     def product(u: Element, value: Element, n: Element) -> Element:
+        """Return the product of one pair of elements in 64 bits, plus half of 2^n, shifted right by n bits."""
         n = n.to(I64)
         result = u.to(I64) * value.to(I64)
         half = (n > 0).where(n.const(1).binary("shift_left", (n - 1).max(0)), n.const(0))
@@ -109,7 +115,7 @@ def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Negate around the zero points."""
+    """Negate around the zero points: integers become input_zp - x + output_zp, clamped to the range of their type."""
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
@@ -120,12 +126,14 @@ def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     zeros = [shapes.reshape(tracer.b, zero, []) for zero in zeros]
 
     def negated(u: Element, input_zero: Element, output_zero: Element) -> Element:
+        """Return one element negated."""
         return saturated(input_zero.to(I64) - u.to(I64) + output_zero.to(I64), dtype)
 
     return formula(tracer.b, negated, inputs[0], *zeros)
 
 
 def _select(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return elements of the second operand where the first is true, else of the third."""
     tracer.same_type(inputs[1], inputs[2])
     if not inputs[0].dtype.is_bool:
         raise tracer.b.fail(f"what decides is {inputs[0]}, expected truth values")
@@ -138,6 +146,7 @@ def _limit(value: Attribute | None, default: float) -> float:
 
 
 def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    """Limit numbers to the bounds in the attributes; without one, to the range of the type."""
     dtype = x.dtype
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
@@ -149,12 +158,14 @@ def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     ignore = ignores_nan(tracer, op)
 
     def clamped(u: Element) -> Element:
+        """Return one element limited to the bounds."""
         return extreme("min", ignore, extreme("max", ignore, u, u.const(low)), u.const(high))
 
     return formula(tracer.b, clamped, x)
 
 
 def _cast(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    """Convert elements to the result's type; floats are rounded to integers by `_rounded`."""
     dtype = tracer.dtype(op)
     if not x.dtype.is_float or not dtype.is_integer:
         return ew.convert(tracer.b, x, dtype)
@@ -190,6 +201,7 @@ def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> 
     following = _looked_up(tracer.b, table, formula(tracer.b, lambda n: n + 1, position))
 
     def between(u: Element, a: Element, c: Element) -> Element:
+        """Return the entry a of the table times 128, advanced towards the next entry c by the lower 7 bits of u."""
         a, c = a.to(I32), c.to(I32)
         return a * 128 + (c - a) * (u.to(I32) & 127)
 
@@ -200,6 +212,7 @@ def _looked_up(builder: Builder, table: Tensor, positions: Tensor) -> Tensor:
     """Return the elements of a table at given positions."""
 
     def coordinates(coords: CoordinateBuilder) -> list[object]:
+        """Return the position that an element of `positions` holds."""
         return [coords.index_of(coords.elements[0])]
 
     return elements_at(builder, table, positions.shape, coordinates, positions)  # type: ignore[arg-type]

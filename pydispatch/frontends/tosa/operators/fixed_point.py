@@ -13,7 +13,9 @@ from pydispatch.operations.reductions import largest, least
 def scaled(value: Element, multiplier: Element, shift: Element, double_round: bool) -> Element:
     """Return value * multiplier / 2**shift, rounded to nearest, ties towards infinity. All operands are i64.
 
-    With `double_round`, the product is first rounded to 31 bits less, as TOSA's DOUBLE_ROUND defines.
+    half: what is added before the shift. With `double_round` it includes 2**30, with the sign of the value, if the
+    shift is
+    above 31: so TOSA's DOUBLE_ROUND defines the rounding of the product to 31 bits less.
     """
     half = value.const(1).binary("shift_left", shift - 1)
     if double_round:
@@ -23,7 +25,11 @@ def scaled(value: Element, multiplier: Element, shift: Element, double_round: bo
 
 
 def reciprocal(count: Element) -> tuple[Element, Element]:
-    """Return a multiplier and a shift that represent 1 / count, for an i64 count of at least 1."""
+    """Return a multiplier and a shift so that multiplier / 2**shift is nearly 1 / count, for an i64 count of at least
+    1.
+
+    k is the number of bits of count - 1, so the multiplier has 30 to 31 bits.
+    """
     k = -(count - 1).unary("count_leading_zeros") + 64
     return count.const((1 << 30) + 1).binary("shift_left", k) / count, k + 30
 

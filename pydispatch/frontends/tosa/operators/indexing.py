@@ -11,7 +11,7 @@ from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.scatters import scatter
 
 _ROWS = GatherAxes(offset=(2,), collapsed=(1,), batching=(0,), index_batching=(0,), indexed=(1,), vector=2)
-"""Axes of a gather by indices [n, w] from tables [n, k, c]."""
+"""Axes of a gather by indices [n, w] from tables [n, k, c]: index w of table n selects one row of c elements."""
 _PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(), indexed=(0, 1), vector=2)
 """Axes of a scatter by indices [n, w, 2], which are pairs of the number of a table and a row."""
 

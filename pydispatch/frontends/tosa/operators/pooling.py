@@ -26,7 +26,10 @@ Combine = Callable[[Element, Element], Element]
 
 
 def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], first: int) -> tuple[list[Size], Window]:
-    """Return the kernel and the window geometry, from the operands from `first` on, or from attributes."""
+    """Return the kernel and the window geometry. Raise CompileError unless all of their numbers are known.
+
+    They are the operands `first`, `first + 1` and `first + 2`, if there are that many operands, else attributes.
+    """
     tracer.rank(inputs[0], 4, "the image")
     kernel, strides, pad = (
         tracer.listed(op, inputs if len(inputs) > first else [], first + n, name, count)
@@ -41,10 +44,15 @@ def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], fir
 def _pooled(
     tracer: TosaTracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine
 ) -> Tensor:
-    """Reduce each window of x by `combine`. `start` is both the initial running value and the padding value."""
+    """Reduce each window of x by `combine`.
+
+    x: images [n, height, width, c]. kernel: height and width of a window. start: both the initial running value and the
+    value of the padding.
+    """
     whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
 
     def combined(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Combine the only running value with the only element of an iteration."""
         return [combine(Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
     first = tracer.b.constant(start, x.dtype)
@@ -52,6 +60,7 @@ def _pooled(
 
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return the maximum of each window. Floats of fewer than 16 bits are compared as f32."""
     kernel, window = _attributes(tracer, op, inputs, 1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
@@ -63,21 +72,31 @@ def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
-    """Return the number of elements of an axis in each window, without padding, but at least 1."""
+    """Return for each window along one axis how many of its elements are not padding, but at least 1.
+
+    size: elements of the axis. out: number of windows. kernel: elements of a window. low: padding before the axis.
+    Window i
+    spans i * stride - low up to that plus kernel, which is limited to 0 and `size`.
+    """
     b = tracer.b
 
     def size_tensor(size: Size) -> Tensor:
+        """Return a size as an i64 scalar."""
         return reductions.size_as(b, size, I64)
 
     first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), size_tensor(stride))
     first = ew.binary(b, "sub", first, size_tensor(low))
     last = ew.binary(b, "min", ew.binary(b, "add", first, size_tensor(kernel)), size_tensor(size))
     count = ew.binary(b, "sub", last, ew.binary(b, "max", first, size_tensor(0)))
-    return ew.binary(b, "max", count, size_tensor(1))  # None only where every element is padding.
+    return ew.binary(b, "max", count, size_tensor(1))  # it is less than 1 only where every element is padding
 
 
 def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the mean of each window without padding; for integers the division is exact fixed-point arithmetic."""
+    """Return the mean of the elements of each window that are not padding.
+
+    The number of these elements is the product of the counts along both axes. For integers the division by it is exact
+    fixed-point arithmetic, with the zero points subtracted before and added after.
+    """
     kernel, window = _attributes(tracer, op, inputs, 3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:
@@ -95,6 +114,8 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, 2, "output_zp", I32), [])
 
     def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
+        """Return the integer mean of one window. u: sum. m, n: counts along both axes. out: zero point of the result.
+        """
         multiplier, shift = reciprocal(m * n)
         return saturated(scaled(u.to(I64), multiplier, shift, False) + out.to(I64), dtype)
 

@@ -30,6 +30,7 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
         return reductions.reduce(tracer.b, name, inputs[0], [axis], keep=True)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Return the extreme of the running value and an element, ignoring NaN."""
         return [extreme(name, True, Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
     start = tracer.b.constant(_start(name, inputs[0].dtype), inputs[0].dtype)
@@ -43,7 +44,7 @@ def _start(name: str, dtype: DType) -> float:
 
 
 def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
-    """Return the index of the maximum along an axis."""
+    """Return the index of the maximum along an axis. If NaN is ignored, it counts as the least number."""
     axis = tracer.axis(op, x)
     values = ew.convert(tracer.b, x, F32) if x.dtype.is_float and x.dtype.bits < 16 else x
     if ignores_nan(tracer, op) and values.dtype.is_float:

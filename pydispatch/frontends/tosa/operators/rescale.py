@@ -16,12 +16,17 @@ from pydispatch.operations.reductions import largest, least
 
 
 def _unsigned(dtype: DType) -> DType:
-    """Return the unsigned type of the same width."""
+    """Return the unsigned type of the same width as a signed one; any other type itself."""
     return DTYPES[f"u{dtype.bits}"] if dtype.kind is Kind.INT else dtype
 
 
 def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
-    """Return a zero point as an i64 scalar; with `unsigned` the bits of the operand are read as unsigned."""
+    """Return a zero point as an i64 scalar.
+
+    at, name: its operand and attribute, see `TosaTracer.zero_point`. unsigned: whether the bits of the operand are
+    those of
+    an unsigned number; an attribute has the number itself.
+    """
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
     return formula(tracer.b, lambda n: n.bits(read_as).to(I64), zero)
@@ -30,7 +35,10 @@ def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int
 def _factors(
     tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], index: int, name: str, per_channel: bool
 ) -> Tensor:
-    """Return the multipliers or shifts: along the last axis with `per_channel`, else as a scalar."""
+    """Return the multipliers or shifts: a vector along the last axis with `per_channel`, else a scalar.
+
+    index, name: the operand that holds them, or the attribute of older releases.
+    """
     factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
     tracer.rank(factors, 1, f"the {name}")
@@ -57,6 +65,7 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     low, high = int(least(target)), int(largest(target))
 
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
+        """Return the result for one element. zero: zero point of the operand. out: that of the result."""
         value = u.bits(read_as).to(I64) - zero
         value = scaled(value, multiplier.to(I64), shift.to(I64), double) + out
         return value.max(low).min(high).to(dtype)

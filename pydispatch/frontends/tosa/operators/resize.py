@@ -21,7 +21,15 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 class _ResizeAxis:
     """Interpolation positions along a resized axis.
 
-    Each element is between the source elements `lower` and `upper`, at the fraction `rest` / `scale` after `lower`.
+    Element i of the result is between the source elements `lower[i]` and `upper[i]`, at the fraction `rest[i] / scale`
+    after the first of them.
+
+    Attributes:
+        size: Number of elements of the result.
+        scale: Number of parts into which the distance of two source elements is divided.
+        lower: For each element the index of the source element before it.
+        upper: For each element the index of the source element after it.
+        rest: For each element its distance from `lower`, in parts.
     """
 
     size: Size
@@ -32,7 +40,14 @@ class _ResizeAxis:
 
 
 def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _ResizeAxis:
-    """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator."""
+    """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator.
+
+    Element i of the result is at (i * denominator + offset) / numerator of the source. Its integer part is `lower`,
+    limited
+    to the axis, and its remainder is `rest`. border: how far, in parts of 1 / numerator, the last element may be beyond
+    the
+    last source element.
+    """
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
         raise builder.fail(
@@ -42,9 +57,11 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     out = room // denominator + 1
 
     def size_tensor(n: Size) -> Tensor:
+        """Return a size as an i32 scalar."""
         return reductions.size_as(builder, n, I32)
 
     def binary(name: str, x: Tensor, n: Size) -> Tensor:
+        """Apply a binary function to a tensor and a size."""
         return ew.binary(builder, name, x, size_tensor(n))
 
     at = binary("add", binary("mul", shapes.iota(builder, [out], 0, I32), denominator), offset)
@@ -56,9 +73,12 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 
 
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return the elements of an image at given rows and columns."""
+    """Return the elements of images [n, height, width, c] at given rows and columns."""
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the position of an element: its own image and channel, and the row and the column that were passed for
+        it.
+        """
         return [
             coords.index(0),
             coords.index_of(coords.elements[0]),
@@ -78,12 +98,14 @@ def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
     """Return the nearer source element for each position along an axis."""
 
     def nearer(low: Element, high: Element, rest: Element) -> Element:
+        """Return the index of the nearer one of two source elements; of equally near ones the second."""
         return (rest * 2 >= axis.scale).where(high, low)
 
     return formula(builder, nearer, axis.lower, axis.upper, axis.rest)
 
 
 def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Resize images [n, height, width, c] to the nearest elements or by bilinear interpolation."""
     tracer.rank(inputs[0], 4, "the image")
     attributes = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
@@ -108,7 +130,12 @@ def _blend(
     dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element,
     dx: Element,
 ) -> Element:  # fmt: skip
-    """Return the bilinear sum of four neighbours. For integers it is multiplied by both scales."""
+    """Return the bilinear sum of four neighbours, v00 (upper left), v01 (upper right), v10 and v11.
+
+    dy, dx: distances from v00, in parts of 1 / height and 1 / width. Floats are divided by both scales; as TOSA
+    defines,
+    integers are not, so their sum is height * width times the interpolated number.
+    """
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:
         dy, dx, height, width = dy / height, dx / width, 1, 1

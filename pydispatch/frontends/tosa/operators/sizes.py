@@ -25,7 +25,7 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
 
 
 def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Apply a function to the elements of two lists of sizes."""
+    """Apply a function to pairs of elements of two lists of sizes. A division by 0 raises CompileError."""
     a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
     if len(a) != len(b):
         raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
@@ -35,10 +35,12 @@ def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Opera
 
 
 def _concat(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Concatenate lists of sizes."""
     return _list(tracer, [n for at in range(len(inputs)) for n in tracer.listed(op, inputs, at, "operand")])
 
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
+    """Return a part of a list of sizes."""
     (start,), (size,) = (tracer.listed(op, inputs, at, name, 1) for at, name in ((1, "start"), (2, "size")))
     sizes = tracer.listed(op, inputs, 0, "operand")
     if isinstance(start, Expr) or isinstance(size, Expr) or not 0 <= start <= start + size <= len(sizes):

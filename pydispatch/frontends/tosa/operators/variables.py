@@ -43,11 +43,12 @@ def _symbol(tracer: TosaTracer, op: Operation) -> SymbolRefAttr:
 
 
 def _type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
-    """Return the type of a variable."""
+    """Return the type of a declared variable, that of its tensor."""
     return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
 def _read(tracer: TosaTracer, op: Operation) -> Results:
+    """Return the current value of a variable."""
     name = _symbol(tracer, op)
     type = _type(tracer, name)
     load = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
@@ -56,6 +57,7 @@ def _read(tracer: TosaTracer, op: Operation) -> Results:
 
 
 def _write(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
+    """Write a tensor to a variable. Raise CompileError if its type is not that of the variable."""
     name = _symbol(tracer, op)
     value = tracer.b.value(x)
     if value.type != _type(tracer, name):
