@@ -13,7 +13,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import reductions
 
 BETTER = {"max": "gt", "min": "lt"}
-"""Comparison of the running element with another one by which it stays."""
+"""Comparison for which the running element stays: `running gt other` for a maximum."""
 
 
 def argument_of(
@@ -52,7 +52,9 @@ def _is_iota(tracer: StablehloTracer, value: SSAValue, axis: int) -> bool:
 def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     """Return whether a region of (element, index, other element, other index) has exactly the operations of JAX.
 
-    It keeps the element if it is better or NaN, and the index also if the elements are equal and it is smaller.
+    They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller.
+    `expected`
+    and `actual` list operations as (name, numbers of operands): arguments are 0 to 3, and results count on from 4.
     """
     value, index, other_value, other_index = range(4)
     expected = [

@@ -15,13 +15,17 @@ from pydispatch.ir.dialects import check
 from pydispatch.operations.shapes import full
 
 _CALL_ATOL, _CALL_ULP = 1e-3, 3
-"""Default tolerances of checks that are custom calls: those of StableHLO's interpreter."""
+"""Default tolerances of checks that are custom calls, those of StableHLO's interpreter: a difference, and a difference
+in units of the last place."""
 
 
 def _compare(
     tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
 ) -> None:
-    """Emit a check of two tensors, in their boundary types."""
+    """Emit a check that two tensors are equal or close, in the types that they have at the boundary of a program.
+
+    kind: the check. properties: its tolerances.
+    """
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
     rhs = tracer.b.as_shape(rhs, lhs.shape)
@@ -34,8 +38,11 @@ def _compare(
 def _expect(
     kind: type[check.CheckOp], tolerances: Sequence[str], tracer: StablehloTracer, op: Operation, *operands: Tensor
 ) -> Results:
-    """Convert a check of its last operands, or of the last one and the constant in `value`. `tolerances` are the
-    properties that it copies.
+    """Convert a check of two tensors.
+
+    They are the last two operands, or the last one and the constant in `value`. kind: the check to emit. tolerances:
+    names
+    of the properties that it takes over.
     """
     checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
     properties = {name: value for name, value in op.properties.items() if name in tolerances}
@@ -51,7 +58,10 @@ def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) -> Results:
-    """Emit a check of the value that a probe recorded."""
+    """Emit a check that the operand equals the tensor that a probe of the same function recorded.
+
+    iteration: which of the tensors under the probe's name, counted from 0.
+    """
     name: Any = op.properties["probe_id"]
     recorded, iteration = tracer.probes.get(name.data, []), tracer.integer(op, "iteration")
     if iteration >= len(recorded):

@@ -23,7 +23,10 @@ _PADDING = -1
 
 
 def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int]:
-    """Return the participants that an attribute lists, which are 0 only."""
+    """Return the numbers of the participants that an attribute lists: as many zeros.
+
+    Raise CompileError for any other participant, as a program runs on one device.
+    """
     listed: Any = op.properties.get(name)
     if listed is None:
         return []
@@ -46,7 +49,7 @@ def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
 
 
 def _unchanged(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
-    """Return the operands, in the element types of the results."""
+    """Return the operands, converted to the element types of the results. Raise CompileError if the shapes differ."""
     if len(operands) != len(op.results):
         raise tracer.b.fail(f"'{op.name}' of {len(operands)} tensor(s) has {len(op.results)} result(s)")
     results = []
@@ -67,6 +70,7 @@ def _of_group(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list
 
 
 def _all_to_all(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
+    """Convert an exchange of parts, of which a group of one participant has one."""
     if (count := tracer.integer(op, "split_count")) != 1:
         raise tracer.b.fail(f"'{op.name}' splits into {count} parts, expected 1 for a group of one participant")
     return _of_group(tracer, op, *operands)
@@ -86,6 +90,7 @@ def _from_root(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> lis
 
 
 def _permute(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
+    """Convert a permutation: participant 0 gets its operands if it sends them to itself, else zeros."""
     return _or_zeros(tracer, op, operands, bool(_participants(tracer, op, "source_target_pairs")))
 
 

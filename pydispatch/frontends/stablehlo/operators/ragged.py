@@ -63,6 +63,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
 
 
 Pairs = Sequence[tuple[int, int]]
+"""Pairs of corresponding axes (of x, of y)."""
 
 
 def _sums_of_groups(

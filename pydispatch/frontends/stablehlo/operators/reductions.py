@@ -16,7 +16,7 @@ from pydispatch.operations.scalars import Scalars
 
 
 def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Reduce tensors along axes by a region."""
+    """Reduce tensors along axes by a region. operands: n tensors and n initial values."""
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
@@ -43,6 +43,7 @@ def sort_by(tracer: StablehloTracer, region: Region, axis: int, tensors: Sequenc
     before = tracer.scalar_function(region)
 
     def compare(scalars: Scalars, lhs: Sequence[Scalar], rhs: Sequence[Scalar]) -> Scalar:
+        """Return whether the region orders the elements lhs, one of each tensor, before rhs."""
         return before(scalars, [element for pair in zip(lhs, rhs, strict=True) for element in pair])[0]
 
     return ordering.sort(tracer.b, tensors, axis, compare)

@@ -15,7 +15,7 @@ from pydispatch.operations.reductions import Combine
 
 
 def _reduce_window(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Reduce each window of tensors by a region."""
+    """Reduce each window of tensors by a region. operands: n tensors and n initial values."""
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors:
@@ -36,9 +36,16 @@ def reduced(
     base: Sequence[int],
     combine: Combine,
 ) -> list[Tensor]:
-    """Reduce windows over tensors of one shape. Raise CompileError if ranks differ or initial values are not scalars.
+    """Reduce windows over tensors of one shape, together. Raise CompileError unless ranks agree and starts are scalars.
 
-    `base` has the distances of the elements of the operands, between which padding is inserted.
+    Args:
+        tracer: Tracer of the function.
+        tensors: The tensors.
+        starts: Initial running value for each tensor.
+        kernel: Sizes of a window.
+        window: Strides, padding and dilations.
+        base: Distances of neighbouring elements of the tensors, between which padding is inserted; 1 for none.
+        combine: Combines running values with elements.
     """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):

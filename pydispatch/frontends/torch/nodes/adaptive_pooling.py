@@ -125,6 +125,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
+        """Reduce values and positions together along an axis, which keeps the size 1."""
         reduced = reductions.reduce_with(builder, parts, starts, [axis], choose_larger)
         return [reductions.kept_axes(builder, x, parts[0], [axis]) for x in reduced]
 

@@ -28,7 +28,10 @@ def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:
 
 @converts("aten.im2col")
 def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
-    """Return the windows of an image [n, c, h, w] as columns [n, c * elements of the kernel, windows]."""
+    """Return the windows of an image [n, c, h, w] as columns [n, c * elements of the kernel, windows].
+
+    The image is convolved by one filter for each element of a window, which selects it.
+    """
     x = self if self.rank == 4 else shapes.expand_dims(builder, self, [0])
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))

@@ -50,6 +50,9 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
         high = formula(builder, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
+        """Return the interval of an element, -1 if it is outside of all. The largest number belongs to the last
+        interval.
+        """
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
         return ((value >= low) & (value <= high)).where(bin_, -1)
 
@@ -81,7 +84,7 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
 
 @converts("aten.repeat_interleave.Tensor")
 def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
-    """Lower repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
+    """Convert repeat_interleave of counts alone: the indices of the counts, each repeated by its count."""
     return ew.convert(builder, _repeated_indices(builder, repeats, output_size), repeats.dtype)
 
 
@@ -89,7 +92,7 @@ def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | Non
 def repeat_by_tensor(
     builder: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    """Lower repeat_interleave: repeat each slice along an axis by its count."""
+    """Convert repeat_interleave: repeat each slice along an axis by its count."""
     x = self if dim is not None else flatten(builder, self)
     axis = axis_of(builder, dim or 0, x.rank)
     if repeats.rank == 0 or repeats.shape[0] == 1:  # one count for all elements

@@ -21,6 +21,10 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
+        """Return the part that one component c of a row of x2 adds to the gradient of the component a of a row of x1.
+
+        g, d: the gradient of the distance of these rows, and the distance.
+        """
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
     weights, distances = (shapes.expand_dims(builder, matrix, [matrix.rank]) for matrix in (grad, cdist))
@@ -30,7 +34,12 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
-    """Return the derivative of a p-norm by one of its components; 0 for a component of 0."""
+    """Return the derivative of a p-norm by one of its components; 0 for a component of 0.
+
+    difference: the component. distance: the norm. p: its order; at 0, where the norm counts components that are not 0,
+    and
+    where components are less than the largest at infinity, the derivative is 0.
+    """
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:
         return difference.const(0.0)
@@ -44,7 +53,11 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
 
 @converts("aten._pdist_backward")
 def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
-    """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows."""
+    """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows.
+
+    These distances are a vector with an element for each pair i < j. As matrices in which [i, j] and [j, i] are that
+    element they are the distances of `cdist`.
+    """
     count = count_of_rows(builder, self)
     if count < 2:
         return shapes.full(builder, 0, self.shape, self.dtype)

@@ -23,6 +23,7 @@ def gcd(builder: Builder, self: Operand, other: Operand) -> Tensor:
         x, y = (ew.unary(builder, "abs", v) for v in (x, y))
 
     def has_remainder(tensors: list[Tensor]) -> Tensor:
+        """Return whether the second number of any pair is not 0."""
         return reductions.reduce(builder, "or", formula(builder, lambda v: v.is_unequal(0), tensors[1]))
 
     def euclid_step(tensors: list[Tensor]) -> list[Tensor]:

@@ -14,6 +14,7 @@ from pydispatch.operations import gathers, normalization, reductions, scatters, 
 from pydispatch.operations.formulas import formula
 
 _SUM, _MEAN, _MAX = range(3)
+"""PyTorch's codes of the ways to combine the rows of a bag."""
 _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
 """Element types of the tables for which PyTorch's CPU kernel of sums does not return the bag of each row."""
 
@@ -31,8 +32,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:
-    """Return the combined rows of each bag, the bag of each index, the number of rows of each bag, and the indices of
-    maxima.
+    """Combine the rows of a table that belong to a bag: add them up, or take their mean or maximum.
+
+    `indices` are those of the rows; bag b has the ones from offsets[b] to offsets[b + 1]. Return the combined rows of
+    each
+    bag and, as PyTorch saves them for gradients, the bag of each index, the number of rows of each bag, and the table
+    indices of maxima.
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
@@ -96,7 +101,10 @@ def embedding_bag_backward(
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the table."""
+    """Return the gradient of the table: each row gets the gradients of the bags that it is in.
+
+    A mean shares the gradient among the rows of its bag; a maximum has it at the saved index only.
+    """
     if sparse:
         raise builder.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
     if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
@@ -126,7 +134,7 @@ def per_sample_weights_backward(
     builder: Builder, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the weights of the rows in a sum."""
+    """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag."""
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)
     rows, own = gathers.take(builder, weight, indices, 0), gathers.take(builder, grad, bag, 0)

@@ -29,6 +29,7 @@ def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     """
 
     def written(e: Element, n: Element) -> Element:
+        """Return e * 2^n of one pair of elements, in two factors."""
         half = (n * 0.5).unary("floor")
         return e * half.unary("exp2") * (n - half).unary("exp2")
 

@@ -16,14 +16,16 @@ from pydispatch.operations import fourier, shapes
 
 Ints = Sequence[int]
 
-_BY_ROOT, _BY_COUNT = 1, 2  # division by sqrt(n), and by n; 0 is no scaling. These are PyTorch's codes.
+_BY_ROOT, _BY_COUNT = 1, 2
+"""PyTorch's codes of a division by sqrt(n) and by n, for transforms of n elements; the code 0 is no division."""
 _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT, _BY_ROOT), "forward": (_BY_COUNT, 0)}
-"""Scaling of forward and of inverse transforms, by the argument `norm`."""
+"""Codes of the scaling of forward and of inverse transforms, by the argument `norm`."""
 
 
 def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
-    """Scale the result of a transform of `count` elements. With `back`, ops.fourier has already divided it by the
-    count.
+    """Divide the result of a transform of `count` elements as a code of the scaling states.
+
+    back: whether `operations.fourier` has divided the result by the count already, which is undone.
     """
     if isinstance(count, Expr):
         raise builder.fail("a Fourier transform along an axis whose size is not known")
@@ -76,7 +78,7 @@ def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tens
 
 
 def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
-    """Return the scaling of a transform for the argument `norm`."""
+    """Return the code of the scaling of a transform, or of an inverse one if `back`, for the argument `norm`."""
     if norm not in _SCALES:
         raise builder.fail(f"a Fourier transform with norm='{norm}'")
     return _SCALES[norm][back]
@@ -94,6 +96,7 @@ def _transform_along_axis(
 
 @converts("aten.fft_rfft")
 def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """Transform real numbers along an axis, cropped or padded to n elements, to the first half of a spectrum."""
     axis = shapes.axis_of(builder, dim, self.rank)
     return real_to_complex(
         builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back=False), onesided=True
@@ -102,7 +105,9 @@ def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, n
 
 @converts("aten.fft_irfft")
 def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform half a spectrum back to `n` real numbers; by default, the even number that has such a half."""
+    """Transform half a spectrum back to n real numbers; by default to 2 * (size - 1), the even number that has such a
+    half.
+    """
     axis = shapes.axis_of(builder, dim, self.rank)
     size = self.shape[axis]
     count = n if n is not None else 2 * (size - 1)

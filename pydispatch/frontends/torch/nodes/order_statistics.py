@@ -13,6 +13,7 @@ from pydispatch.operations import gathers, ordering, reductions, scans, shapes
 from pydispatch.operations.formulas import Element, formula
 
 Pair = tuple[Tensor, Tensor]
+"""Elements, and their indices along an axis."""
 
 
 def _count_not_nan(builder: Builder, x: Tensor, axis: int) -> Tensor:
@@ -28,6 +29,7 @@ def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Te
     """
 
     def index(n: Element, size: Element) -> Element:
+        """Return the index for n elements that are not NaN among `size` elements."""
         if skips_nan:
             return ((n - 1) / 2).max(0)
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
@@ -85,6 +87,7 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
                                shapes.slice_axis(builder, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
     def run_start(value: Element, w: Element) -> Element:
+        """Return the index of an element that differs from the previous one, w, and 0 for others."""
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 

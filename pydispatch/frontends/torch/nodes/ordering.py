@@ -31,6 +31,7 @@ def sort(
 
 @converts("aten.argsort", "aten.argsort.stable")
 def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
+    """Return the positions of the sorted elements along an axis."""
     return sort(builder, self, dim, descending)[1]
 
 
@@ -122,6 +123,7 @@ def searchsorted(
 def bucketize(
     builder: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
+    """Return, for each element, the number of boundaries that are less; with `right`, less or equal."""
     return searchsorted(builder, boundaries, self, out_int32=out_int32, right=right)
 
 
@@ -129,6 +131,7 @@ def bucketize(
 
 
 Distinct = tuple[Tensor, Tensor, Tensor]
+"""Distinct elements, the inverse (for each element the index of its equal among these), and how often each occurs."""
 
 
 def _requested(builder: Builder, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:

@@ -40,6 +40,9 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
         total = reductions.reduce(builder, "add", copies, [axis], keep=True)
 
         def add_at_border(g: Element, n: Element, at: Element) -> Element:
+            """Return the gradient g of an element plus the total n of the copies if it is the border element, which is
+            at `at`.
+            """
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 
         inner = formula(builder, add_at_border, inner, total, reductions.size_as(builder, position, I64))

@@ -55,9 +55,10 @@ def _adaptive_avg_pool(spatial: int, builder: Builder, grad_output: Tensor, self
 
 
 def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
-    """Return the gradient of means over adaptive windows along an axis of `size` elements.
+    """Return the gradient of the `size` elements along an axis, from that of the means over adaptive windows of it.
 
-    Windows of equal size are a broadcast; other windows a product with a matrix of weights.
+    Where all windows have one size, each mean shares its gradient evenly among the elements of its window. Otherwise
+    windows may overlap, and the gradient is multiplied by the matrix of weights.
     """
     out = grad.shape[axis]
     if out == size:

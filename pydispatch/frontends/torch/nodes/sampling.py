@@ -8,13 +8,16 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import sampling
 
 _MODES = ("linear", "nearest", "cubic")
+"""Interpolations of `GridSampler`, by PyTorch's codes."""
 _BEYOND = ("zeros", "border", "reflection")
+"""What `GridSampler` reads beyond the border of an image, by PyTorch's codes."""
 
 
 @converts(*(f"aten.{name}" for name in ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")))
 def grid_sampler(
     builder: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
+    """Return interpolated elements of an image at the positions of a grid."""
     return sampling.grid_sample(
         builder, input, grid, sampler_of(builder, interpolation_mode, padding_mode, align_corners)
     )

@@ -20,7 +20,7 @@ Sizes = Sequence[Size]
 
 
 def _upsample(spatial: int, how: Method) -> Conversion:
-    """Return the conversion of the gradient of a resizing operator.
+    """Return the conversion of the gradient of a resizing operator over `spatial` axes by the method `how`.
 
     It has a parameter `align_corners` unless the method is "nearest".
     """
@@ -28,6 +28,10 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     def gradient_of_image(
         builder: Builder, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]
     ) -> Tensor:
+        """Return the gradient of the image before resizing, axis by axis.
+
+        scales: factor of each axis if the call stated it; None, or none at the end, where it follows from the sizes.
+        """
         gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
             gradient = _axis_gradient(
@@ -38,12 +42,14 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     def nearest(
         builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
+        """Convert the operator of a method without `align_corners`."""
         return gradient_of_image(builder, grad_output, input_size, corners=False, scales=scales)
 
     def interpolated(
         builder: Builder, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
         *scales: float | None,
     ) -> Tensor:  # fmt: skip
+        """Convert the operator of a method with `align_corners`."""
         return gradient_of_image(builder, grad_output, input_size, align_corners, scales)
 
     return nearest if how.is_nearest else interpolated
@@ -52,8 +58,14 @@ def _upsample(spatial: int, how: Method) -> Conversion:
 def _axis_gradient(
     builder: Builder, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
 ) -> Tensor:
-    """Return the gradient of the n elements along an axis that was resized, from the gradient of the
-    resized elements.
+    """Return the gradient of the n elements along an axis that was resized, from the gradient of the resized elements.
+
+    Each resized element was a sum of `taps`, source elements times weights; its gradient, times the same weights, is
+    added
+    to these. Where every element was only repeated, the gradients of its copies are added. With static sizes the taps
+    are
+    turned around at compile time; with dynamic sizes the gradient is multiplied by the matrix [resized, source] of
+    weights.
     """
     out = grad.shape[axis]
     if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:

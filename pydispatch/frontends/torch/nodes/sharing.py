@@ -15,7 +15,10 @@ from pydispatch.graph.values import Tensor
 def _shares_unless_converted(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Decide for `to`, which returns its argument if that has the type already."""
+    """Return whether the result of `to` shares the memory of its argument; None if that depends on PyTorch.
+
+    It does if nothing is converted or copied; a memory format may need a copy.
+    """
     if arguments.get("copy") or result.dtype != memory.tensor.dtype:
         return False
     return True if arguments.get("memory_format") is None else None
@@ -24,14 +27,15 @@ def _shares_unless_converted(
 def _shares_if_contiguous(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Decide for `contiguous`, which returns its argument if that is row-major already, and else a copy."""
+    """Return whether the result of `contiguous` shares memory: that of a row-major argument, else it is a copy."""
     return None if arguments.get("memory_format") is not None else is_contiguous(tracer, memory)
 
 
 def _shares_if_reshaped(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Decide for `reshape`, which returns a view of a row-major tensor, and of others a view or a copy."""
+    """Return True if the result of `reshape` is a view because the argument is row-major; None where it may be a copy.
+    """
     return is_contiguous(tracer, memory) or None
 
 

@@ -22,6 +22,7 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 Sizes = Sequence[Size]
 _HINT = "write the model with slices, views, expand or unfold"
+"""Note of errors about strides."""
 
 
 def _row_major(shape: Sequence[Size]) -> list[Size]:
@@ -81,6 +82,15 @@ def _start_index(
     """Return the index in the storage vector of the first element that as_strided reads.
 
     Raise CompileError for accesses out of bounds; dynamic sizes are checked at run time.
+
+    Args:
+        tracer: Tracer of the function.
+        memory: Memory that is read.
+        flat: The elements of its storage, see `_storage_vector`.
+        offset: Index of the first of them in the storage.
+        size: Sizes of the result.
+        stride: Distances, in elements, of neighbours along each axis of the result.
+        start: Index of the first element in the storage; None for that of the memory.
     """
     if len(size) != len(stride):
         raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
@@ -119,6 +129,7 @@ def as_strided(
     factors = [tracer.b.index(n) for n in (first, *stride)]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        """Return the position of an element: that of the first one plus the sum of index * stride."""
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
             at = coords.plus(at, coords.times(coords.index(d), factor))
