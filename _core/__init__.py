@@ -32,6 +32,7 @@ class _Loader(ExtensionFileLoader):
     """Loader that explains why the modules cannot be imported in a subinterpreter."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Load the extension module. Raise ImportError with a clear text in a subinterpreter, which cannot load it."""
         try:
             return super().create_module(spec)
         except ImportError as error:
@@ -51,6 +52,7 @@ class _Finder:
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return how to load the modules that are compiled into the one extension file; None for all other modules."""
         package, _, module = name.rpartition(".")
         if package != __name__ or module not in MODULES:
             return None

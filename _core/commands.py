@@ -80,6 +80,7 @@ class Fill(Command):
 
     @property
     def target(self) -> Slot:
+        """Range that is filled."""
         return self.slots[0]
 
 
@@ -89,10 +90,12 @@ class Copy(Command):
 
     @property
     def source(self) -> Slot:
+        """Range that is read."""
         return self.slots[0]
 
     @property
     def target(self) -> Slot:
+        """Range that is written."""
         return self.slots[1]
 
 

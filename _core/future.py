@@ -69,21 +69,28 @@ class CallFuture(Future):
             self.set_exception(error)
 
     def result(self, timeout: float | None = None) -> Any:
+        """Wait and return the result of the call, or raise its exception, or TimeoutError after `timeout` seconds."""
         return self._task.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait and return the exception of the call; None if it succeeded. Raise TimeoutError after `timeout` seconds.
+        """
         return self._task.exception(timeout)
 
     def done(self) -> bool:
+        """Return whether the call has ended, in any way."""
         return self._task.done()
 
     def running(self) -> bool:
+        """Return whether the call has not ended. It counts as running from its submission on."""
         return not self.done()
 
     def cancelled(self) -> bool:
+        """Return whether the call was stopped before its end."""
         return self._task.cancelled()
 
     def cancel(self) -> bool:
+        """Stop the call between two chunks of its work. Return False if it had ended."""
         return self._task.cancel()
 
     def __repr__(self) -> str:

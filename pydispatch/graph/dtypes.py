@@ -46,14 +46,17 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether this is a floating-point type."""
         return self.kind is Kind.FLOAT
 
     @property
     def is_complex(self) -> bool:
+        """Whether this is a type of complex numbers."""
         return self.kind is Kind.COMPLEX
 
     @property
     def is_bool(self) -> bool:
+        """Whether this is the type of truth values."""
         return self.kind is Kind.BOOL
 
     @property

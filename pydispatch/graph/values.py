@@ -55,6 +55,7 @@ class Tensor:
 
     @property
     def rank(self) -> int:
+        """Number of axes."""
         return len(self.shape)
 
     @property

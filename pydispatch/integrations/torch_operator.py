@@ -259,11 +259,13 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
     op = getattr(getattr(torch.ops, namespace), operator).default
 
     def forward(*args: Any) -> Any:
+        """Call the operator itself."""
         # A call is differentiated without gradients on; the outer levels of functional transforms need them.
         with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
             return op(*args)
 
     def backward(context: Any, *gradients: Any) -> tuple[Any, ...]:
+        """Return the gradients of the arguments, for those of the results."""
         return _backward(name, context, gradients)
 
     # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.

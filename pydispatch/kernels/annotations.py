@@ -59,6 +59,7 @@ class Parameter:
 
     @property
     def is_view(self) -> bool:
+        """Whether the parameter is an array, which a kernel gets as a view; otherwise it is a number."""
         return self.type is not None and self.type.shape is not None
 
 

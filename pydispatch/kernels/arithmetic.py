@@ -21,6 +21,7 @@ class TypeMismatch(Exception):
 
 
 def is_float(type: str) -> bool:
+    """Return whether a type, such as "f32", is a floating-point type."""
     return type in FLOATS
 
 

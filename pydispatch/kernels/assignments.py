@@ -23,6 +23,7 @@ class Assignments(Expressions):
     """Code generator for assignments that each invocation executes on its own."""
 
     def _assign_statement(self, node: ast.Assign) -> None:
+        """Translate `a = value` and `a = b = value`."""
         value = self.evaluate(node.value)
         for target in node.targets:
             self.assign(target, value, node.value)
@@ -64,6 +65,7 @@ class Assignments(Expressions):
             return self.matrix_product(node, old, value)
 
         def combined() -> Entity:
+            """Return the old value of the target combined with the new one by the operator of the statement."""
             return self.elementwise(
                 (node.target, node.value), (old, value), lambda a, b: binary(self.writer, symbol, a, b)
             )

@@ -35,6 +35,7 @@ class KernelSource(KernelLike):
 
     @property
     def name(self) -> str:
+        """Name of the Python function."""
         return self.source.name
 
     @property

@@ -23,14 +23,17 @@ def _polar(length: Element, angle: Element) -> Element:
 
 
 def _add(lhs: Element, rhs: Element) -> Element:
+    """Return the sum of two complex numbers."""
     return (lhs.real + rhs.real).with_imag(lhs.imag + rhs.imag)
 
 
 def _sub(lhs: Element, rhs: Element) -> Element:
+    """Return the difference of two complex numbers."""
     return (lhs.real - rhs.real).with_imag(lhs.imag - rhs.imag)
 
 
 def _mul(lhs: Element, rhs: Element) -> Element:
+    """Return the product: (a + bi) (c + di) = (ac - bd) + (ad + bc) i."""
     real = lhs.real * rhs.real - lhs.imag * rhs.imag
     return real.with_imag(lhs.real * rhs.imag + lhs.imag * rhs.real)
 
@@ -160,11 +163,13 @@ def _sqrt(z: Element) -> Element:
 
 
 def _sinh(z: Element) -> Element:
+    """Return sinh(x + yi) = sinh x cos y + i cosh x sin y."""
     x, y = z.real, z.imag
     return (x.unary("sinh") * y.unary("cos")).with_imag(x.unary("cosh") * y.unary("sin"))
 
 
 def _cosh(z: Element) -> Element:
+    """Return cosh(x + yi) = cosh x cos y + i sinh x sin y."""
     x, y = z.real, z.imag
     return (x.unary("cosh") * y.unary("cos")).with_imag(x.unary("sinh") * y.unary("sin"))
 

@@ -33,6 +33,7 @@ class Element:
 
     @property
     def dtype(self) -> DType:
+        """Type of the element."""
         return self.scalar.dtype
 
     def const(self, value: complex | bool) -> Element:
@@ -45,10 +46,12 @@ class Element:
 
     @property
     def real(self) -> Element:
+        """Real part."""
         return Element(self.s, self.s.real(self.scalar))
 
     @property
     def imag(self) -> Element:
+        """Imaginary part."""
         return Element(self.s, self.s.imag(self.scalar))
 
     def with_imag(self, imag: Element) -> Element:
@@ -56,6 +59,7 @@ class Element:
         return Element(self.s, self.s.complex(self.scalar, imag.scalar))
 
     def conj(self) -> Element:
+        """Return the complex conjugate."""
         return Element(self.s, self.s.conj(self.scalar))
 
     def to(self, dtype: DType) -> Element:

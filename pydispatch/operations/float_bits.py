@@ -19,6 +19,12 @@ def _bits_of(x: Element) -> Element:
 
 
 def _total_order(x: Element) -> Element:
+    """Return an integer that orders a float among all others, by its bits: -NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN.
+
+    The bits of positive floats, as integers, have the order of the floats. Those of negative ones have the reverse
+    order,
+    so all but their sign bit are inverted.
+    """
     x = x.to(F32) if x.dtype.bits < 8 else x
     bits = x.bits(DTYPES[f"i{x.dtype.bits}"])
     return (bits < 0).where(bits ^ ((1 << (x.dtype.bits - 1)) - 1), bits)

@@ -193,9 +193,11 @@ class Reals:
         return special(a)
 
     def _abs(self, a: Scalar) -> Scalar:
+        """Return the absolute value of an integer."""
         return a if a.dtype.is_unsigned else self.emit(a.dtype, math.AbsIOp(a.value))
 
     def _neg(self, a: Scalar) -> Scalar:
+        """Return 0 - a."""
         return self.binary("sub", self.const(0, a.dtype), a)
 
     def _sign(self, a: Scalar) -> Scalar:
@@ -207,16 +209,20 @@ class Reals:
         return self.select(self.compare("gt", a, zero), one, below)
 
     def _not(self, a: Scalar) -> Scalar:
+        """Return the bits of an integer inverted."""
         return self.binary("xor", a, self.const(-1, a.dtype))
 
     def _logistic(self, a: Scalar) -> Scalar:
+        """Return 1 / (1 + exp(-a))."""
         one = self.const(1.0, a.dtype)
         return self.binary("div", one, self.binary("add", one, self.unary("exp", self.unary("neg", a))))
 
     def _popcount(self, a: Scalar) -> Scalar:
+        """Return the number of bits that are 1."""
         return self.emit(a.dtype, math.CtPopOp(a.value))
 
     def _count_leading_zeros(self, a: Scalar) -> Scalar:
+        """Return the number of bits that are 0 before the first 1."""
         return self.emit(a.dtype, math.CountLeadingZerosOp(a.value))
 
     def _floor(self, a: Scalar) -> Scalar:
@@ -226,12 +232,15 @@ class Reals:
     _ceil = _round = _round_even = _trunc = _floor
 
     def _is_nan(self, a: Scalar) -> Scalar:
+        """Return whether a number is NaN; no integer is."""
         return self._class("is_nan", a, of_integers=False)
 
     def _is_inf(self, a: Scalar) -> Scalar:
+        """Return whether a number is an infinity; no integer is."""
         return self._class("is_inf", a, of_integers=False)
 
     def _is_finite(self, a: Scalar) -> Scalar:
+        """Return whether a number is finite; every integer is."""
         return self._class("is_finite", a, of_integers=True)
 
     def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:

@@ -16,6 +16,9 @@ class Scalars(Reals):
     """Builder of scalar operations in a block, including complex arithmetic."""
 
     def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        """Apply a binary function of a name. Functions of complex numbers are formulas on their real and imaginary
+        parts.
+        """
         if not (lhs.dtype.is_complex and lhs.dtype == rhs.dtype):
             return super().binary(name, lhs, rhs)
         if name not in COMPLEX_BINARY:
@@ -23,6 +26,9 @@ class Scalars(Reals):
         return COMPLEX_BINARY[name](Element(self, lhs), Element(self, rhs)).scalar
 
     def unary(self, name: str, a: Scalar) -> Scalar:
+        """Apply a unary function of a name. Functions of complex numbers are formulas on their real and imaginary
+        parts.
+        """
         if not a.dtype.is_complex:
             return super().unary(name, a)
         if name not in COMPLEX_UNARY:
@@ -41,6 +47,12 @@ class Scalars(Reals):
         return self.binary("or", strict, self.binary("and", tied, of_imag))
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
+        """Convert an element to a type.
+
+        A complex number becomes a real one by its real part and a truth value by whether it is not 0; a real number
+        becomes a
+        complex one with the imaginary part 0.
+        """
         if a.dtype == to or not (a.dtype.is_complex or to.is_complex):
             return super().convert(a, to)
         if to.is_bool:

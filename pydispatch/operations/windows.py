@@ -135,6 +135,7 @@ def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window:
     start = least(x.dtype) if name == "max" else 0
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        """Combine the running value with an element by the function of the pooling."""
         return [scalars.binary(name, running[0], elements[0])]
 
     return reduce_image_windows(builder, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]

@@ -39,6 +39,7 @@ class Value:
 
     @property
     def shape(self) -> tuple[Size, ...]:
+        """Sizes of the tensor; () for a number."""
         return self.type.shape or ()
 
     def __add__(self, other: Value | float) -> Value:

@@ -74,6 +74,7 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether this is a floating-point type."""
         return self.name.startswith(("f", "bf"))
 
 

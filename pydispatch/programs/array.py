@@ -92,14 +92,17 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[Size, ...]:
+        """Sizes of the array; dynamic ones are expressions."""
         return self.tensor.shape
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return self.tensor.rank
 
     @property
     def size(self) -> Size:
+        """Number of elements."""
         product: Size = 1
         for extent in self.shape:
             product = product * extent
@@ -107,6 +110,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """NumPy type of the elements."""
         return numpy_dtype(self.tensor.dtype)
 
     def __repr__(self) -> str:
@@ -234,39 +238,50 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def T(self) -> Array:  # noqa: N802
+        """Array with its axes in reverse order."""
         return self._do("transpose")
 
     @property
     def mT(self) -> Array:  # noqa: N802
+        """Array with its last two axes exchanged."""
         return self._do("matrix_transpose")
 
     @property
     def real(self) -> Array:
+        """Real parts."""
         return self._do("real")
 
     @property
     def imag(self) -> Array:
+        """Imaginary parts."""
         return self._do("imag")
 
     def astype(self, dtype: Any, **options: Any) -> Array:
+        """Return the elements converted to a type."""
         return self._do("astype", dtype, **options)
 
     def view(self, dtype: Any) -> Array:
+        """Return the bits of the elements as elements of another type."""
         return self._do("view", dtype)
 
     def reshape(self, *shape: Any, **options: Any) -> Array:
+        """Return the elements in another shape, which is one tuple or several sizes."""
         return self._do("reshape", shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Array:
+        """Return the array with its axes in an order, which is one tuple or several axes; by default reversed."""
         return self._do("transpose", axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, **options: Any) -> Array:
+        """Return the elements as a new vector."""
         return self._do("reshape", (-1,), **options).copy()
 
     def ravel(self, **options: Any) -> Array:
+        """Return the elements as a vector."""
         return self._do("reshape", (-1,), **options)
 
     def copy(self) -> Array:
+        """Return a new array with these elements, so that assignments to one do not change the other."""
         return Array(self.trace, self.tensor)
 
 

@@ -17,9 +17,11 @@ class Onnx(Frontend):
     takes_inputs = True
 
     def reads_object(self, source: object) -> bool:
+        """Return whether an object is a `ModelProto`, without import of the package onnx."""
         return type(source).__name__ == "ModelProto" and hasattr(source, "SerializeToString")
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """Return the program of a file or of a `ModelProto`."""
         from pydispatch.frontends.onnx.read import read
 
         if isinstance(source, Path):
@@ -28,6 +30,7 @@ class Onnx(Frontend):
         return read(data, options)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
+        """Return the supported operators by their domains."""
         from pydispatch.frontends.onnx.operators import OPERATORS
 
         return {f"ONNX, domain {domain or 'ai.onnx'}": table for domain, table in OPERATORS.items()}

@@ -17,11 +17,13 @@ class PythonFunction(Frontend):
     """Frontend for objects whose method `mlir` returns the program text; a list of such objects becomes one program."""
 
     def reads_object(self, source: object) -> bool:
+        """Return whether an object is a function of this package's decorators, or a list of such functions."""
         if isinstance(source, (list, tuple)):
             return bool(source) and all(map(self.reads_object, source))
         return type(source).__module__.startswith("pydispatch.") and callable(getattr(source, "mlir", None))
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """Return the program of a function, or of several functions together."""
         if isinstance(source, (list, tuple)):
             return combine([(None, self.read(item, options)) for item in source])
         if isinstance(source, ProgramSource):

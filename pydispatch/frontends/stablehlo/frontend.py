@@ -27,12 +27,15 @@ class StableHlo(DialectFrontend):
     companions = frozenset({"check", "interpreter"})
 
     def reads_file(self, path: Path, head: bytes) -> bool:
+        """Return whether a file, which begins with `head`, is StableHLO bytecode."""
         return head.startswith(b"ML\xefR") and b"StableHLO" in head
 
     def reads_object(self, source: object) -> bool:
+        """Return whether an object is one of JAX that has StableHLO text, such as a lowered function."""
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """Return the program of a module, or parse the text of an object of JAX. Raise CompileError for bytecode."""
         from pydispatch.frontends.stablehlo.program import translated
 
         if isinstance(source, Path):
@@ -46,6 +49,7 @@ class StableHlo(DialectFrontend):
         return ir.parse(text(), type(source).__name__)
 
     def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
+        """Return a tracer for StableHLO operations in a module."""
         from pydispatch.frontends.stablehlo.operators import TABLE
         from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
         from pydispatch.frontends.stablehlo.tracer import StablehloTracer
@@ -53,6 +57,7 @@ class StableHlo(DialectFrontend):
         return StablehloTracer(builder, module, options, TABLE, SCALAR_FUNCTIONS)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
+        """Return the names of the supported operations."""
         from pydispatch.frontends.stablehlo.operators import TABLE
 
         return {"StableHLO and CHLO": TABLE}

@@ -25,9 +25,11 @@ class TorchFrontend(Frontend):
     suffixes = (".pt2",)
 
     def reads_object(self, source: object) -> bool:
+        """Return whether an object is an `ExportedProgram`, without import of PyTorch."""
         return type(source).__module__ == "torch.export.exported_program" and type(source).__name__ == "ExportedProgram"
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
+        """Return the program of an archive, or of an exported program, which is saved as one first."""
         from pydispatch.frontends.torch import archive
         from pydispatch.frontends.torch.read import module_of
 
@@ -37,6 +39,7 @@ class TorchFrontend(Frontend):
         return module_of(archive.read(_saved(source, name), name), name, options)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
+        """Return the names of the supported operators."""
         from pydispatch.frontends.torch.nodes import CONVERSIONS
 
         return {"PyTorch": CONVERSIONS}

@@ -41,19 +41,24 @@ class Invocation(TileFunctions):
     # ---- positions
 
     def global_id(self, axis: int) -> int:
+        """Return the index of this invocation in the whole grid."""
         return self.group[axis] * self.extents[axis] + self.local_id(axis)
 
     def local_id(self, axis: int) -> int:
+        """Return the index of this invocation in its workgroup."""
         assert self.local is not None
         return self.local[axis]
 
     def group_id(self, axis: int) -> int:
+        """Return the index of the workgroup."""
         return self.group[axis]
 
     def group_size(self, axis: int) -> int:
+        """Return the number of invocations of a workgroup along an axis."""
         return self.extents[axis]
 
     def grid_size(self, axis: int) -> int:
+        """Return the number of workgroups along an axis."""
         return self.counts[axis]
 
     # ---- memory
@@ -110,24 +115,31 @@ class Invocation(TileFunctions):
     # ---- atomic operations
 
     def atomic_add(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Add to an element and return its old value."""
         return _updated(memory, index, value, operator.add)
 
     def atomic_max(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element by the maximum of it and a value, and return its old value."""
         return _updated(memory, index, value, np.maximum)
 
     def atomic_min(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element by the minimum of it and a value, and return its old value."""
         return _updated(memory, index, value, np.minimum)
 
     def atomic_exchange(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element and return its old value."""
         return _updated(memory, index, value, lambda _, new: new)
 
     def atomic_and(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element by its bitwise and with a value, and return its old value."""
         return _updated(memory, index, value, operator.and_)
 
     def atomic_or(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element by its bitwise or with a value, and return its old value."""
         return _updated(memory, index, value, operator.or_)
 
     def atomic_xor(self, memory: ArrayView, index: Any, value: Any) -> Any:
+        """Replace an element by its bitwise exclusive or with a value, and return its old value."""
         return _updated(memory, index, value, operator.xor)
 
     def atomic_cas(self, memory: ArrayView, index: Any, expected: Any, value: Any) -> Any:

@@ -21,12 +21,15 @@ class TileFunctions:
     """
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
+        """Return a tile of zeros."""
         return tile(np.zeros(shape, dtype_of(dtype)))
 
     def full(self, shape: Any, value: Any, dtype: DType) -> Any:
+        """Return a tile whose elements are all equal."""
         return tile(np.full(shape, value, dtype_of(dtype)))
 
     def arange(self, size: int) -> Any:
+        """Return a tile of the numbers 0 to size - 1, as i32."""
         return tile(np.arange(size, dtype=np.int32))
 
     def load(self, part: ArrayTile, other: Any) -> Any:
@@ -34,18 +37,23 @@ class TileFunctions:
         return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
 
     def reshape(self, x: ArrayTile, shape: Any) -> Any:
+        """Return the elements in another shape."""
         return tile(np.reshape(x, shape))
 
     def sum(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        """Return the sum along an axis, or of all elements for None, in the type of the elements."""
         return np.sum(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
     def max(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        """Return the maximum along an axis, or of all elements for None."""
         return np.max(x, axis=axis, keepdims=keepdims)
 
     def min(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
+        """Return the minimum along an axis, or of all elements for None."""
         return np.min(x, axis=axis, keepdims=keepdims)
 
     def cumsum(self, x: ArrayTile, axis: int | None) -> Any:
+        """Return the cumulative sum along an axis, in the type of the elements."""
         return np.cumsum(x, axis=axis, dtype=x.dtype)
 
     def scan(self, x: ArrayTile, combine: Callable[[Any, Any], Any], axis: int | None) -> Any:

@@ -53,14 +53,17 @@ class ArrayView:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Sizes of the array."""
         return self.array.shape
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return self.array.ndim
 
     @property
     def dtype(self) -> Any:
+        """NumPy type of the elements."""
         return self.array.dtype
 
     def __len__(self) -> int:

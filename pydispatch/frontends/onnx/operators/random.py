@@ -30,11 +30,13 @@ def _unit(call: NodeCall, shape: Sequence[Size]) -> Tensor:
 
 
 def _uniform(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
+    """Return random numbers between the attributes `low` and `high`."""
     low, high = call.real("low", 0.0), call.real("high", 1.0)
     return cast_to(call, formula(call.b, lambda v: v * (high - low) + low, _unit(call, shape)), to)
 
 
 def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
+    """Return random numbers of the normal distribution with the attributes `mean` and `scale`."""
     mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
     samples = random.normal(call.b, *_drawn(call, shape), F32)
     return cast_to(call, formula(call.b, lambda v: v * scale + mean, samples), to)

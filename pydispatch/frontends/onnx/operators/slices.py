@@ -167,6 +167,7 @@ def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer],
 
 
 def _number(value: complex, dtype: DType) -> Any:
+    """Return a number as a Python number of the kind of an element type."""
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 

@@ -55,6 +55,7 @@ def addbmm(
 
 @converts("aten._int_mm")
 def int_mm(builder: Builder, self: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of matrices of i8 as i32."""
     return products.matmul(builder, self, mat2, I32)
 
 
@@ -98,17 +99,22 @@ def linear(builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None 
 
 @converts("aten.outer", "aten.ger")
 def outer(builder: Builder, self: Tensor, vec2: Tensor) -> Tensor:
+    """Return the products of all pairs of elements of two vectors, [size of self, size of vec2]."""
     x, y = promoted(builder, self, vec2)
     return ew.binary(builder, "mul", shapes.expand_dims(builder, x, [1]), y)
 
 
 @converts("aten.einsum")
 def einsum(builder: Builder, equation: str, operands: Tensors, *, path: Ints | None = None) -> Tensor:
+    """Return the sum of products that the equation states, such as "ij,jk->ik". The order of contractions has no
+    effect.
+    """
     return products.einsum(builder, equation, *operands)
 
 
 @converts("aten.bilinear")
 def bilinear(builder: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return y[o] = sum of input1[i] * weight[o, i, j] * input2[j] over i and j, plus a bias."""
     product = products.einsum(builder, "...i,oij,...j->...o", input1, weight, input2)
     return product if bias is None else ew.binary(builder, "add", product, bias)
 

@@ -101,6 +101,7 @@ def _qattention(
     """Lower QAttention: attention whose projection is a product of quantized matrices."""
 
     def project() -> Tensor:
+        """Return the projections of x to queries, keys and values: the integer product, times both scales."""
         return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
 
     return _packed_attention(call, x, weights, bias, mask, past, None, project)

@@ -101,6 +101,9 @@ def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | N
     """Return x * scale_0 * scale_1 + bias in f32, for integers x and the two elements of `scales`."""
 
     def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
+        """Return one element of the product: `value`, an integer, times the scales s and t, plus the bias if there is
+        one.
+        """
         product = value.to(F32) * (s.to(F32) * t.to(F32))
         return product + more[0].to(F32) if more else product
 
