@@ -68,8 +68,7 @@ class Batched:
         """Add a request and return it without waiting. Raise InvalidArgumentError for arguments that do not fit.
 
         Positional NumPy arrays of static types take a short path: the loop only compares them with these types.
-        Everything else
-        goes through `_check_request`, which converts values and names what does not fit.
+        Everything else goes through `_check_request`, which converts values and names what does not fit.
         """
         if self._types is not None and not named and len(args) == len(self._types):
             count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
@@ -177,9 +176,8 @@ class _Collector:
     """The queue of batches of one Batched, and the thread that runs them until `close`.
 
     A thread whose request fills a batch submits the call of that batch itself, so that the device need not wait until
-    the
-    collector's thread gets the GIL. stacking: makes the calls. max_delay: seconds after which a batch that is not full
-    runs.
+    the collector's thread gets the GIL. stacking: makes the calls. max_delay: seconds after which a batch that is not
+    full runs.
     """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:

@@ -79,8 +79,7 @@ def _evaluate_term(term: list[Any], words: memoryview, workgroups: int) -> int:
     """Return the value of a term `[factor, size, ...]`: the product of its factor and sizes.
 
     A size is the index of the 32-bit word at which a 64-bit constant begins in `words`, or WORKGROUPS, which stands for
-    the
-    number `workgroups`. `words` is a view of bytes. Raise ValueError for any other term.
+    the number `workgroups`. `words` is a view of bytes. Raise ValueError for any other term.
     """
     factor, *sizes = term
     for size in sizes:

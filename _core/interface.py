@@ -175,7 +175,6 @@ def _fits(stated: object, size: int) -> bool:
     """Return whether a size of the manifest agrees with that of the program.
 
     stated: an int or the name of a dynamic size, from JSON and thus of any type. size: -1 for a dynamic one. An int
-    agrees
-    with itself and with a dynamic size, a name with a dynamic size only.
+    agrees with itself and with a dynamic size, a name with a dynamic size only.
     """
     return (type(stated) is int and stated >= 0 and size in (-1, stated)) or (type(stated) is str and size < 0)

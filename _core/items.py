@@ -143,8 +143,8 @@ def _settle(outer: Future, futures: list[concurrent.futures.Future[Any]], is_ret
     """End `outer`, the future of all items, whose calls have all ended.
 
     It gets the list of results, or the first error; such an error has the results and errors of all items in its
-    attribute
-    `outcomes`. With `is_returned` errors are results too, except those that end the process, such as KeyboardInterrupt.
+    attribute `outcomes`. With `is_returned` errors are results too, except those that end the process, such as
+    KeyboardInterrupt.
     """
     if not outer.set_running_or_notify_cancel():
         return

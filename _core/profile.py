@@ -223,8 +223,7 @@ class Profile(list[Timing]):
 
     def _rows(self) -> list[list[str]]:
         """Return the cells of the table: the head, then a row for each command and for the time outside of commands,
-        the longest
-        first. The column `runs` is there only if a command has several runs.
+        the longest first. The column `runs` is there only if a command has several runs.
         """
         whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
         runs = ["runs"] if repeats else []

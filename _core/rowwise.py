@@ -31,8 +31,7 @@ class Argument:
     """An argument of requests.
 
     place: position among the function's arguments. text: how errors name it, such as "@f: argument 0 'x'". tail: all
-    sizes
-    but the first, None for a dynamic size; None in the place of the tuple for a number.
+    sizes but the first, None for a dynamic size; None in the place of the tuple for a number.
     """
 
     place: int
@@ -158,8 +157,7 @@ class Stacking:
         """Return the first `count` rows of each result, which are those of requests.
 
         returned: what the function returned, one array or a tuple. Raise InvalidArgumentError for a result without one
-        row per
-        row of the arguments.
+        row per row of the arguments.
         """
         results = tuple(map(np.asarray, returned if isinstance(returned, tuple) else (returned,)))
         row_count = self.fixed or count
@@ -288,8 +286,7 @@ def _difference(actual: np.ndarray, wanted: np.ndarray) -> float:
     """Return the largest difference of an element, relative to the largest finite element of `wanted`.
 
     It is 0 only for equal bits: equal values of other bits, such as 0.0 and -0.0, have the smallest positive
-    difference,
-    5e-324. It is infinite if shapes differ or only one of two elements is a NaN.
+    difference, 5e-324. It is infinite if shapes differ or only one of two elements is a NaN.
     """
     if actual.shape != wanted.shape:
         return float("inf")

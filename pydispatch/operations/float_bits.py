@@ -22,8 +22,7 @@ def _total_order(x: Element) -> Element:
     """Return an integer that orders a float among all others, by its bits: -NaN, -inf, ..., -0.0, 0.0, ..., inf, NaN.
 
     The bits of positive floats, as integers, have the order of the floats. Those of negative ones have the reverse
-    order,
-    so all but their sign bit are inverted.
+    order, so all but their sign bit are inverted.
     """
     x = x.to(F32) if x.dtype.bits < 8 else x
     bits = x.bits(DTYPES[f"i{x.dtype.bits}"])

@@ -96,8 +96,8 @@ def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
         count: Number of old elements.
 
     Returns:
-        The indices of the new elements that use each old element, [count, k].
-        Their weights, [count, k]; 0 for old elements that fewer than k new ones use.
+        The indices of the new elements that use each old element, [count, k]. Their weights, [count, k]; 0 for old
+        elements that fewer than k new ones use.
     """
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")

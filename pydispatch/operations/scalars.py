@@ -50,8 +50,7 @@ class Scalars(Reals):
         """Convert an element to a type.
 
         A complex number becomes a real one by its real part and a truth value by whether it is not 0; a real number
-        becomes a
-        complex one with the imaginary part 0.
+        becomes a complex one with the imaginary part 0.
         """
         if a.dtype == to or not (a.dtype.is_complex or to.is_complex):
             return super().convert(a, to)

@@ -46,10 +46,8 @@ def distinct_slices(builder: Builder, x: Tensor, axis: int, sort: bool) -> tuple
     With `sort`, distinct slices are in ascending order, else in the order of their first occurrence.
 
     Returns:
-        The distinct slices.
-        The index of the first occurrence of each distinct slice.
-        For each slice of x the index of its distinct slice.
-        The number of occurrences of each distinct slice.
+        The distinct slices. The index of the first occurrence of each distinct slice. For each slice of x the index of
+        its distinct slice. The number of occurrences of each distinct slice.
     """
     first, inverse, counts = distinct(builder, _columns_of_slices(builder, x, axis), sort)
     return take(builder, x, first, axis), first, inverse, counts
@@ -59,9 +57,8 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     """Return the runs of equal slices of x along an axis, such as [a, a, b, a] -> [a, b, a].
 
     Returns:
-        One slice of each run.
-        For each slice of x the index of its run, such as [0, 0, 1, 2].
-        The length of each run, such as [2, 1, 1].
+        One slice of each run. For each slice of x the index of its run, such as [0, 0, 1, 2]. The length of each run,
+        such as [2, 1, 1].
     """
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
@@ -96,9 +93,8 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
     With `sort`, distinct rows are in ascending lexicographic order, else in the order of their first occurrence.
 
     Returns:
-        The index of the first occurrence of each distinct row.
-        For each row the index of its distinct row.
-        The number of occurrences of each distinct row.
+        The index of the first occurrence of each distinct row. For each row the index of its distinct row. The number
+        of occurrences of each distinct row.
     """
     size = rows[0].shape[0]
     positions = shapes.iota(builder, [size], 0, I64)

@@ -14,8 +14,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
     """Return the name of each dynamic size of the arguments; sizes that are asserted equal have the same name.
 
     `equal` maps each size to a representative of the sizes that equal it. A size that JAX does not name has the name of
-    its
-    representative, such as d0_1 for axis 1 of argument 0.
+    its representative, such as d0_1 for axis 1 of argument 0.
     """
     arguments = entry.body.blocks[0].args
     open_axes = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
@@ -35,8 +34,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
 
 def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
     """Return the argument and axis whose size a value is, as (0, 1) for the size of axis 1 of argument 0; None for
-    other
-    values.
+    other values.
     """
     op = value.owner if isinstance(value, OpResult) else None
     if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":

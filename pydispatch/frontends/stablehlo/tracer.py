@@ -120,8 +120,7 @@ class StablehloTracer(trace.MlirTracer):
         """Emit the operations of a block on single elements, and return the values that its terminator passes on.
 
         arguments: the elements in the place of the block's arguments. Constants, which all elements of a region share,
-        become
-        numbers; operations that only reshape pass their element on.
+        become numbers; operations that only reshape pass their element on.
         """
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")

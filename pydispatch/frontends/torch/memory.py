@@ -62,8 +62,7 @@ class TensorView(TensorMemory):
         tensor: Contents of the view.
         take: Returns the view of new contents of the base.
         put: Writes through the view. None if PyTorch decides by the strides whether the operator returns a view or a
-            copy;
-            an access whose result depends on this raises the error that `ambiguous()` returns.
+            copy; an access whose result depends on this raises the error that `ambiguous()` returns.
         ambiguous: Returns that error.
     """
 

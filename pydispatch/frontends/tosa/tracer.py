@@ -86,8 +86,7 @@ class TosaTracer(trace.MlirTracer):
         releases.
 
         That is the attribute `name`, or the entry `of` (by default `name`) of the attribute `quantization_info`; 0
-        without
-        both. dtype: the type of a zero point from an attribute.
+        without both. dtype: the type of a zero point from an attribute.
         """
         if index < len(inputs):
             if inputs[index].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):

@@ -53,8 +53,8 @@ def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     """Return whether a region of (element, index, other element, other index) has exactly the operations of JAX.
 
     They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller.
-    `expected`
-    and `actual` list operations as (name, numbers of operands): arguments are 0 to 3, and results count on from 4.
+    `expected` and `actual` list operations as (name, numbers of operands): arguments are 0 to 3, and results count on
+    from 4.
     """
     value, index, other_value, other_index = range(4)
     expected = [

@@ -61,8 +61,7 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Te
     """Convert a `reduce_window` with dynamic sizes, whose combining function is called by name.
 
     operands: n tensors, n initial values, and the sizes of a window, its strides, the distances of the operands'
-    elements,
-    the dilations of the window, and the padding.
+    elements, the dilations of the window, and the padding.
     """
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]

@@ -41,8 +41,7 @@ def _expect(
     """Convert a check of two tensors.
 
     They are the last two operands, or the last one and the constant in `value`. kind: the check to emit. tolerances:
-    names
-    of the properties that it takes over.
+    names of the properties that it takes over.
     """
     checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
     properties = {name: value for name, value in op.properties.items() if name in tolerances}

@@ -54,10 +54,8 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
     The loop over `count` iterations makes the counter a size, so that slices at it have known bounds. Every scalar
-    integer
-    that advances by a constant is computed from the iteration like the counter: starts[n] + iteration * steps[n], by
-    the
-    index n of its loop variable. The tensors of the `others` are carried from iteration to iteration.
+    integer that advances by a constant is computed from the iteration like the counter: starts[n] + iteration *
+    steps[n], by the index n of its loop variable. The tensors of the `others` are carried from iteration to iteration.
     """
     cond, body = op.regions
     condition = _condition(cond)

@@ -77,8 +77,7 @@ def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scala
 
 def comparison(op: Operation) -> tuple[str, Rank | None]:
     """Return the relation of a comparison, such as "lt", and its rank: the function whose values are compared instead
-    of
-    floats, None to compare the floats.
+    of floats, None to compare the floats.
     """
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")

@@ -86,8 +86,7 @@ def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tens
         """Return the gradient of one element of x.
 
         g: gradient of its result. u: the normalized element before scale and offset. gain: scale. d: standard
-        deviation. sums:
-        the gradients of the scale and of the offset, and the number of elements that share them.
+        deviation. sums: the gradients of the scale and of the offset, and the number of elements that share them.
         """
         by_scale, by_offset, n = sums
         return gain / d / n * (g * n - by_offset - u * by_scale)

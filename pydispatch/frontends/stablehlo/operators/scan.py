@@ -21,8 +21,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
 
     Return the outputs of all runs, joined along that axis, and the final carried values. operands: the inputs, then the
     initial carried values. A region that computes element by element becomes one kernel in which each element runs its
-    own
-    recurrence; another becomes a loop over slices.
+    own recurrence; another becomes a loop over slices.
     """
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
@@ -73,8 +72,7 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
     """Return whether the region of a scan is elementwise.
 
     That is so if it consists of elementwise operations and constants of one number, all values have the shape of a
-    slice,
-    and no value from outside is used. Inputs and outputs must have the same shape as well.
+    slice, and no value from outside is used. Inputs and outputs must have the same shape as well.
     """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op

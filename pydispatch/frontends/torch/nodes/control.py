@@ -67,8 +67,7 @@ def _over_rows(
     """Run `body` for each slice along the first axis of `rows`.
 
     Return the final carried tensors and, stacked along a new first axis, the other results. more: the operands of
-    `body`
-    after its slices, the same in each run.
+    `body` after its slices, the same in each run.
     """
     if not rows:
         raise tracer.b.fail("a scan over nothing")

@@ -37,8 +37,7 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
     """Return the derivative of a p-norm by one of its components; 0 for a component of 0.
 
     difference: the component. distance: the norm. p: its order; at 0, where the norm counts components that are not 0,
-    and
-    where components are less than the largest at infinity, the derivative is 0.
+    and where components are less than the largest at infinity, the derivative is 0.
     """
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:

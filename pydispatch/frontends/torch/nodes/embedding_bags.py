@@ -35,9 +35,8 @@ def embedding_bag(
     """Combine the rows of a table that belong to a bag: add them up, or take their mean or maximum.
 
     `indices` are those of the rows; bag b has the ones from offsets[b] to offsets[b + 1]. Return the combined rows of
-    each
-    bag and, as PyTorch saves them for gradients, the bag of each index, the number of rows of each bag, and the table
-    indices of maxima.
+    each bag and, as PyTorch saves them for gradients, the bag of each index, the number of rows of each bag, and the
+    table indices of maxima.
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")

@@ -32,8 +32,7 @@ def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_er
     """Return the Cholesky factor, and 0 or the order of the first leading minor that is not positive definite.
 
     A factorization that fails leaves a pivot (element of the diagonal) that is not positive, or NaN. The first such
-    index,
-    counted from 1, is that order.
+    index, counted from 1, is that order.
     """
     factor = linear.cholesky(builder, self, not upper)
     pivot = diagonal(builder, factor, 0, -2, -1)

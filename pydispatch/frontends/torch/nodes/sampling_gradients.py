@@ -61,11 +61,9 @@ def _axis_gradient(
     """Return the gradient of the n elements along an axis that was resized, from the gradient of the resized elements.
 
     Each resized element was a sum of `taps`, source elements times weights; its gradient, times the same weights, is
-    added
-    to these. Where every element was only repeated, the gradients of its copies are added. With static sizes the taps
-    are
-    turned around at compile time; with dynamic sizes the gradient is multiplied by the matrix [resized, source] of
-    weights.
+    added to these. Where every element was only repeated, the gradients of its copies are added. With static sizes the
+    taps are turned around at compile time; with dynamic sizes the gradient is multiplied by the matrix [resized,
+    source] of weights.
     """
     out = grad.shape[axis]
     if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:

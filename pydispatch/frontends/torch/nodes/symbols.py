@@ -37,8 +37,7 @@ def _arithmetic(
     program.
 
     At compile time it computes with numbers and sizes, where the result is a number or a size. Other operands, and
-    results
-    that are no size such as a fraction of one, are computed as tensors of rank 0.
+    results that are no size such as a fraction of one, are computed as tensors of rank 0.
     """
     if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
         return _on_tensors(builder, on_tensors, lhs, rhs)

@@ -26,8 +26,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     """Return the indices of the boxes that remain after non-maximum suppression, in order of decreasing score.
 
     A box is removed if its overlap with a better box that remains, common area / area of both, exceeds iou_threshold.
-    dets:
-    boxes as rows (x0, y0, x1, y1).
+    dets: boxes as rows (x0, y0, x1, y1).
     """
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
@@ -94,8 +93,7 @@ def deform_conv2d(
 
     offset: pairs of distances for each element of a window, at each position of the result; elements between pixels are
     interpolated. mask: factors of the elements, only read with `use_mask`. The elements read are collected as columns,
-    so
-    that the rest is a convolution by filters of 1 x 1 pixels.
+    so that the rest is a convolution by filters of 1 x 1 pixels.
     """
     (filters, channels, *sizes) = weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]

@@ -43,8 +43,7 @@ def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor,
     """Return the gradient of the source of `masked_scatter`, of the shape `sizes`.
 
     It consists of the gradients of the masked elements, in order, then zeros. Each of them goes to the position that is
-    the
-    number of masked elements before it; the others have the position -1, which is not written.
+    the number of masked elements before it; the others have the position -1, which is not written.
     """
     marked = ew.convert(
         builder, shapes.reshape(builder, shapes.broadcast_to(builder, mask, grad_output.shape), [-1]), I64

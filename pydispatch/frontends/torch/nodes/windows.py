@@ -103,10 +103,8 @@ def divisor_of_windows(
     """Return the divisor of an average: the stated one, or the number of elements in each window.
 
     Such numbers are a tensor that broadcasts to the result. With `padding_counts`, elements in the padding count too,
-    but
-    not those beyond it, which ceil_mode adds. Along each axis the window of the index o spans o * stride - pad up to
-    that
-    plus its size, limited to the elements that count; the product over the axes is the number of elements.
+    but not those beyond it, which ceil_mode adds. Along each axis the window of the index o spans o * stride - pad up
+    to that plus its size, limited to the elements that count; the product over the axes is the number of elements.
     """
     if stated is not None:
         return builder.constant(stated, dtype)

@@ -77,10 +77,8 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
     """Return the convolution of image [n, spatial..., c] by kernel [f, spatial..., c], as [n, out..., f].
 
     It is a contraction with the loops n, out..., f, kernel..., c. The maps say which element of the image, the kernel
-    and
-    the result each iteration uses: along a spatial axis, out * stride + kernel * dilation of the image. The loops of
-    the
-    result are parallel, the others add up products of type `dtype`.
+    and the result each iteration uses: along a spatial axis, out * stride + kernel * dilation of the image. The loops
+    of the result are parallel, the others add up products of type `dtype`.
     """
     _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2

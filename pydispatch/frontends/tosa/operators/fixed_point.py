@@ -14,8 +14,7 @@ def scaled(value: Element, multiplier: Element, shift: Element, double_round: bo
     """Return value * multiplier / 2**shift, rounded to nearest, ties towards infinity. All operands are i64.
 
     half: what is added before the shift. With `double_round` it includes 2**30, with the sign of the value, if the
-    shift is
-    above 31: so TOSA's DOUBLE_ROUND defines the rounding of the product to 31 bits less.
+    shift is above 31: so TOSA's DOUBLE_ROUND defines the rounding of the product to 31 bits less.
     """
     half = value.const(1).binary("shift_left", shift - 1)
     if double_round:

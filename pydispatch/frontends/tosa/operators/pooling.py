@@ -75,8 +75,7 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
     """Return for each window along one axis how many of its elements are not padding, but at least 1.
 
     size: elements of the axis. out: number of windows. kernel: elements of a window. low: padding before the axis.
-    Window i
-    spans i * stride - low up to that plus kernel, which is limited to 0 and `size`.
+    Window i spans i * stride - low up to that plus kernel, which is limited to 0 and `size`.
     """
     b = tracer.b
 

@@ -24,8 +24,7 @@ def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int
     """Return a zero point as an i64 scalar.
 
     at, name: its operand and attribute, see `TosaTracer.zero_point`. unsigned: whether the bits of the operand are
-    those of
-    an unsigned number; an attribute has the number itself.
+    those of an unsigned number; an attribute has the number itself.
     """
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype

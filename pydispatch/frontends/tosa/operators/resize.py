@@ -43,10 +43,8 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator.
 
     Element i of the result is at (i * denominator + offset) / numerator of the source. Its integer part is `lower`,
-    limited
-    to the axis, and its remainder is `rest`. border: how far, in parts of 1 / numerator, the last element may be beyond
-    the
-    last source element.
+    limited to the axis, and its remainder is `rest`. border: how far, in parts of 1 / numerator, the last element may
+    be beyond the last source element.
     """
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
@@ -133,8 +131,7 @@ def _blend(
     """Return the bilinear sum of four neighbours, v00 (upper left), v01 (upper right), v10 and v11.
 
     dy, dx: distances from v00, in parts of 1 / height and 1 / width. Floats are divided by both scales; as TOSA
-    defines,
-    integers are not, so their sum is height * width times the interpolated number.
+    defines, integers are not, so their sum is height * width times the interpolated number.
     """
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:
