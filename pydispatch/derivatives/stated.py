@@ -70,7 +70,12 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
 
 
 def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
-    """Erase the operations after calls, and return the values that their results stood for."""
+    """Erase the markers, the operations that `called` adds after calls, which are of no use once a program is
+    differentiated.
+
+    Return the value that each result of a marker stood for, the result of the call. Such values are the last operands
+    of the marker, after the arguments of the call.
+    """
     sources: dict[SSAValue, SSAValue] = {}
     for marker in list(trace.scope.block.walk()):
         if _CALL not in marker.attributes:

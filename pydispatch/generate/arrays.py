@@ -43,7 +43,7 @@ class CallArrays:
             self._seeds,
             out=self.sampled,
         )
-        """Call the function with the arrays as they are now."""
+        """Calls the function with the contents that the arrays have at that time; the tokens are in `sampled` then."""
 
     def set_sampling(self, row: int, sampling: Sampling) -> None:
         """Write the parameters of one request into a row."""

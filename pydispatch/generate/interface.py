@@ -91,7 +91,12 @@ class GeneratingProgram:
 
 
 def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
-    """Return the rows of a function, and the widths of its tokens and its page tables."""
+    """Return three sizes of a step function: rows (sequences of a call), tokens of a row, and pages of a row's page
+    table.
+
+    Raise InvalidArgumentError unless its arguments are those of ARGUMENTS, with static sizes and an equal number of
+    rows.
+    """
     inputs = function.inputs
     shapes: list[tuple[int, ...]] = []
     if len(inputs) != len(ARGUMENTS):

@@ -242,7 +242,12 @@ class Scheduler:
             self._join(sequence)
 
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
-        """Call `prefill` for the tokens from `start` to `end`. Return False if it failed; the sequence ends then."""
+        """Call `prefill` for the tokens of the prompt from `start` to `end`, without `end`.
+
+        The rest of the page table refers to the page that no sequence owns. Return False if the call failed; its error
+        ends the sequence then. A device that is lost raises DeviceUnavailableError instead, which concerns all
+        sequences.
+        """
         batch = self._prefill
         batch.tokens[0, : end - start] = sequence.prompt[start:end]
         batch.starts[0], batch.counts[0] = start, end - start
@@ -334,7 +339,11 @@ class Scheduler:
         return sampled
 
     def _deliver(self, sequence: TokenSequence, token: int) -> bool:
-        """Append a token to a sequence. Return False if the sequence has ended with it."""
+        """Append a token to a sequence, and the text that it completes to the output.
+
+        Return False if the sequence has ended with it: the token or the text stops it, it has all tokens that it may
+        have, or the tokenizer raised an error.
+        """
         if token in sequence.stop_tokens:
             self._complete(sequence, "stop")
             return False
@@ -361,7 +370,10 @@ class Scheduler:
         return True
 
     def _complete(self, sequence: TokenSequence, reason: FinishReason) -> None:
-        """End a sequence with its completion."""
+        """End a sequence with its completion: the tokens, and the text if it is decoded.
+
+        The tokenizer may hold back the last characters of the text until `finish`. An error of it becomes the outcome.
+        """
         output, text = sequence.output, None
         if sequence.text is not None:
             try:

@@ -29,7 +29,12 @@ class CompleteViews:
         return getattr(self._function, "is_usable", True)
 
     def __call__(self, *args: Any, out: Any) -> None:
-        """Call the function. Raise KernelError for a view with unwritten elements."""
+        """Call the function. Raise KernelError if it has left elements of a view unwritten that the kernel must fill.
+
+        args: arguments of the kernel. out: arrays for its results. `self._lowered.complete` has the positions of such
+        views among the arguments; the function stores the stamps of each into an array of this call. A first stamp of 0
+        is an element that was not written.
+        """
         views = out if isinstance(out, tuple) else (out,)
         complete = self._lowered.complete
         stamps = [np.empty((STAMPS, *args[index].shape), np.int64) for index in complete]

@@ -34,6 +34,7 @@ class KernelBatches:
             The operator; None where each element of the batch needs a call: it has a number of its own, or writes into
             an array that has no leading dimension.
         """
+        # The arguments are the parameters without the views that the kernel returns; those always have the dimension.
         arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]
         chosen = [parameter for parameter, is_batched in zip(arguments, batched, strict=True) if is_batched]
         written = {self._kernel.passed[position].name for position in self._kernel.written}

@@ -39,7 +39,7 @@ class TracedProgram(ProgramSource):
             InvalidArgumentError: Arguments do not match the parameters.
             CompileError: The function uses something that programs lack.
         """
-        if any(isinstance(argument, Array) for argument in (*args, *named.values())):
+        if any(isinstance(argument, Array) for argument in (*args, *named.values())):  # inside of another program
             if (trace := current()) is None:
                 return self.traced(*args, **named)
             trace.count_inlined(self.name)

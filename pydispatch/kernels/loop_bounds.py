@@ -118,9 +118,10 @@ class LoopBounds(Subgroups):
         return nodes, None
 
     def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return the loop end along axis 0 that the test `global_id(0) < n` implies; None for any other test.
+        """Return how many invocations of a workgroup pass the test `global_id(0) < n`; None for any other test.
 
-        `values` has the expressions of variables that the test may use in place of global_id(0).
+        That is min(workgroup size, n - index of the workgroup's first invocation), so that a loop over the invocations
+        can end there. values: expressions of variables, such as `i = global_id(0)`, that the test may use in its place.
         """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None

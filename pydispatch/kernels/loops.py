@@ -235,7 +235,7 @@ class Loops(Statements):
             assert isinstance(following, Scalar)
             return [following]
 
-        self._loop(node, [start], goes_on, begin, next_of, may_leave)
+        self._loop(node, counters=[start], goes_on=goes_on, begin=begin, next_of=next_of, may_leave=may_leave)
 
     def _while_statement(self, node: ast.While) -> None:
         """Emit a `while` loop as scf.while.
@@ -248,7 +248,12 @@ class Loops(Statements):
         if isinstance(node.test, ast.Constant) and node.test.value and not inner & {BREAK, RETURN}:
             raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
         self._loop(
-            node, [], lambda _: self.condition(node.test), lambda _: None, lambda _: [], bool(inner & {BREAK, RETURN})
+            node,
+            counters=[],
+            goes_on=lambda _: self.condition(node.test),
+            begin=lambda _: None,
+            next_of=lambda _: [],
+            may_leave=bool(inner & {BREAK, RETURN}),
         )
 
     def _loop(

@@ -34,7 +34,12 @@ class Phases(LoopBounds):
         self._statics = statics
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
+        """Return the lines of the kernel's body, without what comes before it (`prologue`).
+
+        environment: the entities that parameters stand for. If all statements belong to one phase, no variable outlives
+        a parallel loop. Otherwise a variable that is computed from parameters only is computed again in each phase (a
+        formula), and one that later phases read is stored for each invocation (spilled).
+        """
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.begin_kernel()
         body = self.source.body

@@ -31,7 +31,13 @@ class PrintedLine:
 
 
 def _print(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit the calls of the host's function for one `print`. Raise CompileError in a kernel without checks."""
+    """Emit the calls of the host's function for one `print`, one for each number. Raise CompileError in a kernel
+    without checks.
+
+    Texts and numbers that are known while compiling become a part of the line in `low.prints`; other numbers are passed
+    as f64. The first operand of each call is the position of that line, the second the position of the number among its
+    numbers. A line without numbers is passed a 0, so that there is a call.
+    """
     if not low.checks:
         raise low.error(
             node,

@@ -72,7 +72,10 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
 
     def vectors(columns: Tensor) -> Tensor:
-        """Return eigenvectors of x, with length 1, from those of its Schur form, which are columns."""
+        """Return eigenvectors of x, with length 1, as columns.
+
+        columns: eigenvectors of its Schur form, which Q turns into those of x.
+        """
         columns = products.matmul(builder, q, columns)
         if not a.dtype.is_complex:  # vectors of real eigenvalues are real
             columns = formula(

@@ -100,10 +100,11 @@ IfOne = Callable[[Any, Any, Any], Any]
 
 
 def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
-    """Return the position on the old axis of element i of the new axis.
+    """Return the position on the old axis of element i of the new axis, by a transformation that ONNX defines.
 
-    `axis` has the old size, the new size, the scale, the new size before it was rounded, and the start and end of the
-    region of interest. All are NumPy floats or elements of a formula.
+    axis: the old size, the new size, the scale, the new size before it was rounded, and the start and end of the region
+    of interest, all as NumPy floats or elements of a formula. if_one: if_one(n, a, b) is a where n is 1, else b; it
+    avoids a division by 0 for an axis of one element.
     """
     old, new, scale, length, start, end = axis
     if how.transformation == "align_corners":

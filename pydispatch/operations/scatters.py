@@ -180,7 +180,17 @@ def _scattered(
 def _scattered_part(
     builder: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
 ) -> SSAValue:
-    """Emit the scatter of one part of a tensor. `body` computes the new element from one of a slice and the old one."""
+    """Emit the scatter of one part of a tensor and return the new part.
+
+    Args:
+        builder: The builder.
+        part: The part: the elements, or the real or imaginary parts of complex ones.
+        indices: Positions, as rows of `depth` coordinates.
+        slices: New elements at these positions.
+        depth: Number of leading axes that are indexed.
+        body: Computes the new element from one of a slice and the old one.
+        unique: Whether no position occurs twice.
+    """
     op = ScatterOp.create(
         operands=[slices, builder.value(indices), part],
         result_types=[part.type],

@@ -165,7 +165,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             return self._called(name, args, options)
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-        """Call the handler of a NumPy function. Options with values that request the default behavior are dropped."""
+        """Call the handler of a NumPy function, and return its result. Raise CompileError for arguments that it does
+        not take.
+
+        Options whose values are the default are dropped, since handlers lack those that have no other meaning in
+        programs. A result that shares elements with the first argument in NumPy becomes a view of it: it is computed
+        again once that array was assigned to.
+        """
         handler = self.FUNCTIONS[name]
         options = {key: value for key, value in options.items() if not _is_default(key, value)}
         try:

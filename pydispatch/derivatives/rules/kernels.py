@@ -21,7 +21,13 @@ from pydispatch.programs.trace import Trace
 
 
 def _call(cotangents: Cotangents, op: Operation) -> None:
-    """Call the kernel or the program that computes the gradients of a kernel, and add these to the cotangents."""
+    """Add the gradients of a kernel's arguments to the cotangents, by a call of the kernel or program that computes
+    them.
+
+    Raise CompileError for a kernel without one, and for an array that the kernel reads and changes, if its gradient is
+    needed. The rule is passed the arguments and, as `dx` for a result `x`, the gradients of the results; views that the
+    kernel overwrites without reading are left out.
+    """
     assert isinstance(op, func.CallOp)
     kernel, lowered = _called(cotangents, op)
     if kernel.derivative is None:

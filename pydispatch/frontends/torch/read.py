@@ -164,9 +164,11 @@ class _Program:
             self.symbols.setdefault(name, size)
 
     def _weight(self, spec: GraphInput) -> Tensor | TensorMemory:
-        """Return the tensor of a parameter, buffer or constant.
+        """Return the tensor of a parameter, buffer or constant, or its memory if it is a weight, which graphs may
+        write.
 
-        Tied weights share memory. Small constants become part of the program.
+        Constants, and integers that no graph changes, become a part of the program if they are small. Weights that are
+        one array, called tied, share memory. Raise CompileError if the file has another type or shape than the graph.
         """
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))

@@ -54,7 +54,12 @@ class _Turns:
         return self.results[invocation]
 
     def run(self, invocations: Sequence[Invocation], run: Run) -> None:
-        """Run all invocations. An error of one of them, or KeyboardInterrupt of this thread, ends the others."""
+        """Run all invocations, one thread for each. An error of one, or KeyboardInterrupt of this thread, ends the
+        others.
+
+        run: runs the body of the kernel for the invocation of the current thread. The threads wait for their own
+        semaphore before they begin; `_alternate` lets them run in turn until all have ended.
+        """
         threads = [
             threading.Thread(target=self._body, args=(invocation, run), daemon=True) for invocation in invocations
         ]

@@ -45,8 +45,9 @@ def _reduction(name: str) -> Callable[..., Array]:
 
 
 def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
-    """Refuse a reduction whose axes are empty although its result is not: now if the sizes are static, otherwise in
-    each call.
+    """Refuse a reduction of no elements to a result that has elements, such as a maximum of x[3, 0] along axis 1.
+
+    With static sizes CompileError is raised, otherwise each call checks it. name: the reduction, for the error.
     """
     gone = shapes.axes_of(trace, axes, x.rank)
     others = product(n for axis, n in enumerate(x.shape) if axis not in gone)

@@ -80,8 +80,9 @@ def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> 
 
 @ONNX.converts("TensorScatter")
 def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
-    """Write an update into a cache [batch, ..., length, ...] from a start position for each batch on; in mode
-    "circular" positions wrap around.
+    """Return a cache [batch, ..., length, ...] with an update written along one axis from a position on.
+
+    begin: that position for each batch; 0 without it. In the mode "circular" positions beyond the end continue at 0.
     """
     axis = call.axis(call.integer("axis", -2), cache.rank)
     is_circular = call.text("mode", "linear", ("linear", "circular")) == "circular"

@@ -156,7 +156,9 @@ def _extremes_around_zero(builder: Builder, x: Tensor, axes: Sequence[int], keep
 def choose_qparams(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
-    """Return the scale and zero point that map the elements, and 0, to the whole range of the integers."""
+    """Return the scale and zero point that map the range of the elements, extended to 0, to the integers from quant_min
+    to quant_max. The scale is at least eps; the results are vectors of one element.
+    """
     extremes = _extremes_around_zero(builder, input, range(input.rank), keep=False)
     scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
