@@ -46,7 +46,9 @@ class TextStream:
     def _settle(self, is_last: bool) -> str:
         """Return the text that is certain: all new text, but without an end that may be the beginning of a stop string.
 
-        With `is_last` no token follows, and the end is certain too.
+        With the stop string "END" and the new text "at the E", "at the " is returned and "E" is held. A whole stop
+        string ends the text, and the part before it is returned. With `is_last` no token follows, so the end is certain
+        too.
         """
         self._held += self._new_text(is_last)
         ends = [(place, stop) for stop in self._stops if (place := self._held.find(stop)) >= 0]
@@ -60,7 +62,12 @@ class TextStream:
         return certain
 
     def _new_text(self, is_last: bool) -> str:
-        """Return the text of the tokens from `_end` on; "" while their last character is incomplete."""
+        """Return the text of the tokens from `_end` on; "" while their last character is incomplete, such as half an
+        emoji.
+
+        As a token may decode differently beside others, the tokens of the last text, from `_start`, are decoded with
+        the new ones, and their own text is cut off.
+        """
         tokens = self._tokens
         before = self._decode(tokens[self._start : self._end])
         text = self._decode(tokens[self._start :])

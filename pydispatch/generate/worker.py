@@ -160,7 +160,11 @@ class Worker:
         return not (is_closing and scheduler.is_idle)
 
     def _stop(self, error: BaseException) -> None:
-        """End all requests because of an error after which the engine cannot go on."""
+        """End all requests because of an error after which the engine cannot go on; later requests raise an error as
+        well.
+
+        Submitters of requests beyond `max_queue`, which wait for room in the queue, are told that there is room.
+        """
         refusal = EngineStoppedError(f"the engine has stopped: {type(error).__name__}: {error}")
         refusal.__cause__ = error
         with self._changed:

@@ -45,7 +45,10 @@ class CompleteViews:
                 raise self._error(self._lowered.arguments[index][0], written.shape, untouched)
 
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
-        """Return the error for unwritten elements of a view. `untouched` has their flat indices."""
+        """Return the error for unwritten elements of a view.
+
+        view: name of the view. shape: its shape. untouched: indices of these elements in the flattened view.
+        """
         name, location = self._source.name, self._source.location(self._source.tree)
         first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))
         return KernelError(

@@ -35,7 +35,10 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
     thread = threading.local()
 
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
-        """Collect a value of a line, and print the line after its last one. Parameters are those of every import in C.
+        """Collect a number of a line, and print the line after its last one.
+
+        The kernel calls it once for each number; `parameters` has the number, its position and that of the line. The
+        other parameters are those of every import in C. Return 0, which means success.
         """
         passed = parameters.contents
         line = lines[passed.line]

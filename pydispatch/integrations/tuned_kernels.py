@@ -51,7 +51,9 @@ class TunedKernel(Kernel):
     def best(self, *args: Any, measures: bool = True) -> Kernel:
         """Return the kernel with the fastest configuration for such arguments, which are not modified.
 
-        With `measures`, configurations that the database does not have are measured; else the first one is returned.
+        The configuration depends on the device and on the values of the kernel's key: an argument, or the size of one.
+        If the database does not have it, configurations are measured with `measures`; without, the first one is
+        returned.
         """
         self.kernels[0].check_count(args)
         values = tuple(args[position] if at is None else args[position].shape[at] for position, at in self._key_parts)
@@ -88,8 +90,7 @@ class TunedKernel(Kernel):
 
     @staticmethod
     def _example(parameter: Parameter, sizes: Mapping[str, int]) -> Any:
-        """Return an argument for measurements: ones of the parameter's type, with the sizes that `sizes` has by name.
-        """
+        """Return an argument for measurements: 1, or an array of ones with the sizes that `sizes` has by name."""
         assert parameter.type is not None
         if parameter.type.shape is None:
             return 1

@@ -133,7 +133,10 @@ class JaxFunction:
         return run
 
     def _one_by_one(self, *arrays: Any) -> Any:
-        """Bind the call of the function into the JAX computation that is being traced."""
+        """Bind the call of the function into the JAX computation that is being traced, and return its results.
+
+        Under `jax.vmap` JAX calls it once for each element of a batch; a procedure, which has state, refuses that.
+        """
         function = self._function
         shapes = self._shapes(
             [None if value.shape is None else a.shape for a, value in zip(arrays, function.inputs, strict=True)]

@@ -208,8 +208,10 @@ class Expressions(Subscripts):
         return result
 
     def _short_circuit(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
-        """Combine a condition with one more operand of `and` or `or`, in a branch only if the operand has side
-        effects.
+        """Return `first and node` (if is_and) or `first or node`.
+
+        An operand without side effects is computed in any case. Another one is computed in a branch, only if the first
+        one does not decide: where it does, the result is false for `and` and true for `or`.
         """
         outer, self.writer = self.writer, self.writer.nested()
         second = self.condition(node)

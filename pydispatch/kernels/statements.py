@@ -218,7 +218,12 @@ class Statements(Assignments):
         self.stated(node, condition, text)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
-        """Inline a call of a Python function: lower its statements in place of the call, and return its result."""
+        """Inline a call of a Python function: lower its statements in place of the call, and return its result.
+
+        While its statements are lowered, `self.source` and `self.environment` are those of the function, whose
+        parameters stand for the arguments. Raise CompileError for recursion, for wrong arguments, and for a function
+        with other parameters than plain ones or without a result on some way through it.
+        """
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
         if (fault := self.inlined_calls.fault(function.__name__)) is not None:

@@ -206,9 +206,10 @@ element by element over the whole tensor, which fuses with the operations around
 
 
 def _is_small_part(shape: Shape, part: Shape) -> bool:
-    """Return whether a slice of the shape `part` is known to fit _SMALL_PART times into a tensor of the shape `shape`.
+    """Return whether a slice of the shape `part` is known to fit at least _SMALL_PART times into a tensor of the shape
+    `shape`.
 
-    A slice of one element along a dynamic axis counts as small.
+    [1, 4] fits 8 times into [8, 4]. A slice of one element along a dynamic axis counts as small.
     """
     times = 1
     for n, size in zip(shape, part, strict=True):

@@ -171,7 +171,7 @@ def _philox_bits(
     for n in shape:
         total *= n
     words = 2 * total if dtype.bits == 64 else total
-    count = -(-words // 4)
+    count = -(-words // 4)  # each counter gives four words of 32 bits
     lanes = _counted(builder, [count], lambda at, k, x, y: philox(k, *_added(x, y, at)), key, low, high)
     flat = reshape(builder, stack(builder, lanes, 1), [4 * count])
     if dtype.bits == 64:

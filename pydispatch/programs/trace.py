@@ -202,7 +202,11 @@ class Trace(Builder):
         return self._constant(array)
 
     def _constant(self, array: np.ndarray[Any, Any]) -> Tensor:
-        """Return an array of NumPy as a tensor: a constant, or a weight if it is large. Equal uses share one tensor."""
+        """Return an array of NumPy as a tensor: a constant, or a weight if it has more than LARGEST_CONSTANT elements.
+
+        Arrays with the same elements as at an earlier use share its tensor. An array of objects holds sizes, and is a
+        constant.
+        """
         if array.dtype == object:
             return self.constant(array)
         copy = self._copied(array)
@@ -218,6 +222,8 @@ class Trace(Builder):
 
     def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the elements of an array as they are now, in C order: a copy, or the array itself if it cannot change.
+
+        An array that is used again, unchanged, has the copy of its first use.
         """
         known = self.copies.get(id(array))
         if known is None or not _has_equal_bytes(known.copy, array):

@@ -42,7 +42,7 @@ def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
 def _inserted(
     cotangents: Cotangents, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, slice_: Tensor, into: Tensor
 ) -> Tensor:
-    """Return `into` with `slice_` at the position of the slice of `op`."""
+    """Return `into` with `slice_` written to the place that the operation `op` reads or writes."""
     trace = cotangents.trace
     value = trace.value(into)
     inserted = tensor.InsertSliceOp.build(

@@ -43,6 +43,8 @@ def launch(kernel: KernelSource, args: Sequence[Any]) -> None:
 
 def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
     """Return the argument of each parameter of the function by name, in order: views, NumPy numbers and static values.
+
+    Views of one group become a tuple, the argument of the parameter with the name of the group.
     """
     passed: dict[str, Any] = {}
     for parameter, argument in zip(kernel.passed, args, strict=True):

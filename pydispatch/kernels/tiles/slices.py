@@ -42,6 +42,8 @@ class IndexTile:
     Attributes:
         start: The tile.
         extent: Size of the view along this dimension.
+        size: None, as for a single index in `Range`: the dimension is no axis of the slice by itself.
+        is_inside: False, since the indices are not known at compile time.
     """
 
     start: Tile

@@ -51,7 +51,13 @@ class TileVariables(Updates):
         return Variable(self.source.tree, name)
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
-        """Assign a value to a variable. A tile variable that is assigned more than once keeps its memory and shape."""
+        """Assign a value to a variable of the kernel.
+
+        origin: the node of the value, for errors. A tile is stored in memory of the variable where that is needed: when
+        the variable is assigned again, the old memory and shape are kept, and a lazy tile (computed where it is read)
+        that is read more than once is computed here. Raise CompileError where a variable that is a tile becomes a
+        number, or the reverse.
+        """
         name, old = target.id, self.environment.get(target.id)
         if not isinstance(value, Tile):
             if isinstance(old, Tile):

@@ -79,7 +79,7 @@ def _test(name: str, otherwise: bool) -> Callable[..., Array]:
         return real & imag if name == "is_finite" else real | imag
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
-        """Test each element."""
+        """Return an array of truth values, the test `name` of each element; `otherwise` for integers."""
         (x,) = promoted(trace, a)
         if x.dtype.is_complex:
             return Array(trace, formula(trace, of_complex, x))
