@@ -90,7 +90,11 @@ def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
 
 
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
-    """Call the rule of a program with its arguments and the gradients of its results."""
+    """Call the stated rule with the arguments of the call and the gradients of its results, and add what it returns.
+
+    op: the marker after the call. A result without a gradient has zeros. Raise CompileError for a rule with another
+    number of arguments.
+    """
     trace = cotangents.trace
     call_index = op.attributes[_CALL]
     assert isinstance(call_index, IntAttr)

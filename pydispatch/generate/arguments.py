@@ -42,7 +42,11 @@ def load_tokenizer(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
 
 
 def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
-    """Return the tokens of a prompt: i32[n], n > 0."""
+    """Return the tokens of a prompt, a text or integers, as i32[n], n > 0.
+
+    Raise InvalidArgumentError for text without a tokenizer or with lone surrogates, for no tokens, and for tokens that
+    are no integers from 0 to the largest i32.
+    """
     if isinstance(prompt, str):
         try:
             prompt.encode()

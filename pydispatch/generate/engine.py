@@ -266,7 +266,11 @@ class Engine(Generic[Piece]):
         stop: Stop,
         deadline: float | None,
     ) -> TokenSequence:
-        """Return the sequence of a request, whose arguments are checked."""
+        """Return the sequence of a request: tokens to compute from, limits, and what ends it.
+
+        Raise InvalidArgumentError for arguments out of range, and for a prompt that exceeds the limit of a sequence
+        together with the new tokens.
+        """
         limit = arguments.positive("max_new_tokens", max_new_tokens)
         sampling = arguments.sampling(temperature, top_k, top_p, seed)
         stops = arguments.stops(stop, self._tokenizer is not None)

@@ -279,7 +279,12 @@ class Scheduler:
         batch.pages[row, : len(sequence.pages)] = sequence.pages
 
     def _compute_tokens(self) -> None:
-        """Compute a token of each sequence whose prompt is computed."""
+        """Compute a token of each sequence whose prompt is computed, in one call of `decode`.
+
+        A sequence whose pages are full gets one more page first; others may be preempted for it. A sequence that was
+        preempted computes the tokens that it has once more, before new ones. A page that is full is published, so that
+        other sequences with the same tokens can use it.
+        """
         size, batch = self._page_size, self._decode
         for sequence in list(self._decoding):
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
@@ -318,7 +323,11 @@ class Scheduler:
         return batch.sampled
 
     def _run_decode_one_by_one(self) -> np.ndarray:
-        """Call `decode` for one sequence after another, so that only those fail that cause the failure."""
+        """Call `decode` for one sequence after another, after a common call has failed, so that only those end that
+        cause that.
+
+        A row with the count 0 does not take part. Return the token of each row; 0 for sequences that have failed.
+        """
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)
         counts = batch.counts.copy()

@@ -175,7 +175,12 @@ class Builder(OperationWriter):
         return self.add(list_op).result
 
     def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
-        """Emit a load of a weight's global, which is created on first use."""
+        """Emit a load of a weight's global, and return its value. Weights that are one array share a global.
+
+        If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
+        when the
+        program is loaded. A weight of the program's own, such as its random state, is always embedded.
+        """
         global_op = self._weights.get(id(weight.array))
         if global_op is None:
             type = tensor_type(of.dtype.element, of.shape)

@@ -114,7 +114,11 @@ class Kernel(KernelCall, KernelSource):
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
-            """Run the kernel on the grid of the subscript."""
+            """Run the kernel on the grid of the subscript, with these arguments.
+
+            Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
+            checked, the checked kernel of the same grid is called instead.
+            """
             args = self.flat(args)
             if are_traced(args):
                 launched(self, args, counts)

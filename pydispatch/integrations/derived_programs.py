@@ -53,7 +53,11 @@ class DerivedProgram(TracedProgram):
         )
 
     def traced(self, *args: Any, **named: Any) -> Any:
-        """Record the primal and its gradients in the program that is being traced, and return the gradients."""
+        """Record the primal (the program that is differentiated) and its gradients in the program that is being traced.
+
+        Return the gradients, after the results of the primal if these are wanted too; one array by itself if `wrt` is
+        one name. Raise CompileError for wrong arguments, and for arrays that have no gradient.
+        """
         trace = current()
         assert trace is not None
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
@@ -70,7 +74,7 @@ class DerivedProgram(TracedProgram):
                 )
 
         def function(tensors: list[Tensor]) -> list[Tensor]:
-            """Record the primal."""
+            """Record the primal with these tensors in the place of the arguments `wrt`, and return its results."""
             marked = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
             arguments = {name: marked.get(name, values[name]) for name in self.primal.parameters}
             returned = self.primal.named(trace, self.primal.traced(**arguments))

@@ -127,7 +127,13 @@ def loaded(value: Any) -> LoadedFunction:
 
 
 def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
-    """Load a kernel or program, with its derivative. allocated: the views that a kernel returns and does not take."""
+    """Load a kernel or program and, if it has one, its derivative, which is a kernel or program as well.
+
+    Raise InvalidArgumentError unless the derivative takes values that the function has (arguments, results, gradients
+    of results) and returns one gradient for each argument that the user named, of its type.
+
+    allocated: the views that a kernel returns and does not take.
+    """
     function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
     if value.derivative is None:
@@ -155,7 +161,12 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
 
 
 def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:
-    """Return the indices of `Gradient.operands`. Raise InvalidArgumentError for an unknown or ambiguous name."""
+    """Return the operands of a derivative as indices into (arguments, results, gradients of results) of the function.
+
+    The derivative of a program takes all arguments, then the gradients of the results. That of a kernel says by the
+    names of its parameters what it takes: `x`, or `dx` for the gradient of a view `x` that the kernel writes. Raise
+    InvalidArgumentError for an unknown or ambiguous name.
+    """
     inputs, results = len(function.inputs), len(function.outputs)
     if not isinstance(value, Kernel):
         return tuple(n if n < inputs else n + results for n in range(inputs + results))

@@ -159,7 +159,12 @@ class _Layout:
 
 
 def _traced(module: Any) -> _Traced:
-    """Read a graph of AOTAutograd. Inputs that are sizes of tensors are not passed to the program."""
+    """Read a graph of AOTAutograd, and return the model to compile and how a call passes arguments and builds results.
+
+    Inputs that are sizes of tensors are not passed to the program, which knows them from the tensors; tokens, which
+    only order effects, are not either. A result that is a view of another result, or of a tensor that the graph does
+    not return (`hidden`), is no result of the program: it is rebuilt from that tensor.
+    """
     try:
         graph, constants = fx.graph_of(module)
     except ProgramFault as fault:

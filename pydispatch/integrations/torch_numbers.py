@@ -49,7 +49,10 @@ class Rank0:
         return value if array is None else torch.tensor(array.item(), dtype=self.dtype)
 
     def _traced(self, torch: Any, value: Any) -> Any:
-        """Trace the conversion of a number, which may be symbolic. NumPy scalars are arrays here."""
+        """Return a Python number as a tensor of rank 0 while PyTorch traces, where it may be symbolic.
+
+        Raise InvalidArgumentError for a number of another kind or out of range. NumPy scalars are arrays to the tracer.
+        """
         if isinstance(value, bool):
             kind = NumberKind.BOOLEAN
         elif isinstance(value, int):

@@ -90,7 +90,10 @@ class JaxFunction:
         return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
 
     def _differentiable(self, gradient: Gradient) -> Any:
-        """Return the call as a function of JAX with a derivative."""
+        """Return the call as a function of JAX with a derivative: `backward` calls the user's derivative.
+
+        gradient: which values that derivative takes, and the positions of the arguments whose gradients it returns.
+        """
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
         count = len(self._function.inputs)

@@ -155,7 +155,12 @@ def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
 
 
 def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
-    """Emit a binary operator with Python's semantics (`//` and `%` round down), and return its result."""
+    """Emit a binary operator with Python's semantics (`//` and `%` round down), and return its result.
+
+    Operands get a common type first. The lowering of an operator is the name of an MLIR operation, or a function that
+    emits several. Two literals give a literal, and nothing is emitted. Raise TypeMismatch for types that lack the
+    operator.
+    """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return folded(symbol, lhs, rhs)
     type = joined(lhs, rhs, f"'{symbol}'")

@@ -80,7 +80,11 @@ class Expressions(Subscripts):
         return Known(node.value)
 
     def _name(self, node: ast.Name) -> Entity:
-        """Return the value of a name: a local variable, or an object of the surrounding Python code."""
+        """Return the value of a name: a local variable, or an object of the surrounding Python code.
+
+        Raise CompileError for a name without a value here, and for a variable that differs between invocations where
+        they meet.
+        """
         entity = self.environment.get(node.id)
         if entity is None:
             meaning = self.source.meaning(node.id)
@@ -165,7 +169,7 @@ class Expressions(Subscripts):
         return self.elementwise([node.operand], [self.evaluate(node.operand)], changed)
 
     def _compare(self, node: ast.Compare) -> Entity:
-        """Emit a comparison; a chain such as `a < b < c` becomes the conjunction of its comparisons."""
+        """Emit a comparison. A chain such as `a < b < c` becomes `a < b and b < c`."""
         symbols = [COMPARED.get(type(operator), "") for operator in node.ops]
         if "" in symbols:
             raise self.error(
@@ -173,7 +177,7 @@ class Expressions(Subscripts):
             )
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
-            """Emit `a < b < c` as the conjunction of its comparisons."""
+            """Emit the comparisons of these values, which are the operands in order, and their conjunction."""
             result: Scalar | Literal = Literal(True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 self.compared(operands[position : position + 2], symbol, (left, right))
@@ -289,7 +293,12 @@ class Expressions(Subscripts):
         return [cast(writer, value, type) for writer, value in zip(writers, (a, b), strict=True)]
 
     def _call(self, node: ast.Call) -> Entity:
-        """Emit a call: a conversion, a function of `handlers`, an imported function, or an inlined Python function."""
+        """Evaluate a call, and return its value.
+
+        What is called is known at compile time: an element type (a conversion), a function with a handler (those of
+        pydispatch and math), a named tuple, an imported function, or a plain Python function, which is inlined. Raise
+        CompileError for anything else.
+        """
         called = self.evaluate(node.func)
         if not isinstance(called, Known):
             raise self.error(

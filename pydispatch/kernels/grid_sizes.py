@@ -152,7 +152,10 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
     cases = 0
 
     def branch(of: Sizes) -> list[Size | int]:
-        """Return the results for the assumptions of `of`. At an undecided comparison, emit a branch with both results.
+        """Return the numbers of workgroups for the results of comparisons in `of.decided`.
+
+        The grid function is run with these. Where it needs one more comparison of sizes, both results are tried, and a
+        branch on the comparison is emitted with the numbers of each.
         """
         nonlocal cases
         try:

@@ -166,7 +166,10 @@ class Loops(Statements):
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
     def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int | Scalar]:
-        """Return first, end and step of `for i in range(...)`; a dynamic step is a Scalar."""
+        """Return the first counter, the end and the step of `for i in range(...)`.
+
+        The step is an int if it is known, else a Scalar. Raise CompileError for another loop.
+        """
         call = node.iter
         is_range = (
             isinstance(call, ast.Call)

@@ -182,7 +182,10 @@ def _shape_text(parameter: Parameter) -> str:
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    """Return the initial values of the parameters by name: a scalar or the memref of a view."""
+    """Return what each parameter stands for, by name: a number, a view in memory, or for a group a tuple of views.
+
+    passed: the parameters. symbols: SSA names of dynamic sizes, by the name of a view and the dimension.
+    """
     environment: dict[str, Entity] = {}
     for parameter in passed:
         assert parameter.type is not None

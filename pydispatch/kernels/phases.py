@@ -120,7 +120,11 @@ class Phases(LoopBounds):
     # ---- parts
 
     def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
-        """Emit statements. Outside of a phase they are first split at barriers and other collectives."""
+        """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives, see
+        `Stretch`.
+
+        at_end: names of exits, such as RETURN, that these statements may take, since nothing follows them.
+        """
         if self.local is not None:
             super().block(statements, at_end)
             return
@@ -252,7 +256,12 @@ class Phases(LoopBounds):
         return cast(self.writer, value, default_type(value)) if isinstance(value, Literal) else value
 
     def _reduction(self, node: ast.stmt) -> None:
-        """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce."""
+        """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce.
+
+        The loop runs over the invocations, each of which contributes its own value, and starts at the neutral element.
+        The type of the value, which the head of the loop and the neutral element need, is known only after the body has
+        been emitted: the head is written with "TYPE", which is replaced after.
+        """
         call = getattr(node, "value", None)
         is_single_name = (
             isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)

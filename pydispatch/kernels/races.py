@@ -42,7 +42,11 @@ class RaceInstrumentation(WorkgroupMemory):
     _barriers_passed_value: Scalar
 
     def begin_kernel(self) -> None:
-        """Emit the values that all phases need: the id of the workgroup and its counter of barriers."""
+        """Emit the values that all phases need, in the prologue.
+
+        They are the row-major number of the workgroup (%race_group), the number of its first invocation in the whole
+        grid plus 1 (%race_first), and the count of barriers that the workgroup has passed (%race_passed), 0 at first.
+        """
         if self.watched is None:
             return
         group = self._index_op("%zero", "addi", "%zero")

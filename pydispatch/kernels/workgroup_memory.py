@@ -51,7 +51,10 @@ class WorkgroupMemory(Loops):
         )
 
     def _spill(self, node: ast.AST, name: str, slot: Slot) -> None:
-        """Emit the store of a variable to its slot, which is allocated and gets its type at the first store."""
+        """Emit the store of a variable to its slot, an array in memory with one element for each invocation.
+
+        The slot is allocated, and gets its type, at the first store. Raise CompileError for a value that is no number.
+        """
         value = self.environment.get(name)
         if not isinstance(value, Scalar):
             raise self.error(

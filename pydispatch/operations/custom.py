@@ -161,7 +161,11 @@ def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]
 
 
 def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
-    """Return a size that the user states: a number, a computed size, or the name of an operand's size."""
+    """Return a size that the user states for a result of a kernel.
+
+    It is a number, a computed size, or a name: that of a dynamic size, or `x_size0` for axis 0 of the operand x. Raise
+    _WrongType for a name that no operand has, and for any other value.
+    """
     if isinstance(stated, Expr):
         return stated
     if isinstance(stated, str):

@@ -231,7 +231,11 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     eps = float(np.finfo(t.dtype.real.numpy).eps)
 
     def row_of_vectors(index: Size, tensors: list[Tensor]) -> list[Tensor]:
-        """Return the vectors with row n - 1 - index computed from the rows below it."""
+        """Return the vectors with row j = n - 1 - index computed from the rows below it, which were computed before.
+
+        It solves row j of (t - value) x = 0 for each eigenvalue at once: the element of vector k is minus the sum of
+        t[j, i] * x[i, k] over i > j, divided by t[j, j] - value[k].
+        """
         (x,) = tensors
         j = n - 1 - index
         row = shapes.slice_axis(builder, t, 1, j, j + 1)

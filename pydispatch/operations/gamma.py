@@ -24,7 +24,11 @@ _LANCZOS_G = 7.0
 
 @widened
 def lgamma(x: Element) -> Element:
-    """Return the logarithm of the absolute value of the gamma function, by Lanczos' approximation."""
+    """Return the logarithm of the absolute value of the gamma function.
+
+    For x >= 0.5 it is Lanczos' approximation: `total` is his sum of fractions, and the rest is (z + 0.5) log t - t,
+    arranged so that little cancels. For other x it follows from the value at 1 - x by reflection.
+    """
     below = x < 0.5
     z = below.where(-x, x - 1.0)
     total = x.const(_LANCZOS_FIRST)
@@ -48,7 +52,11 @@ def lgamma(x: Element) -> Element:
 
 @widened
 def digamma(x: Element) -> Element:
-    """Return the derivative of lgamma, from the derivative of Lanczos' approximation."""
+    """Return the derivative of lgamma, from the derivative of Lanczos' approximation; NaN at a pole.
+
+    For x >= 0.5 it is that of log(total), slope / total, plus that of the rest. For other x it follows from the value
+    at 1 - x by reflection.
+    """
     below = x < 0.5
     z = below.where(-x, x - 1.0)
     total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
@@ -155,7 +163,10 @@ def zeta(x: Element, q: Element) -> Element:
 
 
 def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma, for n >= 1. A pole has the sign of the derivative next to 0."""
+    """Return the n-th derivative of digamma, for n >= 1: (-1)^(n + 1) n! times the sum of (x + k)^-(n + 1) over k >= 0.
+
+    A pole has the sign of the derivative next to 0.
+    """
     # n! = scale^(n + 1), so n! / a^(n + 1) is a power of scale / a, which overflows only if the result does.
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 

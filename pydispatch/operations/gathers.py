@@ -180,7 +180,15 @@ class GatherAxes:
 
 
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
-    """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside."""
+    """Return slices of x of given sizes, at the coordinates in `indices`; a slice that exceeds x is moved inside.
+
+    Args:
+        builder: The builder.
+        x: The tensor.
+        indices: Integers; along one axis they are the coordinates of a slice, along others there are several slices.
+        axes: Meaning of the axes of x, of the indices and of the result.
+        sizes: Size of a slice along each axis of x; 1 along axes that the result lacks.
+    """
     batch_shape = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
     rank = len(batch_shape) + len(axes.offset)

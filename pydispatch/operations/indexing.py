@@ -167,7 +167,11 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
 
 
 def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """Return x with the slice that begins at `starts` replaced by `update`; the starts are clamped so that it fits."""
+    """Return x with the slice that begins at `starts` replaced by `update`; the starts are clamped so that it fits.
+
+    Known starts insert a slice. Where x is not used after and the slice is a small part of it, the slice is stored in
+    the memory of x. Otherwise each element of the result is chosen from x or the update.
+    """
     if update.rank == 0:
         return update
     require_slices(builder, x, update.shape)
@@ -235,7 +239,10 @@ def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
 
 
 def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit."""
+    """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit.
+
+    Nothing else of x is copied. Along an axis of the same size the start is 0.
+    """
     moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
     last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
     begins = {d: builder.value(starts[d]) for d in moved}

@@ -167,7 +167,11 @@ def _cubic(t: Array, a: float) -> Array:
 
 
 def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
-    """Resample an axis at positions that are computed in each call."""
+    """Resample an axis at positions that are computed in each call.
+
+    to: the new size, the scale and the region of interest. Return the resampled tensor, and for "tf_crop_and_resize"
+    which positions are outside of the old axis; None for other transformations.
+    """
     b, axis = builder, to.axis
     old, new = (reductions.size_as(b, n, F32) for n in (x.shape[axis], to.size))
     scale = _scalar(b, to.scale) if to.scale is not None else formula(b, lambda n, m: n / m, new, old)

@@ -195,7 +195,12 @@ _TAPS: dict[str, tuple[Taps, Taps]] = {
 
 
 def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
-    """Return the taps of one axis of `size` elements at the normalized coordinates `at`."""
+    """Return the taps of one axis of `size` elements: for each position the indices and weights of the elements around
+    it.
+
+    at: normalized coordinates of the positions, -1 and 1 at the borders. how: interpolation and what is beyond a
+    border. slopes: whether taps also have the derivative of their weight by the coordinate.
+    """
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)

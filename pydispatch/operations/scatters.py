@@ -258,7 +258,9 @@ def _slice_by_slice(
     slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
 
     def step(index: Size, running: list[Tensor]) -> list[Tensor]:
-        """Return the tensors after slice `index` was combined with them."""
+        """Return the tensors after slice `index` was combined with them: each element with that of the slice, if one
+        lies on it.
+        """
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
         rows = [

@@ -132,7 +132,11 @@ def _merged_ones(groups: list[Group]) -> list[Group]:
 
 
 def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
-    """Emit a reshape of one value: a collapse and an expand of axes, or a general reshape if axes do not correspond."""
+    """Emit a reshape of one value from the shape `old` to `new`.
+
+    Where groups of neighbouring axes have equal products, as in [2, 3, 4] to [6, 4], each group is collapsed to one
+    axis and expanded to the new ones. Other shapes take a general reshape, whose sizes are operands.
+    """
     if any(n == 0 for n in (*old, *new)):
         return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
     groups = _groups(old, new)

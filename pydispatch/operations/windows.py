@@ -270,7 +270,11 @@ def select_and_scatter(
 def _selected_positions(
     builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
 ) -> Tensor:
-    """Return the row-major index in x of the element that each window selects; -1 for an empty window."""
+    """Return the row-major index in x of the element that each window selects; -1 for an empty window.
+
+    A loop runs over the windows and over the elements of a window, and carries the best element so far and its index.
+    out: number of windows along each axis. select: select(p, best, element) is whether the best element stays.
+    """
     rank = x.rank
     loops = 2 * rank
     sizes = builder.empty(x.dtype.element, kernel)

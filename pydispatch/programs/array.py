@@ -59,7 +59,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @tensor.setter
     def tensor(self, new: Tensor) -> None:
-        """Replace the elements; those of a view are also replaced in its owner."""
+        """Replace the elements; those of a view are also replaced in its owner.
+
+        Raise CompileError for an array from outside of the branch or loop that is traced, and for a view that is no
+        slice.
+        """
         if self._scope is not self.trace.scope:
             raise self.fail(
                 "an array from outside of a branch or a loop is assigned to in it",

@@ -45,7 +45,11 @@ class ProgramSource:
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
-        """Return the type of each parameter by name; None for static parameters."""
+        """Return the type of each parameter by name; None for static parameters, whose values are known when compiling.
+
+        Annotations may name variables of the enclosing function. Defaults of static parameters become their values.
+        Raise InvalidArgumentError for a parameter without a type, and for a value of a parameter that is not static.
+        """
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}

@@ -22,7 +22,12 @@ from pydispatch.operations import shapes
 
 
 def generic(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads."""
+    """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads.
+
+    Derivatives begin at the seeds, cotangents of what the body computes. An operand that is passed several times with
+    one indexing map gets the sum over these arguments of the body. Raise CompileError for a body with branches, and for
+    one that uses an active number from outside of the loops.
+    """
     nest = LoopNest(cotangents, op)
     used = {operand for function in nest.functions if not isinstance(function, tensor.ExtractOp)
             for operand in function.operands}  # fmt: skip

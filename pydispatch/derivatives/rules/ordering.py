@@ -12,7 +12,11 @@ from pydispatch.operations import scatters, shapes
 
 
 def _sort(cotangents: Cotangents, op: Operation) -> None:
-    """Sort again, together with the positions of the elements, and scatter the cotangents to these positions."""
+    """Add to the cotangent of each sorted tensor that of its result, moved back to the positions before the sort.
+
+    To know these positions, the tensors are sorted once more, together with a tensor of positions that the comparison
+    ignores.
+    """
     assert isinstance(op, SortOp)
     trace, axis = cotangents.trace, op.dimension.value.data
     shape = cotangents.tensor(op.results[0]).shape

@@ -15,7 +15,12 @@ from pydispatch.programs.trace import Trace
 
 
 def _scatter(cotangents: Cotangents, op: Operation) -> None:
-    """Add to the cotangent of the tensor that of the elements that remain, and to that of the slices that of theirs."""
+    """Add the cotangents of a scatter of slices into a tensor x.
+
+    If slices are added, x has the cotangent of the result, and each slice that of the elements it was added to. If they
+    replace elements, x has the cotangent of those that remain; a slice has that of its elements, but 0 if a later slice
+    has the same position. Slices outside of x have 0. Raise CompileError for any other combination.
+    """
     assert isinstance(op, ScatterOp)
     trace = cotangents.trace
     slices, x = op.inputs[0], op.outputs[0]

@@ -67,7 +67,11 @@ def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
 
 
 def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
-    """Return the seed of a product. The derivative by an element is the product of the others, also beside zeros."""
+    """Return the seed of a product. The derivative by an element is the product of the others, also beside zeros.
+
+    To divide by no 0, zeros are counted, and the product is that of the other elements. nest: the loops. element: value
+    of the body that is multiplied. cotangent: that of the product. result: the product.
+    """
     map, dtype = result[1], result[0].dtype
 
     def is_zero(elements: Elements, _: Sequence[Element]) -> Element:

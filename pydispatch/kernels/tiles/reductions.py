@@ -43,7 +43,9 @@ class Reductions(TileValues):
         return result
 
     def _total(self, tile: Tile, symbol: str) -> Scalar:
-        """Emit a reduction over all elements of a tile, and return its result."""
+        """Emit a reduction over all elements of a tile, in any order, and return its result. symbol: the operator, such
+        as "+".
+        """
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
         result = Scalar(self.writer.fresh(), type)
@@ -68,7 +70,10 @@ class Reductions(TileValues):
         return result
 
     def _reduce_rows(self, result: Tile, tile: Tile, symbol: str) -> None:
-        """Emit a reduction along the last axis, as one sequential loop per row."""
+        """Emit a reduction along the last axis, as one sequential loop per row.
+
+        result: tile whose last axis has size 1. tile: operand. symbol: the operator that combines two elements.
+        """
         type, size = tile.dtype, tile.shape[-1]
 
         def body(indices: list[Scalar]) -> None:
@@ -92,6 +97,9 @@ class Reductions(TileValues):
 
     def _reduce_outer_axis(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
         """Emit a reduction along an axis other than the last: one loop that combines the slices of the tile in order.
+
+        result: tile in which that axis has size 1; it is filled with the neutral element first, and slices are added to
+        it one by one. symbol: the operator that combines two elements.
         """
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)

@@ -18,12 +18,16 @@ class Scans(Reductions):
     """Code generator for loops along an axis of a tile that carry values from element to element."""
 
     def scanned(self, node: ast.AST, tile: Tile, combine: Callable[[Scalar, Scalar], Scalar], axis: int) -> Tile:
-        """Return the tile whose elements combine those of `tile` up to each one along an axis, in order."""
+        """Return the scan of a tile: each element is combined with all before it along an axis, in order.
+
+        The sum of [1, 2, 4] is [1, 3, 7]. combine: emits the combination of the result so far and an element.
+        """
         result = self.buffer(node, tile.shape, tile.dtype)
 
         def line(at: Callable[[Scalar], list[Scalar]]) -> None:
-            """Emit a loop along the axis that stores each partial result. `at` returns all indices for that along the
-            axis.
+            """Emit the scan of one line of elements.
+
+            at: returns all indices of the element whose index along the axis is given.
             """
             first = self.element(tile, at(ZERO))
             self.store(result, at(ZERO), first)

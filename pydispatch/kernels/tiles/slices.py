@@ -142,7 +142,11 @@ class Slices(Scans):
         return replace(part, index_shape=shape, index_axis=axis)
 
     def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
-        """Return the range of one dimension of a slice."""
+        """Return the range of one dimension of a slice.
+
+        node: the slice `start:end`. extent: size of the view along this dimension. dimension: its number, for errors.
+        Raise CompileError for a step, a negative start, and a size that is not known at compile time.
+        """
         if node.step is not None:
             raise self.error(node.step, "a slice with a step is not a part of kernels", EXAMPLE)
         size = self._size(node, extent)
@@ -161,7 +165,11 @@ class Slices(Scans):
         return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
-        """Return the number of elements of a slice. Its end must be its start plus a constant: 16 for x[i:i + 16]."""
+        """Return the number of elements of a slice: 16 for x[i:i + 16].
+
+        Start and end are read as sums of variables and a number, {"i": 1, "": 16}. All variables must cancel in their
+        difference, the size. A slice without end goes to the end of the view, `extent`.
+        """
         ends = [{}, {}] if node.lower is None else [self._linear_terms(node.lower), {}]
         if node.upper is not None:
             ends[1] = self._linear_terms(node.upper)
@@ -251,7 +259,11 @@ class Slices(Scans):
         return one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
 
     def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
-        """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0."""
+        """Return the tile that a slice of a view loads. other: value of elements outside of the view; None for 0.
+
+        The tile is lazy: its elements are loaded where they are read. It records what it reads, so that it is computed
+        before that memory changes.
+        """
         memory = part.memory
         if memory.parameter:
             self.read.add(memory.parameter)

@@ -198,7 +198,7 @@ def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit a scan with a function of the user, which is inlined into the loop."""
+    """Emit `scan(x, combine, axis)`, with a function of the user, which is inlined into the loop."""
     named = _arguments(low, node, arguments, ("x", "combine", "axis"), 2)
     tile, axis = _along(low, node, named)
     combine_node, combine = named["combine"]

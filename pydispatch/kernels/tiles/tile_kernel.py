@@ -192,7 +192,8 @@ class TileKernel(TileVariables):
         return self._evaluated.pop(node) if node in self._evaluated else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
-        """Return a tile with new axes of size 1, as in `t[:, None]`."""
+        """Return a tile with new axes of size 1, as in `t[:, None]`. Raise CompileError for any other index of a tile.
+        """
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         kinds = [
             "none" if isinstance(part, ast.Constant) and part.value is None else
@@ -219,7 +220,11 @@ class TileKernel(TileVariables):
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
-        """Return shape, ndim, dtype or the transpose of a tile, or the attribute of another value."""
+        """Return shape, ndim, dtype or the transpose (T) of a tile, or the attribute of another value.
+
+        A transpose is a lazy tile that reads elements at reversed indices. Of a matrix it remembers that it is one, so
+        that a product can read the part of a view directly.
+        """
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
             self._evaluated[node.value] = base

@@ -111,7 +111,10 @@ def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
 
 
 def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
+    """Return numpy.linalg.norm: of vectors of any order, and of matrices the Frobenius norm.
+
+    axis: one axis for vectors; a pair, or None, for matrices. Raise CompileError for other norms of matrices.
+    """
     x = Array(trace, quotients(trace, a)[0])
     if x.dtype.kind == "c":
         x = abs(x)

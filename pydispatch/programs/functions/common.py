@@ -31,7 +31,11 @@ def dtype_from(dtype: Any) -> DType:
 
 
 def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
-    """Return operands as tensors of one type, by NumPy's rules."""
+    """Return operands as tensors of one type, by NumPy's rules.
+
+    A number of Python or a size has no type of its own: it takes that of the arrays, unless it is of a later kind, such
+    as a float beside integers.
+    """
     for operand in operands:
         if isinstance(operand, (str, bytes)):
             trace.tensor_of(operand)  # refuses it; NumPy takes a text for the name of a type

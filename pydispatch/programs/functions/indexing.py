@@ -23,7 +23,12 @@ from pydispatch.programs.trace import Trace
 
 
 def get(trace: Trace, a: Array, index: Any) -> Array:
-    """Return x[index] with numbers, slices, None, ..., and arrays of integers."""
+    """Return a[index] with numbers, slices, None, ..., and arrays of integers.
+
+    `keys` has one entry for each axis of `a`, and a None for each new axis. A number slices one element, and its axis
+    is dropped; beside arrays a number is an index array as well, as in NumPy. `advanced` has the index tensor of each
+    axis.
+    """
     result, keys = a.tensor, _keys(trace, a, index)
     has_arrays = any(map(_is_array, keys))
     axis, dropped, added = 0, list[int](), list[int]()
@@ -127,7 +132,11 @@ def _bounded(index: Any, size: Size) -> Size:
 
 
 def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
-    """Return x with other elements at an index of numbers, slices and arrays of integers."""
+    """Return the array `a` with the elements at an index replaced by a value, which broadcasts to them.
+
+    The index consists of numbers, slices and arrays of integers. With arrays it is a scatter, otherwise an update of
+    one slice.
+    """
     x, keys = a.tensor, _keys(trace, a, index)
     if None in [key for key in keys if not _is_array(key)]:
         raise trace.fail(f"elements cannot be assigned at {index!r}", "leave None out, and reshape the value")
