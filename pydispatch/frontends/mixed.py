@@ -139,7 +139,12 @@ class _Lowering:
     # -- implementation of `mlir.trace.EnclosingModule` for tracers
 
     def operation(self, op: Operation) -> bool:
-        """Convert or clone an operation of another dialect within a traced region."""
+        """Convert or clone an operation within a traced region. Return False if its dialect has no conversion of it.
+
+        An operation of a dialect with a tracer is converted by that. Another one is copied: its operands become the
+        values that their conversions have, its regions are traced, and its tensor results become tensors of the
+        tracers.
+        """
         tracer = self._tracer_of(op)
         if tracer is not None:
             if op.name not in tracer.table:

@@ -141,7 +141,11 @@ def _array_from_bytes(dtype: DType, data: memoryview, count: int, may_be_longer:
 
 
 def _array_from_field(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarray[Any, Any]:
-    """Return `count` elements from the typed data field of a tensor (float_data, int32_data, ...) as a flat array."""
+    """Return `count` elements from the typed data field of a tensor (float_data, int32_data, ...) as a flat array.
+
+    Types without a field of their own are in int32_data: floats as their bits, integers of fewer than 8 bits packed in
+    bytes. Complex numbers are pairs. Raise ModelFault for another count of numbers.
+    """
     name = _FIELDS.get(dtype.name, "int32_data")
     numbers: np.ndarray[Any, Any] = getattr(tensor, name)
     small = dtype.bits < 8 and not dtype.is_bool

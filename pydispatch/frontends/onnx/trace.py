@@ -236,7 +236,11 @@ class OnnxTracer:
         operands: Sequence[Tensor | None],
         attributes: dict[str, model.AttributeProto],
     ) -> list[Tensor]:
-        """Inline the body of a model-local function at a call and return the function's outputs."""
+        """Inline the body of a model-local function at a call and return the function's outputs.
+
+        Nodes of the body may refer to attributes of the function: they take those of the call, else the function's
+        defaults.
+        """
         if len(operands) > len(function.input):
             raise self.builder.fail(
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"

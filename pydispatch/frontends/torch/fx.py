@@ -70,7 +70,11 @@ class _GraphReader:
         self.numbers: dict[str, SizeText] = {}  # name of a node that is a number -> the number
 
     def graph(self) -> ExportedGraph:
-        """Return the graph of the module."""
+        """Return the graph of the module. Its inputs are the placeholders, then the tensors that the module holds.
+
+        Nodes that only take a part of a tuple are no nodes of the result: the part is a result of the node before.
+        Raise ProgramFault for nodes of unknown kinds.
+        """
         inputs: list[Argument] = []
         outputs: Argument = ()
         nodes: list[ExportedNode] = []

@@ -88,7 +88,11 @@ _POSITIONAL, _KEYWORD = 1, 2  # kinds of an argument of a node
 
 
 def _node(value: JsonValue, index: int) -> ExportedNode:
-    """Read a node. `index` is its position in the graph, which names it if the file does not."""
+    """Read a node, a call of an operator.
+
+    index: its position in the graph, which names it if the file does not. Arguments are passed by position or, if the
+    file says so, by keyword; `parameters` has the parameter names of the former.
+    """
     target = value.get("target").text()
     try:
         positional: list[Argument] = []

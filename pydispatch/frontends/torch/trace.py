@@ -149,7 +149,12 @@ class Tracer:
     def _custom(
         self, graph: ExportedGraph, node: ExportedNode, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Emit a call of a user kernel and return its results, whose types are those in the file."""
+        """Emit a call of a user kernel, and return its results, whose types and sizes are those in the file.
+
+        positional, keywords: arguments of the node. Tensors and numbers are passed to the kernel by their names; None
+        is left out. Raise CompileError for other arguments, and for results that are no tensors or of sizes that the
+        kernel decides.
+        """
         name = _qualified(_without_overload(node.target))
         arguments = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, TensorMemory)}

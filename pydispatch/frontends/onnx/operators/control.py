@@ -202,7 +202,12 @@ def _open(
 
 @ONNX.converts("Scan")
 def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
-    """Run a graph for each slice of some operands along an axis, and stack its results."""
+    """Run a graph for each slice of some operands along an axis, and stack its results.
+
+    The last `num_scan_inputs` operands are scanned; the others are the initial carried tensors. Return the final
+    carried tensors, then the stacked results. A scanned axis, and one along which results are stacked, may be any, and
+    in reverse: operands are moved so that it is the first, and results moved back.
+    """
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)

@@ -166,7 +166,11 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
 
 @ONNX.converts("MaxUnpool")
 def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Put each element at the position that MaxPool returned for it, with 0 elsewhere."""
+    """Put each element at the position that MaxPool returned for it, with 0 elsewhere.
+
+    The shape of the result is `output_shape` if that is an operand, else what a MaxPool with these attributes had as
+    its operand.
+    """
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))

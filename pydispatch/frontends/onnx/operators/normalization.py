@@ -108,7 +108,11 @@ def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("LRN")
 def _lrn(call: NodeCall, x: Tensor) -> Tensor:
-    """Normalize each element by the squares of the elements in the channels around its own."""
+    """Normalize each element by the squares of the elements in the channels around its own.
+
+    The result is x / (bias + alpha / size * sum of these squares)^beta, of `size` channels; beyond the border they are
+    0.
+    """
     size, alpha, beta, bias = (
         call.integer("size"),
         call.real("alpha", 1e-4),
@@ -138,7 +142,11 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("NegativeLogLikelihoodLoss")
 def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the loss, where x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
+    """Return the loss, where x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes.
+
+    It is minus the logarithm for the right class times the weight of this class; 0 for the class `ignore_index`. With
+    the reduction "mean" the sum is divided by the sum of the weights.
+    """
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]

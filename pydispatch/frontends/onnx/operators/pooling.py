@@ -50,7 +50,11 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
 
 @ONNX.converts("AveragePool")
 def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the mean of each window. With count_include_pad, padding counts as zeros, else it does not count."""
+    """Return the mean of each window. With count_include_pad, padding counts as zeros, else it does not count.
+
+    If all windows have the same number of elements that count, sums are divided by it. Otherwise the counts are sums
+    over the windows of a tensor of ones.
+    """
     counts_padding = call.flag("count_include_pad")
     kernel, window, out = _pooling_window(call, x)
     inner = normalization.wide(x.dtype)

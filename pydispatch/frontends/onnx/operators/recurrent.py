@@ -175,7 +175,10 @@ def _rnn(
     functions = _activations(call, ["Tanh"], _direction_count(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of one direction."""
+        """Return the step of direction n, which has the activation f.
+
+        weights: those of the old state. own_bias: their bias; None without biases.
+        """
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
@@ -199,7 +202,12 @@ def _gru(
     resets_product = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of one direction."""
+        """Return the step of direction n, which has the activations f (of gates) and g (of the new state).
+
+        weights: those of the old state, for the update gate, the reset gate and the new state, in this order along axis
+        0. own_bias: their bias; None without biases. The reset gate scales the old state before its
+        product with the weights, or the product (`linear_before_reset`).
+        """
         f, g = functions[n]
         hidden = r.shape[2]
         gate_weights = shapes.slice_axis(call.b, weights, 0, 0, hidden + hidden)
@@ -242,7 +250,12 @@ def _lstm(
     coupled = call.flag("input_forget")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of one direction."""
+        """Return the step of direction n, which has the activations f (of gates), g (of the new cell state) and k (of
+        the output).
+
+        weights: those of the old state, for the gates input, output and forget and the new cell state. own_bias: their
+        bias; None without biases. With `coupled` the forget gate is 1 minus the input gate.
+        """
         f, g, k = functions[n]
         peeps = _split_gates(call, row(call.b, peepholes, n), 3) if peepholes is not None else None
 

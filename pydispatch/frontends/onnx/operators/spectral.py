@@ -71,7 +71,11 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
 
 @ONNX.converts("DFT")
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
-    """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2]."""
+    """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2].
+
+    The axis is an attribute up to version 17, then an operand. An axis that is chosen at run time is moved: x is
+    reshaped to rows along it, transformed, and reshaped back.
+    """
     if call.version < 20 or axis is None:
         along: int | ChosenAxes = call.axis(call.integer("axis", 1) if call.version < 20 else -2, x.rank)
     else:

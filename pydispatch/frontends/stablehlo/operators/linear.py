@@ -20,7 +20,11 @@ from pydispatch.operations.reductions import reduce
 
 
 def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Convert a transform over up to three trailing axes: FFT, IFFT, RFFT or IRFFT."""
+    """Convert a transform over up to three trailing axes: FFT, IFFT, RFFT or IRFFT.
+
+    A transform to or from real numbers is one along the last axis, which has half a spectrum; along the other axes it
+    is that of complex numbers.
+    """
     kind: Any = op.properties["fft_type"]
     lengths = tracer.integers(op, "fft_length")
     if not 1 <= len(lengths) <= min(3, x.rank):

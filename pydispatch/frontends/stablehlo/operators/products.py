@@ -57,7 +57,12 @@ def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor) -
 def convolution(
     tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]
 ) -> Tensor:
-    """Return a convolution with the given padding and the other properties of the operation."""
+    """Return a convolution with the padding `low` before and `high` after each spatial axis.
+
+    All else are properties of the operation. Its dimension numbers say which axes of the operands and of the result are
+    the batch, the channels and the spatial ones: operands are transposed to [n, c, spatial...] and [f, c, spatial...],
+    and the result back.
+    """
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
     image, kernel, result = conv.data

@@ -21,7 +21,11 @@ from pydispatch.operations import elementwise as ew
 def _along(
     tracer: StablehloTracer, values: tuple[Any, ...], quantization: Quantization, x: Tensor, dtype: DType
 ) -> Tensor:
-    """Return scales or zero points, per tensor, axis or block, as a constant that broadcasts to x."""
+    """Return scales or zero points as a constant that broadcasts to x.
+
+    values: one number; or one for each position along `quantization.axes`, or for each block of positions, which is
+    repeated as often as the block is long. dtype: type of the constant.
+    """
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:
         return tracer.b.constant(table, dtype)

@@ -95,7 +95,10 @@ def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tenso
 def lu_solve(
     builder: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    """Solve A X = B (or X A = B, if not `left`) for a matrix A that is given by its LU factors."""
+    """Solve A X = B (or X A = B, if not `left`) for a matrix A = P L U that is given by its packed factors L and U.
+
+    pivots: row exchanges, of which P consists. adjoint: whether A^H takes the place of A.
+    """
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
         return matrices.adjoint(builder, lu_solve(builder, LU, pivots, matrices.adjoint(builder, B), left=not left))
     if not left:

@@ -221,7 +221,10 @@ def geometric(builder: Builder, self: Tensor, p: float) -> Tensor:
 
 @converts("aten.multinomial")
 def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
-    """Return indices of elements of each row, drawn with probabilities proportional to the elements."""
+    """Return indices of `num_samples` elements of each row, drawn with probabilities proportional to the elements.
+
+    With replacement each draw is where a random number up to the sum of the row lies among the running sums.
+    """
     weights = ew.convert(builder, self, F32)
     axis = weights.rank - 1
     if replacement:

@@ -76,7 +76,12 @@ class Interpolation:
     def dynamic_taps(
         self, builder: Builder, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic."""
+        """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic.
+
+        n, out: old and new size of the axis. scale: the factor, if the call states it. corners: whether the first and
+        last old elements are at the first and last new ones. dtype: type of positions and weights. A tap is an old
+        element at a certain offset from the position of a new one.
+        """
         size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:

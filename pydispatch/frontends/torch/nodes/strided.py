@@ -142,7 +142,11 @@ def as_strided(
 def as_strided_scatter(
     tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the tensor with the elements that `as_strided` would read replaced by those of `src`."""
+    """Return the tensor with the elements that `as_strided` would read replaced by those of `src`.
+
+    The elements are written into the vector of the tensor's storage, at the positions that the strides give, and the
+    vector is shaped back to the tensor. Raise CompileError for a view.
+    """
     builder, whole = tracer.b, self.whole
     flat, order, offset = _storage_vector(tracer, self)
     if whole is not self:

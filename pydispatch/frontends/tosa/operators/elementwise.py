@@ -146,7 +146,10 @@ def _limit(value: Attribute | None, default: float) -> float:
 
 
 def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
-    """Limit numbers to the bounds in the attributes; without one, to the range of the type."""
+    """Limit numbers to the bounds in the attributes `min_val` and `max_val`; without one, to the range of the type.
+
+    Older releases have one pair of bounds for floats (`min_fp`) and one for integers (`min_int`).
+    """
     dtype = x.dtype
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
@@ -186,7 +189,10 @@ def _rounded(u: Element, dtype: DType) -> Element:
 
 
 def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> Results:
-    """Return the entries of a table at 8-bit values, or interpolated between entries for 16-bit values."""
+    """Return the entries of a table at 8-bit values, or interpolated between entries for 16-bit values.
+
+    The entry 0 belongs to the least value, -128 or -32768. Of 513 entries each but the last stands for 128 values.
+    """
     wanted = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (wanted,) or not values.dtype.is_integer:
         raise tracer.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")

@@ -103,7 +103,11 @@ def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
 
 
 def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Resize images [n, height, width, c] to the nearest elements or by bilinear interpolation."""
+    """Resize images [n, height, width, c] to the nearest elements or by bilinear interpolation.
+
+    The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` define the
+    positions along each axis, see `_axis`.
+    """
     tracer.rank(inputs[0], 4, "the image")
     attributes = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip

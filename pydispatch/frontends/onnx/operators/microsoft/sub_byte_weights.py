@@ -28,7 +28,19 @@ def matmul(
     call: NodeCall, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return x [..., k] by the transposed of a quantized matrix [n, k], plus a bias."""
+    """Return x [..., k] by the transposed of a quantized matrix [n, k], plus a bias.
+
+    Args:
+        call: The node.
+        x: The left operand.
+        packed: Integers of the matrix, [n, blocks of a row, bytes of a block]; a byte has several of them.
+        scales: Scale of each block.
+        zeros: Zero point of each block, packed if bytes; the middle of the range without it.
+        order: Not supported.
+        bias: Vector [n].
+
+    The product is marked with the width of integers that `accuracy_level` allows it to be computed with.
+    """
     b = call.b
     k, n, bits, block = call.integer("K"), call.integer("N"), call.integer("bits", 4), call.integer("block_size")
     integer_bytes = _INTEGER_BYTES.get(call.integer("accuracy_level", 0))
