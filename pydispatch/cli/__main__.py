@@ -29,7 +29,11 @@ def _name(part: extensions.Part) -> str:
 
 
 def _parser(only: str | None) -> argparse.ArgumentParser:
-    """Create the argument parser, with all subcommands or only one."""
+    """Create the argument parser.
+
+    only: name of the one subcommand to add, which saves the import of the others; None for all. The docstring of a
+    subcommand's module is its help text.
+    """
     parser = argparse.ArgumentParser(
         prog="pydispatch", description="Compiles custom dispatch programs and runs them.", allow_abbrev=False
     )
@@ -99,7 +103,10 @@ def _text_of(error: BaseException) -> str:
 
 @translated(passing=(OSError, UnicodeError))
 def _run(words: Sequence[str]) -> int:
-    """Parse the command line and run its subcommand; return the exit status."""
+    """Parse the command line and run its subcommand; return the exit status.
+
+    words: the arguments after the name of the program. Without a subcommand the help is printed, and the status is 2.
+    """
     command = words[0] if words and not words[0].startswith("-") else None
     parser = _parser(command)
     names = [part.name for part in extensions.parts("subcommand")] if command is not None else []

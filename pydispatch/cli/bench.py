@@ -137,7 +137,11 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """Return the device, the name of the function, and the calls to measure by title."""
+    """Return the device, the name of the function, and the calls to measure by title.
+
+    There is one for FILE and for each file of --compare, and one for each --peer, another system that is measured with
+    the same inputs. folder: where peers may write files.
+    """
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
     from pydispatch.cli import values

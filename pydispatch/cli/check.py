@@ -63,7 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the tests in files and report them; return 1 if a test failed or there are none, else 0."""
+    """Run the tests in files, on each device, and report them; return 1 if a test failed or there are none, else 0.
+
+    A test is a public function without arguments. Each file runs in a process of its own.
+    """
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
@@ -243,7 +246,11 @@ def _split_programs(file: Path) -> list[str]:
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """Run the tests of a file, or of the part of it in `text`, and return their outcomes."""
+    """Run the tests of a file, or of the part of it in `text`, and return their outcomes.
+
+    A file that cannot be compiled or loaded has one outcome, without the name of a function. An outcome without a
+    failure has the text "" for it.
+    """
     from pydispatch.cli.run import load_program
 
     start_time = time.monotonic()
@@ -292,7 +299,10 @@ def _summary_line(outcome: Outcome) -> str:
 
 
 def _write_junit(path: Path, outcomes: Sequence[Outcome], *, names_device: bool) -> None:
-    """Write the outcomes as JUnit XML; characters that XML does not allow become `?`."""
+    """Write the outcomes as JUnit XML; characters that XML does not allow become `?`.
+
+    names_device: whether the name of a test includes its device, because there are several.
+    """
     from xml.etree import ElementTree
 
     failed = sum(1 for outcome in outcomes if outcome.failure)

@@ -174,7 +174,10 @@ def _run_cuda(args: argparse.Namespace) -> int:
 
 
 def describe(artifact: Artifact) -> dict[str, Any]:
-    """Return what `--json` prints for an artifact: its manifest, with sizes and the list of members."""
+    """Return what `--json` prints for an artifact: its manifest, with sizes in bytes and the list of members.
+
+    The listings of dispatches and choices, which are long, are left out; --dispatches adds them.
+    """
     report = artifact.manifest.to_json()
     for key in (dispatches.KEY, choices.KEY):
         report.pop(key, None)

@@ -36,7 +36,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
-    """Match without compiling, and print the report; return the exit status."""
+    """Match patterns without compiling, and print what they match; return the exit status.
+
+    It is 1 if a pattern matches nothing and --require-match is given, else 0.
+    """
     for spec in args.spec:
         kind = _kind(spec)
         setattr(args, kind, [*getattr(args, kind, []), spec])

@@ -117,8 +117,10 @@ def load_program(path: Path, args: argparse.Namespace, module: Any = None, **opt
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run a function and print its results like IREE's runner; return 1 if a result differs from the expected one,
-    else 0."""
+    """Run a function and print its results like IREE's runner.
+
+    Return 1 if a result differs from the expected one (--expected-output), else 0.
+    """
     from pydispatch.cli import values
 
     program = load_program(_path(args), args)

@@ -28,6 +28,7 @@ from pydispatch.formats.program.opcodes import Numerical, dtype_word
 
 Array = NDArray[Any]
 Value = Array | int | float | bool
+"""Value of an argument or a result."""
 
 _PREFIXES = {
     "i": Numerical.INTEGER,
@@ -39,9 +40,13 @@ _PREFIXES = {
     "x": Numerical.UNSIGNED,
     "*": Numerical.UNSIGNED,
 }
+"""Numerical types by the letters before the width, as in `i32`; `x` and `*` are opaque bits."""
 _SMALL = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.name[:2] in ("F8", "F4")}
+"""Floats of 8 and 4 bits by their names, such as f8E5M2."""
 _ABSENT = ("(null)", "(ignored)")
+"""Texts that stand for no value."""
 _SEPARATORS = re.compile(r"[\s,\[\]]+")
+"""Text between the elements of a tensor; brackets show rows and have no meaning."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,11 @@ class Reader:
         return values
 
     def read(self, text: str, scalar: ElementType | None) -> list[Value]:
-        """Parse one text into a value, or several for `*file`; raise InvalidArgumentError."""
+        """Parse one text of the command line into a value, or several for `*file`; raise InvalidArgumentError.
+
+        scalar: the type of a number that is expected; None for a tensor. `@f.npy` reads a file from its beginning,
+        `+f.npy` where the last reading ended, `*f.npy` all arrays from there on, and `2xf32=1 2` states a tensor.
+        """
         try:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
                 raise ValueError("expected a value in ASCII")
@@ -100,7 +109,10 @@ class Reader:
             raise SystemError_(f"input '{_short(text)}': {error.strerror or error}") from None
 
     def tensor(self, text: str) -> Array:
-        """Parse `shape x type = elements`; raise ValueError."""
+        """Parse a tensor, `2xf32=1 2`; raise ValueError for other text.
+
+        After the `=` are all elements, one for all of them, or none for zeros; or `@file` or `+file` with their bytes.
+        """
         if text in _ABSENT:
             raise ValueError("a tensor is needed here, for example 8xf32=2")
         head, equals, body = text.partition("=")
@@ -173,7 +185,12 @@ def _split_opaque(text: str) -> list[str]:
 
 
 def _elements(tokens: list[str], spec: Spec) -> Array:
-    """Return the elements that tokens of this type spell."""
+    """Return the elements that tokens of this type spell, as a flat array. Raise ValueError or OverflowError for wrong
+    ones.
+
+    Opaque and complex elements are hexadecimal digits of their bytes. Integers of fewer than 8 bits have a byte each,
+    and floats that NumPy lacks are bits.
+    """
     dtype = spec.kind.dtype
     if spec.is_hex:
         data = bytearray()
@@ -296,7 +313,10 @@ _RELATIVE = 1e-5
 
 
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
-    """Return how a result differs from the expected one; None if it matches. NaN equals NaN."""
+    """Return how a result differs from the expected one, in the words of IREE's runner; None if it matches.
+
+    NaN equals NaN. exact: whether floats must be equal rather than close.
+    """
     if not isinstance(actual, np.ndarray):
         expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):
