@@ -16,6 +16,7 @@ MODULES = (
     "prepared_procedure", "procedure", "program", "public", "sched", "signals", "state", "status", "submit",
     "submit_procedure", "target", "task", "timing", "timing_procedure", "trace",
 )  # fmt: skip
+"""Modules of this package that are compiled into one extension file."""
 
 
 def _library() -> str:

@@ -280,6 +280,7 @@ class _Collector:
 
 
 _collectors: weakref.WeakSet[_Collector] = weakref.WeakSet()
+"""All collectors, for the child of a fork."""
 
 
 def _after_fork() -> None:

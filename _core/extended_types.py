@@ -34,6 +34,7 @@ EXTENDED_TYPES = (
     ExtendedType("float6_e2m3fn", "f6E2M3FN", 0x2D, 8, None),
     ExtendedType("float6_e3m2fn", "f6E3M2FN", 0x2E, 8, None),
 )
+"""All such types."""
 BY_NAME = {row.name: row for row in EXTENDED_TYPES}
 """The types by their names in ml_dtypes."""
 BY_MLIR = {row.mlir: row for row in EXTENDED_TYPES}

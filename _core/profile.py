@@ -14,7 +14,9 @@ from pydispatch._core.status import InvalidArgumentError
 from pydispatch._core.tables import paragraph, table
 
 OUTSIDE = "outside dispatches"
+"""Text of the row for the time in which no command ran."""
 UNKNOWN_TEXT = "unknown"
+"""Text of a cell whose value is unknown."""
 
 Peak = Callable[[int | None, str, int], float | None]
 """Function that returns the least seconds in which a device can do a number of operations and move a number of bytes.

@@ -26,6 +26,7 @@ class NumberKind(IntEnum):
 
 _KINDS = {"b": NumberKind.BOOLEAN, "i": NumberKind.INTEGER, "u": NumberKind.INTEGER, "f": NumberKind.FLOAT,
           "c": NumberKind.COMPLEX}  # fmt: skip
+"""Kinds of numbers by the kind of their NumPy type."""
 
 
 def number_kind(value: object) -> NumberKind | None:

@@ -34,6 +34,7 @@ kernels it needs, the segments and symbols of an ELF file, or the kernels and fu
 the file is run."""
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
+"""Control characters to what is printed in their place, `\\x1b` for the escape character."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -309,7 +309,9 @@ def format_result(value: Value, kind: ElementType, limit: int) -> str:
 
 
 _TOLERANCE = {"f16": 1e-3, "f32": 1e-4, "f64": 1e-4, "bf16": 1e-2}
+"""Largest accepted difference of a float from the expected one, by its type."""
 _RELATIVE = 1e-5
+"""Accepted difference relative to the expected number, in addition."""
 
 
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:

@@ -48,6 +48,7 @@ LIBRARY_DIALECTS = {
 """Dialects that are taken from xDSL as they are."""
 
 _EXT = ("iree_linalg_ext", "tm_tensor")
+"""Dialects with operations that MLIR does not have for tensors, such as sorts and scatters."""
 
 CONVERSIONS = {
     "boundary": ("builtin",),

@@ -49,6 +49,7 @@ class Part:
 
 
 BUILT_IN = "pydispatch"
+"""Owner of the parts that this package registers itself."""
 
 
 def advice_to_do_without(owner: str) -> str:

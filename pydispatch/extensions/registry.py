@@ -11,6 +11,7 @@ from pydispatch.extensions import builtin
 from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, advice_to_do_without
 
 GROUP = "pydispatch.extensions"
+"""Group of entry points by which other packages register their parts."""
 
 
 def parts(kind: str) -> list[Part]:

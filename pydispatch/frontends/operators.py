@@ -11,6 +11,7 @@ from pydispatch import extensions
 from pydispatch.frontends.source import Frontend
 
 HEADING = "## Every operator"
+"""First line of the chapter."""
 
 
 def chapter() -> str:

@@ -16,7 +16,9 @@ _INT32 = np.iinfo(np.int32)
 _FLOAT32 = np.finfo(np.float32)
 
 Prompt = str | Sequence[int] | np.ndarray
+"""Prompt of a request: text, or tokens."""
 Stop = int | str | Iterable[int | str]
+"""What ends a completion: a token or a text, or several."""
 
 
 class Tokenizer(Protocol):

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 FinishReason = Literal["stop", "length"]
+"""Why a completion has ended: a stop token or text, or the maximum number of tokens."""
 Waiter = threading.Event | asyncio.Future[None]
+"""What a thread or a task waits for: it is set when there is something new."""
 
 
 @dataclass(frozen=True)

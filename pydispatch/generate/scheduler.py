@@ -18,6 +18,7 @@ from pydispatch.generate.pages import SCRAP_PAGE, PagePool
 from pydispatch.generate.sequence import WAITING, TokenSequence
 
 _ORDER = attrgetter("order")
+"""Key that sorts sequences by the order of their requests."""
 _NEVER = float("inf")  # time of a deadline that does not exist
 
 

@@ -221,10 +221,12 @@ def _copy(error: Error) -> Error:
 
 
 _owned: weakref.WeakSet[Exports] = weakref.WeakSet()
+"""Programs whose cache an engine uses."""
 _owning = threading.Lock()
 """Programs whose caches belong to engines, and the lock of a change."""
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+"""All workers, for the child of a fork."""
 
 
 @atexit.register

@@ -163,6 +163,7 @@ def dtype_named(spelling: object) -> DType:
 
 
 _ML_DTYPES = {row.name: row.mlir for row in EXTENDED_TYPES}
+"""Names of types in ml_dtypes to those in MLIR."""
 _ML_DTYPES |= {"int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2"}
 """Names of the element types by their names in the package ml_dtypes."""
 

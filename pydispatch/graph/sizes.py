@@ -41,6 +41,7 @@ class Term:
 
 
 Atom = SizeSymbol | Term
+"""Factor of an expression that is no number."""
 Monomial = tuple[Atom, ...]
 """Product of atoms, sorted: (n, n, m) is n * n * m, and () is 1."""
 
@@ -131,7 +132,9 @@ class Expr(ComputedSize):
 
 
 Size = int | Expr
+"""Size of an axis: a number, or an expression over the sizes of a call."""
 Shape = tuple[Size, ...]
+"""Sizes of a tensor."""
 
 
 def symbol(name: str, least: int = 1) -> Expr:

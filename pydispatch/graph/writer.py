@@ -39,6 +39,7 @@ Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
 _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
     "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
 }  # fmt: skip
+"""Functions of two sizes to the operations that compute them."""
 
 
 # xDSL verifies each new attribute. Programs have few different ones, so these are cached.

@@ -12,9 +12,13 @@ Lines = Mapping[int, list[str]]
 # Marks of source lines in assembler, LLVM IR (a metadata node, and its use), SPIR-V and WGSL.
 _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
 _NODE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.MULTILINE)
+"""Metadata of LLVM that gives a line of the source a number: `!7 = !DILocation(line: 12`."""
 _DEBUG = re.compile(r", !dbg (!\d+)")
+"""Reference of an instruction to such a number."""
 _METADATA = re.compile(r"(, ![\w.]+ !\d+)+$")
+"""All references to metadata at the end of an instruction."""
 _OP_LINE = re.compile(r"\s*OpLine %\S+ (\d+) ")
+"""Instruction of SPIR-V that gives the instructions after it a line."""
 _MARK = re.compile(r"(.*) // line (\d+)$")
 
 

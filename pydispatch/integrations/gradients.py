@@ -16,6 +16,7 @@ from pydispatch.integrations.python_programs import TracedProgram
 from pydispatch.patterns.types import TensorType
 
 Rule = Kernel | TracedProgram
+"""Kernel or program that computes gradients."""
 
 
 @dataclass(frozen=True)

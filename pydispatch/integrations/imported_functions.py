@@ -107,6 +107,7 @@ def _three(f: Any) -> Any:
 
 
 _TEMPLATES = (_one, _two, _three)
+"""Functions that create the kernel of an import with one, two or three parameters."""
 
 
 @overload

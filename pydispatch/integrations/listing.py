@@ -19,9 +19,12 @@ from pydispatch.kernels.kernel import KernelSource
 
 _NOTE = re.compile(r"[^:]*:(\d+):\d+: (.*)")
 _COLORS = {token.STRING: "#0a7d33", token.NUMBER: "#1750eb", tokenize.COMMENT: "#8c8c8c"}
+"""Colours of the kinds of tokens."""
 _KEYWORD_COLOR = "#a626a4"
 _CELL = "vertical-align: top; text-align: left; padding: 0 .8em; white-space: pre; font-family: monospace"
+"""Style of a cell of the table."""
 _SCROLLED = "max-height: 9em; max-width: 40em; overflow: auto"
+"""Style of a cell that scrolls because it may be long."""
 
 
 class Listing:

@@ -25,6 +25,7 @@ class _Parameters(ctypes.Structure):
 
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Parameters), ctypes.c_void_p, ctypes.c_void_p)
+"""Type of an import in C: function(parameters, context, reserved) -> status."""
 
 
 def printer(lines: Sequence[PrintedLine]) -> Any:

@@ -29,6 +29,7 @@ from pydispatch.runtime.device import device
 from pydispatch.tuning.compile import compile as compile_tuned
 
 _NAME = "torch.compile"
+"""Name of the program in errors."""
 
 
 def from_torch(

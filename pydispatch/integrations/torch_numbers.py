@@ -13,6 +13,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.interface import argument_label, array_of_rank_0
 
 _INT64 = 2**63
+"""Number after the largest i64."""
 _KIND_TEXT = "a number of this kind is not converted"
 
 

@@ -24,7 +24,9 @@ from pydispatch.integrations.torch_numbers import Rank0, rank_0_arguments
 from pydispatch.packages import importing
 
 _NAME = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)", re.ASCII)
+"""Name of an operator, `namespace::name`."""
 _LIBRARY = {"darwin": "libtorch_cpu.dylib", "win32": "torch_cpu.dll"}.get(sys.platform, "libtorch_cpu.so")
+"""File of PyTorch with its C++ functions on this system."""
 
 _lock = threading.Lock()
 _functions: dict[str, TorchFunction] = {}  # those that are not closed, by the names of their operators

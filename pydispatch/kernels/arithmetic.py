@@ -10,6 +10,7 @@ from pydispatch.kernels.entities import FLOATS, INTEGERS, UNSIGNED, Literal, Sca
 from pydispatch.kernels.writer import Writer, spelled
 
 Number = Scalar | Literal
+"""Operand or result of arithmetic: computed at run time, or known."""
 
 ORDER = ("i8", "i16", "i32", "index", "i64")
 """Signed integer types; a value of one is converted implicitly to a later one. Unsigned ones are converted to longer
@@ -184,6 +185,7 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
     "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b), "^": lambda a, b: int(a) ^ int(b),
     "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b), "max": max, "min": min,
 }  # fmt: skip
+"""Operators on numbers that are known when the kernel is compiled."""
 
 
 def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
@@ -259,29 +261,36 @@ def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
 
 
 Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
+"""Operators to the name of an operation, or to a function that emits several."""
 _FLOAT: Table = {
     "+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf", "//": _floor_divide_floats,
     "max": "arith.maximumf", "min": "arith.minimumf",
 }  # fmt: skip
+"""Operators of floats."""
 _INTEGER: Table = {
     "+": "arith.addi", "-": "arith.subi", "*": "arith.muli", "//": _floor_divide, "%": _modulo,
     "&": "arith.andi", "|": "arith.ori", "^": "arith.xori", "<<": "arith.shli", ">>": "arith.shrsi",
     "max": "arith.maxsi", "min": "arith.minsi",
 }  # fmt: skip
+"""Operators of signed integers."""
 _UNSIGNED: Table = {
     **_INTEGER, "//": "arith.divui", "%": "arith.remui", ">>": "arith.shrui", "max": "arith.maxui",
     "min": "arith.minui",
 }  # fmt: skip
+"""Operators of unsigned integers."""
 _CONDITION: Table = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
+"""Operators of conditions."""
 _REMEDIES = {
     ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
     ("%", True): "write a - b * (a // b)",
 }
+"""What to write instead of an operator that is not defined, by the operator and whether the type is a float."""
 
 COMPARISONS = {
     "<": ("slt", "olt"), "<=": ("sle", "ole"), ">": ("sgt", "ogt"), ">=": ("sge", "oge"), "==": ("eq", "oeq"),
     "!=": ("ne", "une"),
 }  # fmt: skip
+"""Comparisons to the predicates of integers and of floats."""
 
 
 def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | Literal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@][\w.$-]+')
+"""Text in quotes, which stays as it is, or an SSA name or symbol."""
 
 
 def ascii_names(text: str) -> str:

@@ -50,6 +50,7 @@ BINARY = {
     ast.RShift: ">>",
 }
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+"""Comparison nodes of Python to their symbols."""
 
 
 class Expressions(Subscripts):

@@ -14,6 +14,7 @@ from pydispatch.locations import GeneratedText
 from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
+"""Grid of a kernel: a function of sizes, numbers of workgroups, or None to infer it."""
 MAX_INVOCATIONS = 1024
 """Invocations of a workgroup that CUDA and common Vulkan devices support."""
 

@@ -14,6 +14,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
 Environment = dict[str, Entity]
+"""Names of a kernel to what they stand for."""
 
 T = TypeVar("T")
 

@@ -26,6 +26,7 @@ from pydispatch.kernels.source import Source
 BREAK, CONTINUE, RETURN, RESULT = "break ", "continue ", "return ", "result "
 """Variables that no program can name: whether a loop, an iteration, a function has ended, and what it returns."""
 EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
+"""Statements that leave a block to the names of their flags."""
 
 
 class Statements(Assignments):
@@ -285,3 +286,4 @@ _REMEDIES: dict[type[ast.AST], str] = {
     ast.Delete: "variables need not be deleted",
     ast.ClassDef: "define classes outside the kernel",
 }
+"""What to write instead of a statement or expression that kernels lack."""

@@ -22,6 +22,7 @@ from pydispatch.kernels.entities import INTEGERS, Entity, Known, Literal, Memory
 from pydispatch.kernels.source import Source
 
 SUBGROUP_SIZE = 32
+"""Invocations of a subgroup."""
 
 
 class Subgroups(Coverage):

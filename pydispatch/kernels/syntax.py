@@ -26,6 +26,7 @@ _KINDS: dict[type[ast.AST], str] = {
     ast.SetComp: "a set comprehension",
     ast.YieldFrom: "yield",
 }
+"""What errors call the nodes of Python's syntax."""
 REMEDIES: dict[type[ast.AST], str] = {
     ast.List: "use a tuple, or memory of the workgroup: pydispatch.shared((16,), pydispatch.f32)",
     ast.ListComp: "write a loop",

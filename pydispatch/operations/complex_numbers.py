@@ -222,6 +222,7 @@ COMPLEX_BINARY: dict[str, Callable[[Element, Element], Element]] = {
     "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2, "max": _extremum("ge"),
     "min": _extremum("le"),
 }  # fmt: skip
+"""Functions of two complex numbers by name."""
 COMPLEX_UNARY: dict[str, Callable[[Element], Element]] = {
     "neg": lambda z: (-z.real).with_imag(-z.imag),
     "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "cbrt": _cbrt,

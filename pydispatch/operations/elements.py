@@ -118,3 +118,4 @@ class Element:
 
 
 Value = Element | complex | bool
+"""Operand of an element's operators: another element, or a number."""

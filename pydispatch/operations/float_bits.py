@@ -9,6 +9,7 @@ from pydispatch.operations.formulas import Element, of_scalars
 from pydispatch.operations.reals import UnsupportedTypeError
 
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+"""Stored bits of the fraction, by type."""
 
 
 def _bits_of(x: Element) -> Element:

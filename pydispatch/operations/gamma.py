@@ -17,7 +17,9 @@ _LANCZOS = (
     -176.61502916214059906584551354, 12.507343278686904814458936853, -0.13857109526572011689554707,
     9.984369578019570859563e-6, 1.50563273514931155834e-7,
 )  # fmt: skip
+"""Numerators of Lanczos' sum of fractions c / (z + n), for n = 1, 2, ..."""
 _LANCZOS_FIRST = 0.99999999999980993227684700473478
+"""First term of that sum."""
 _LANCZOS_G = 7.0
 """Coefficients of Lanczos' approximation of the gamma function with g = 7, as in Boost and Eigen."""
 

@@ -85,6 +85,7 @@ class HostInteger:
 
 
 Integer = int | Expr | HostInteger
+"""Integer that the host knows while compiling, as an expression over sizes, or computes in a call."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,7 @@ _FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
 """Functions of one float that are a single MLIR operation."""
 
 FLOAT_FUNCTIONS = tuple(_FLOAT_UNARY)
+"""Names of the functions of floats that have an operation."""
 
 _BINARY: dict[str, dict[Kind, Callable[[SSAValue, SSAValue], Operation]]] = {
     "add": {Kind.FLOAT: arith.AddfOp, Kind.INT: arith.AddiOp, Kind.UINT: arith.AddiOp, Kind.BOOL: arith.OrIOp},
@@ -81,7 +82,9 @@ _FORMULAS = frozenset({"logistic", "sign"})
 they need."""
 
 _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+"""Relations to predicates of floats. Only "ne" is true for NaN."""
 _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
+"""Tests of floats to their operations."""
 
 
 def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:
@@ -312,3 +315,4 @@ class Reals:
 
 
 BINARY_FUNCTIONS = tuple(_BINARY)
+"""Names of the functions of two numbers."""

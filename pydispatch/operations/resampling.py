@@ -44,8 +44,10 @@ to the weight."""
 LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))  # `part` is the distance, from 0 to 1
 CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
                (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
+"""Taps of cubic interpolation: four elements around a position."""
 
 LINEAR_SLOPES: Taps = ((0, lambda part: part.const(-1.0)), (1, lambda part: part.const(1.0)))
+"""Derivatives of the weights of linear interpolation by the position."""
 CUBIC_SLOPES: Taps = (
     (-1, lambda part: cubic_outer_slope(part + 1)),
     (0, cubic_inner_slope),

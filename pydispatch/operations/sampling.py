@@ -19,6 +19,7 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, weighted
 
 Weight = Callable[[Element], Element]
+"""Function that returns the weight of a tap for the fraction of a position."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,9 @@ def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
 
 
 _NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
+"""Taps of the nearest element, which is the only one."""
 _NEAREST_SLOPES: Taps = ((0, lambda part: part.const(0.0)),)
+"""Derivatives of their weights."""
 _TAPS: dict[str, tuple[Taps, Taps]] = {
     "nearest": (_NEAREST, _NEAREST_SLOPES), "linear": (LINEAR, LINEAR_SLOPES), "cubic": (CUBIC, CUBIC_SLOPES),
 }  # fmt: skip

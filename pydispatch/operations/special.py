@@ -37,6 +37,7 @@ _ERF_INV_64 = (
      7.5995277030017761139e-05, -0.00021503011930044477347, -0.00013871931833623122026, 1.0103004648645343977,
      4.8499064014085844221),
 )  # fmt: skip
+"""Coefficients of the inverse error function in f64, for small, middle and large arguments."""
 
 
 @widened
@@ -74,6 +75,7 @@ _I1E_LARGE = (
     -2.51223623787020892529e-7, -3.88256480887769039346e-6, -1.10588938762623716291e-4, -9.76109749136146840777e-3,
     7.78576235018280120474e-1,
 )  # fmt: skip
+"""Coefficients of Chebyshev's series of the scaled Bessel function for large arguments."""
 
 
 def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:

@@ -213,7 +213,9 @@ def _is_extent(value: object) -> bool:
 
 
 _TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
+"""Suffix of the file of a kernel that is given as text, by its format."""
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
+"""Suffix of the file of a kernel that is given as bytes, by its format."""
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
@@ -293,6 +295,7 @@ class KernelLike:
 
 
 Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
+"""What may replace a matched pattern."""
 
 
 def kernel_of(value: object, name: str) -> Kernel:

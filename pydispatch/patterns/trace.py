@@ -14,9 +14,12 @@ from pydispatch.patterns.types import Size, TensorType
 FLOAT = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf",
          "maximum": "arith.maximumf", "minimum": "arith.minimumf", "neg": "arith.negf", "abs": "math.absf",
          "pow": "math.powf"}  # fmt: skip
+"""Operators to the operations on floats."""
 INTEGER = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div": "arith.divsi",
            "maximum": "arith.maxsi", "minimum": "arith.minsi", "abs": "math.absi"}  # fmt: skip
+"""Operators to the operations on integers."""
 UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "floor", "ceil")
+"""Functions of one float, with the names of their operations in the dialect math."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,6 +79,7 @@ class DType:
 
 
 _NUMPY = {"f": "float", "i": "int", "u": "uint"}
+"""First letters of element types to the names of NumPy's types without their widths."""
 
 f8E4M3FN, f8E5M2 = DType("f8E4M3FN"), DType("f8E5M2")  # noqa: N816  (their names in MLIR)
 f16, bf16, f32, f64 = DType("f16"), DType("bf16"), DType("f32"), DType("f64")

@@ -348,10 +348,12 @@ def _method(name: str) -> Callable[..., Any]:
 
 METHODS = ("sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin", "all", "any", "cumsum", "cumprod",
            "clip", "squeeze", "swapaxes", "erf", "take", "repeat", "round", "dot", "conj")  # fmt: skip
+"""Methods of an array that call the NumPy function of the same name."""
 for _each in METHODS:
     setattr(Array, _each, _method(_each))
 
 _NAMES = "docs/python-programs.md lists the functions that are"
+"""Note of errors about functions that programs lack."""
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:

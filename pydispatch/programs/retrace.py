@@ -17,6 +17,7 @@ _NOTE = (
     "random numbers, clocks and counters would become constants of the program: compute such a value before, and "
     "pass it as an argument; state of the program is pydispatch.state"
 )
+"""Note of the error about a program that differs when it is traced again."""
 
 
 def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:

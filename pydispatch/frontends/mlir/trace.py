@@ -20,6 +20,7 @@ from pydispatch.ir.core.locations import SourceLoc, location_of
 from pydispatch.ir.core.walk import walk
 
 Results = Tensor | Sequence[Tensor]
+"""What a conversion returns: the result of an operation, or several."""
 ArgumentAxis = tuple[int, int]
 """Index of an argument, and an axis of it."""
 

@@ -18,10 +18,13 @@ from pydispatch.operations.chosen_axes import ChosenAxes
 from pydispatch.operations.host_integers import HostInteger, Integer, read_integers
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
+"""Codes of attribute types to the field of the value in AttributeProto."""
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
                "ints": "integers", "strings": "strings", "tensors": "tensors", "graphs": "graphs"}  # fmt: skip
+"""Fields of values to what errors call them."""
 
 _REQUIRED: Any = object()
+"""Stands for the default of an attribute that has none, so that it is required."""
 
 
 def type_of(attribute: model.AttributeProto) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 _MAX_DEPTH = 100  # nesting of messages, the default limit of protobuf's own decoders
 _WIRE_NAMES = {0: "a varint", 1: "8 bytes", 2: "a length", 5: "4 bytes"}
+"""What errors call the wire types, the encodings of a field."""
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 M = TypeVar("M", bound="Message")
@@ -47,6 +48,7 @@ TEXT = FieldKind("text", _LENGTH)
 BYTES = FieldKind("bytes", _LENGTH)
 
 _DEFAULTS = {"int": 0, "float": 0.0, "double": 0.0, "text": "", "bytes": b""}
+"""Value of a field that a message lacks, by the name of its kind."""
 # Default of a repeated field of numbers, an empty array, by the kind's name.
 _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtype) for kind in (INT, FLOAT, DOUBLE)}
 

@@ -60,6 +60,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b, "Mul": lambda a, b: a * b, "FloorDiv": lambda a, b: a // b,
     "CleanDiv": lambda a, b: a // b, "Mod": _modulo, "PythonMod": _modulo, "Max": maximum, "Min": minimum,
 }  # fmt: skip
+"""Functions of sizes by their names in expressions, all of two or more operands."""
 
 
 def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:

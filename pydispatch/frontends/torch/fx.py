@@ -30,6 +30,7 @@ _DTYPES = {
 """Names of the element types by their names in PyTorch."""
 
 _CONSTANT_TYPES = (bool, int, float, complex, str)
+"""Types of Python whose values are arguments by themselves."""
 
 
 def dtype_of(dtype: Any) -> DType:

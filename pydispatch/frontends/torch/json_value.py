@@ -8,6 +8,7 @@ from typing import Any
 
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", int: "an integer", float: "a number",
           type(None): "null"}  # fmt: skip
+"""What errors call the types of values."""
 
 
 class ProgramFault(ValueError):

@@ -15,12 +15,14 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise
 
 Number = bool | int | float | complex | Expr
+"""Number in a graph; an expression over sizes is one, too."""
 Operand = Tensor | Number
 """A tensor, or a Python number that is converted to the type of the other operands."""
 
 Operands = Sequence[Operand]
 
 _CATEGORIES = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2, Kind.COMPLEX: 3}
+"""Order of kinds of types in PyTorch's promotion: a later kind prevails."""
 
 
 def category(dtype: DType) -> int:

@@ -301,3 +301,4 @@ _MUTATIONS = {
     "buffer_mutation": "buffer_name", "parameter_mutation": "parameter_name", "user_input_mutation": "user_input_name",
     "gradient_to_parameter": "parameter_name", "gradient_to_user_input": "user_input_name",
 }  # fmt: skip
+"""Kinds of outputs that update an argument or a weight to the field with its name."""

@@ -21,6 +21,7 @@ from pydispatch.operations.custom import custom_call
 
 _ATEN = "torch.ops."
 _PYTORCH_NAMESPACES = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")
+"""Begins of the names of PyTorch's own operators; others are kernels of the user."""
 
 
 class Tracer:

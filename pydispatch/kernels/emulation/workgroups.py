@@ -143,6 +143,7 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
 
 
 _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+"""Functions of reductions over a workgroup, by the end of the collective's name."""
 
 
 def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:

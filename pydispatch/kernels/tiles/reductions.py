@@ -9,6 +9,7 @@ from pydispatch.kernels.entities import Scalar, Tile
 from pydispatch.kernels.tiles.values import ZERO, TileValues
 
 SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
+"""Names of reductions to the operators that combine two elements."""
 
 
 class Reductions(TileValues):

@@ -39,6 +39,7 @@ def has_tiles(source: Source) -> bool:
 
 
 _LIBRARIES = ("numpy", "pydispatch")
+"""Packages whose functions are not searched for tiles, since they are not inlined."""
 
 
 def named_object(source: Source, node: ast.expr) -> object:

@@ -267,7 +267,10 @@ FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__modul
 """A kernel that calls one of them is one with tiles."""
 
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
+"""Functions that kernels with tiles may call to what emits the call."""
 REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
+"""What to write instead of a function that kernels lack."""
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
+"""Handlers that take tiles as a whole; others are applied to each element."""
 MIN_MAX = frozenset(TABLE[function] for function in (max, min))
 ATOMICS = frozenset(atomics.TABLE.values())

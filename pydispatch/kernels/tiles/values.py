@@ -18,8 +18,10 @@ OTHER_INDEX = object()
 SAME_INDEX: object = ()
 """Entry of `Tile.reads`: an element of the tile reads a buffer at its own indices."""
 MAX_DIMENSIONS = 3
+"""Maximum number of axes of a tile."""
 
 Shape = tuple[int, ...]
+"""Sizes of a tile."""
 Body = Callable[[list[Scalar]], None]
 """Function body(indices of an element) that emits the body of a loop over elements."""
 ZERO, ONE = Scalar("%zero", "index"), Scalar("%one", "index")

@@ -15,6 +15,7 @@ from pydispatch.kernels.tiles.updates import Updates
 from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
 
 _ENDED = Undefined("is not used any more")
+"""Stands for a variable after its last use."""
 
 
 class Variable(NamedTuple):

@@ -60,6 +60,7 @@ def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
 
 
 _REDUCTIONS = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
+"""Values of the attribute `reduction` to the function that combines elements; None replaces them."""
 
 
 @ONNX.converts("Scatter", "ScatterElements")

@@ -43,6 +43,7 @@ def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
 
 
 Draw = Callable[[NodeCall, Sequence[Size], DType], Tensor]
+"""Function draw(call, shape, type) -> random numbers."""
 
 
 def _of_shape(draw: Draw, call: NodeCall) -> Tensor:

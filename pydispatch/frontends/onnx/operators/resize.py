@@ -20,7 +20,9 @@ from pydispatch.operations.resize_axis import Filter, Number, ResizedAxis, resiz
 
 _TRANSFORMATIONS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                     "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
+"""Values of the attribute `coordinate_transformation_mode`."""
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+"""Values of the attribute `nearest_mode`, by which a position is rounded to an element."""
 
 
 @ONNX.converts("Resize")

@@ -28,5 +28,6 @@ _FILES = (
     calls, checks, collectives, control, dynamic, elementwise, indexing, linear, normalization, products, quantized,
     ragged, random, reductions, scan, shapes, windows,
 )  # fmt: skip
+"""Modules whose ROWS are conversions."""
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}
 """Conversions of all operations by name, wrapped so that they accept quantized types."""

@@ -61,6 +61,7 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
 """CHLO operations that are computed by formulas."""
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
+"""Values of the attribute `comparison_direction` to relations of elements."""
 Rank = Callable[[Scalars, Scalar], Scalar]
 """Function that returns the position of a float in an order as an integer; such integers are compared instead."""
 _RANKS: dict[str, Rank] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
@@ -268,7 +269,6 @@ BROADCAST = (
     "polygamma", "power", "remainder", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical",
     "subtract", "xor", "zeta",
 )  # fmt: skip
-
 """Names of the CHLO operations `broadcast_...`."""
 
 ROWS: dict[str, Convert] = {

@@ -193,7 +193,9 @@ def refused(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Result
 _LAPACK: dict[str, Convert] = {
     "potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf, "geev": geev, "gees": gees, "gehrd": gehrd,
 }  # fmt: skip
+"""Conversions of LAPACK's functions for all four element types, by their names without the letter of the type."""
 _REFUSED = ("gesdd", "gesvd", "sytrd", "hetrd", "geqp3", "gtsv")
+"""Functions of LAPACK that are not supported, as above."""
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},

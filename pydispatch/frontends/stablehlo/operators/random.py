@@ -16,6 +16,7 @@ from pydispatch.operations import random
 from pydispatch.operations.shapes import stack
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
+"""Values of the attribute `rng_algorithm` to generators."""
 
 
 def _bits(tracer: StablehloTracer, op: Operation, state: Tensor) -> Results:

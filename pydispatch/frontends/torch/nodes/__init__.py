@@ -12,6 +12,7 @@ for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
 
 _COPIES = ("view", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "select", "slice", "narrow", "split",
            "split_with_sizes", "unbind", "diagonal", "unfold", "unflatten")  # fmt: skip
+"""Views that also exist as `<name>_copy`, an operator that returns a copy."""
 register({f"aten.{name}_copy": CONVERSIONS[f"aten.{name}"] for name in _COPIES})
 
 __all__ = ["CONVERSIONS", "SHARING", "VIEWS"]

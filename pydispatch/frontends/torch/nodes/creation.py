@@ -173,6 +173,7 @@ def _triangle_indices(
 
 _VALUES = {"zeros": 0, "ones": 1, "empty": 0}  # PyTorch leaves the elements of an empty tensor open
 _OF_SIZE = ("empty.memory_format", "_efficientzerotensor", "empty_strided", "empty_permuted")
+"""Operators that create a tensor with elements that PyTorch leaves open, or zeros."""
 
 register({
     **{f"aten.{name}": partial(_of_size, value) for name, value in _VALUES.items()},

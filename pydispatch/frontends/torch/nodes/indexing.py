@@ -200,6 +200,7 @@ def scatter_reduce(
 
 
 _IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions.least, "min": reductions.largest}
+"""Numbers that do not change the result of a reduction, by its function: identity(element type)."""
 
 
 def _scatter_reduced(

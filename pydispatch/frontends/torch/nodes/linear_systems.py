@@ -17,6 +17,7 @@ from pydispatch.operations.control import for_
 from pydispatch.operations.formulas import formula
 
 Pair = tuple[Tensor, Tensor]
+"""Two results."""
 
 
 # -- LU

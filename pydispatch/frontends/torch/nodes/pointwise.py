@@ -318,15 +318,19 @@ _FLOAT_FUNCTIONS = {
     "atanh": "atanh", "erf": "erf", "erfc": "erfc", "sigmoid": "logistic", "special_erf": "erf", "arccos": "acos",
     "arcsin": "asin", "arctan": "atan", "special_expm1": "expm1", "special_log1p": "log1p",
 }  # fmt: skip
+"""Operators that convert integers to floats to the functions of elements that they apply."""
 
 _PREDICATES = {"isnan": "is_nan", "isinf": "is_inf", "isfinite": "is_finite"}
+"""Operators that test floats to the tests of elements."""
 _SAME_TYPE = {"abs": "abs", "neg": "neg", "bitwise_not": "not", "sgn": "sign"}
+"""Operators whose result has the type of the operand to functions of elements."""
 _OF_PROMOTED = {
     "multiply": "mul", "fmod": "rem", "maximum": "max", "minimum": "min", "max.other": "max", "min.other": "min",
     "bitwise_left_shift": "shift_left", "bitwise_right_shift": "shift_right", "__lshift__": "shift_left",
     "__rshift__": "shift_right",
     **{form.format(name): name for form in ("bitwise_{}", "__{}__") for name in ("and", "or", "xor")},
 }  # fmt: skip
+"""Operators of two operands that are promoted to one type to functions of elements."""
 
 register({
     **{f"aten.{name}": partial(_float_function, function) for name, function in _FLOAT_FUNCTIONS.items()},

@@ -97,11 +97,15 @@ def _binary(name: str, builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 _UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "erf", "erfc",
           "exp", "exp2", "expm1", "floor", "isfinite", "log", "log10", "log1p", "log2", "neg", "reciprocal", "round",
           "rsqrt", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc")  # fmt: skip
+"""Operators of one operand that are converted like those of `aten` with the same names."""
 _OF_TWO = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "fmax", "fmin", "fmod", "ge", "gt", "hypot", "le",
            "lt", "maximum", "minimum", "ne", "pow", "remainder")  # fmt: skip
+"""Operators of two operands that are converted like those of `aten` with the same names."""
 _EQUAL_TYPES = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "shift_left": "shift_left",
                 "shift_right_arithmetic": "shift_right_arithmetic"}  # fmt: skip
+"""Operators of two operands of one type to functions of elements."""
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+"""Reductions to the functions that combine two elements."""
 
 register({
     **{f"prims.{name}": CONVERSIONS[f"aten.{name}"] for name in (*_UNARY, *_OF_TWO)},

@@ -207,6 +207,7 @@ _SINGLE_STATE_CELLS: dict[str, Cell] = {
     "rnn_tanh": partial(_simple_cell, lambda e: e.unary("tanh")),
     "rnn_relu": partial(_simple_cell, lambda e: e.max(0.0)),
 }
+"""Steps of networks that carry one state, by the name of the operator."""
 
 register({
     **{f"aten.{name}.input": partial(_single_state_network, cell) for name, cell in _SINGLE_STATE_CELLS.items()},

@@ -121,9 +121,13 @@ def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
 
 _ONE: Taps = ((0, lambda part: part * 0 + 1),)  # a single tap of weight 1
 NEAREST = Interpolation(lambda o, step, corners: o * step, _ONE)
+"""The method "nearest": a new element is the old one at its position, rounded down."""
 _NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _ONE)
+"""The method "nearest-exact", which takes the position of the centre of the new element."""
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
+"""The method "linear": positions are those of centres, and not before the first element."""
 _CUBIC = Interpolation(_half_pixel_position, CUBIC)
+"""The method "bicubic"."""
 
 
 # -- antialiasing

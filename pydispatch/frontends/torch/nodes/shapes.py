@@ -84,6 +84,7 @@ def squeeze(builder: Builder, self: Tensor, dim: int | Ints | None = None) -> Te
 
 _SAME = ("alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive", "resolve_conj",
          "resolve_neg", "requires_grad", "detach_copy", "alias_copy")  # fmt: skip
+"""Operators that return the elements of their operand."""
 
 
 @converts("prims.view_of", "prims.clone", *(f"aten.{name}" for name in _SAME))
@@ -231,6 +232,7 @@ def _write_whole(builder: Builder, whole: Tensor, written: Tensor, output_index:
 
 _RESHAPES = ("view", "_unsafe_view", "_reshape_alias", "view_as", "unsqueeze", "squeeze", "unflatten", "reshape",
              "flatten")  # fmt: skip
+"""Views whose elements have the row-major order of the base, so that a write to them is a reshape."""
 VIEWS.update({
     **{f"aten.{name}": _write_whole for name in ("alias", "detach", "contiguous", "to")},
     **{f"aten.{name}": write_reshaped for name in _RESHAPES},

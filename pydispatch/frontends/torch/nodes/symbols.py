@@ -160,13 +160,16 @@ def with_effects(builder: Builder, token: Tensor, op: Any, *args: Any, **keyword
 
 
 _BINARY = ("add", "sub", "mul", "pow", "and_", "or_")
+"""Functions of the module operator that are elementwise functions of the same name without the underscore."""
 _FUNCTIONS: dict[str, tuple[Any, OfTensors]] = {
     **{name: (getattr(operator, name), partial(_binary, name.rstrip("_"))) for name in _BINARY},
     **{name: (getattr(operator, name), partial(_comparison, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "floordiv": (operator.floordiv, floor_divide), "mod": (operator.mod, remainder),
 }  # fmt: skip
+"""Functions of the module operator: how they are computed on numbers, and on tensors."""
 _ASSERTIONS = ("aten._assert_scalar", "aten._assert_async", "aten._assert_tensor_metadata", "aten.sym_constrain_range",
                "aten.sym_constrain_range_for_size", "aten._assert_async.msg", "aten._linalg_check_errors")  # fmt: skip
+"""Assertions, which are dropped."""
 
 register({
     **{f"_operator.{name}": partial(_arithmetic, *functions) for name, functions in _FUNCTIONS.items()},

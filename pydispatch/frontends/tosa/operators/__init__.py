@@ -22,5 +22,6 @@ _FILES = (
     arrangements, control, convolutions, elementwise, fourier, indexing, pooling, reductions, rescale, resize, sizes,
     variables,
 )  # fmt: skip
+"""Modules whose ROWS are conversions."""
 TABLE: dict[str, Convert] = {name: convert for file in _FILES for name, convert in file.ROWS.items()}
 """Conversions of all operations by name."""

@@ -23,12 +23,16 @@ _UNARY = {
     "exp": "exp", "floor": "floor", "log": "log", "logical_not": "not", "rsqrt": "rsqrt", "sigmoid": "logistic",
     "sin": "sin", "tanh": "tanh",
 }  # fmt: skip
+"""Operations of one operand to functions of elements."""
 _BINARY = {
     "add": "add", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "and",
     "logical_or": "or", "logical_xor": "xor", "pow": "pow", "sub": "sub",
 }  # fmt: skip
+"""Operations of two operands to functions of elements."""
 _SHIFTS = {"logical_left_shift": "shift_left", "logical_right_shift": "shift_right_logical"}
+"""Shifts to functions of elements."""
 _COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
+"""Comparisons to relations of elements."""
 
 
 def _unary(function: str, tracer: TosaTracer, op: Operation, x: Tensor) -> Results:

@@ -54,6 +54,7 @@ def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
 
 
 _REDUCTIONS = {"all": "and", "any": "or", "prod": "mul", "product": "mul", "sum": "add"}
+"""Reductions to the functions that combine two elements."""
 ROWS: dict[str, Convert] = {
     **{f"tosa.reduce_{name}": partial(_reduce, function) for name, function in _REDUCTIONS.items()},
     **{f"tosa.reduce_{name}": partial(_extreme, name) for name in ("max", "min")},

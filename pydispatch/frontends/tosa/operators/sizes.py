@@ -52,6 +52,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div_floor": operator.floordiv,
     "div_ceil": ceil_div, "mod": operator.mod, "max": maximum, "min": minimum,
 }  # fmt: skip
+"""Functions of two sizes by the names of operations without `_shape`."""
 ROWS: dict[str, Convert] = {
     **{f"tosa.{name}_shape": partial(_on_sizes, function) for name, function in _FUNCTIONS.items()},
     "tosa.const_shape": lambda t, op: t.constant(op),

@@ -43,6 +43,7 @@ _ACTIVATIONS: dict[str, Callable[..., Element]] = {
     "HardSigmoid": lambda v, alpha=0.2, beta=0.5: activations.hard_sigmoid(v, alpha, beta),
     "Clip": lambda v, least=-3.4e38, most=3.4e38: v.max(least).min(most),
 }
+"""Activation functions by the names in attributes; "" is none."""
 
 
 def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
