@@ -19,7 +19,7 @@ class BufferKind(enum.IntEnum):
 class PlanBuffer:
     """A buffer of a plan.
 
-    index: of the argument, result or constant. size: bytes. offset: of a transient, bytes in the arena.
+    kind: its role. index: of the argument, result or constant. size: bytes. offset: of a transient, bytes in the arena.
     """
 
     kind: BufferKind
@@ -115,7 +115,7 @@ class Custom(Command):
 
 @dataclass(frozen=True)
 class TensorResult:
-    """Shape of a tensor result. size: bytes of its buffer."""
+    """Tensor result of a call. shape: its sizes. size: bytes of its buffer."""
 
     shape: tuple[int, ...]
     size: int
@@ -125,7 +125,8 @@ class TensorResult:
 class Export:
     """Export of an executable that host code dispatches.
 
-    constants: number of constant words; bindings: their number.
+    ordinal: its number in the executable. name: may be empty. constants: number of constant words. bindings: their
+    number.
     """
 
     ordinal: int

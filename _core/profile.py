@@ -177,8 +177,8 @@ class Profile(list[Timing]):
 
     call: seconds of an ordinary call, in which independent commands overlap; None if not measured. outside: seconds of
     the profiled call in which no command ran, such as checks of arguments, control flow, and reads of elements by the
-    host; None if not measured. caches: "cold" if they were evicted before each run, "warm" if runs followed one
-    another; None if unknown.
+    host; None if not measured. peak: computes the least time of a command, for `share_of_peak`. caches: "cold" if they
+    were evicted before each run, "warm" if runs followed one another; None if unknown.
     """
 
     def __init__(

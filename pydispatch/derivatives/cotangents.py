@@ -36,7 +36,8 @@ class Cotangents:
 
     Attributes:
         trace: Builder of the program.
-        active: Values of floats that depend on an input; other values have no cotangents.
+        active: Values of floats that depend on an input; other values have no cotangents. At first these are the
+            inputs.
         rules: Rules by the name of the operation.
     """
 

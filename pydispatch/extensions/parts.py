@@ -58,7 +58,7 @@ def advice_to_do_without(owner: str) -> str:
 
 
 class Extensions:
-    """Registry of the extensions of one package. Every method may be called several times.
+    """Registry of the extensions of one package, the owner. Every method may be called several times.
 
     The argument `place` of a method is a reference, "module:object" or "module", which is imported on first use.
     """

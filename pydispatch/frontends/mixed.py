@@ -42,7 +42,7 @@ def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options:
 
 
 class _Lowering:
-    """State of the lowering of one module.
+    """State of the lowering of one module, in which operations of the dialects of `frontends` are converted.
 
     Attributes:
         values: Tensors of converted results, and of arguments of traced regions.

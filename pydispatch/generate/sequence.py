@@ -38,6 +38,7 @@ class TokenSequence:
     Attributes:
         order: Number of the request, set when it is submitted: older requests have smaller ones.
         prompt: i32[n].
+        sampling: How tokens are drawn.
         generated: Tokens after the prompt.
         limit: Length of `generated` at most.
         stop_tokens: Tokens that end the sequence and do not belong to it.

@@ -19,7 +19,9 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, order=True)
 class SizeSymbol:
-    """Symbol for a dynamic size. Comparisons assume that it is at least `least`, for sizes of arguments 1."""
+    """Symbol for a dynamic size, written as its name. Comparisons assume that it is at least `least`, for sizes of
+    arguments 1.
+    """
 
     name: str
     least: int = 1
@@ -30,7 +32,7 @@ class SizeSymbol:
 
 @dataclass(frozen=True)
 class Term:
-    """Operation that is no polynomial, used like a symbol: "//", "%", "max" or "min" of two sizes."""
+    """Operation `op` that is no polynomial, used like a symbol: "//", "%", "max" or "min" of the sizes a and b."""
 
     op: str
     a: Size

@@ -36,6 +36,7 @@ class Kernel(KernelCall, KernelSource):
         self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, statics: Any = None,
         checks: bool = False,
     ) -> None:  # fmt: skip
+        """Store the kernel without compiling it. The arguments are those of KernelSource."""
         super().__init__(function, workgroup, grid, statics, checks)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function

@@ -29,6 +29,8 @@ class Captures:
     These are globals, closure variables, defaults and attributes. Attributes are those whose names occur in the code of
     the functions. Elements of lists, tuples, sets, dicts and deques are included, and elements of arrays unless the
     array is read-only.
+
+    function: the function. statics: values of its static parameters, which are included.
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:

@@ -239,7 +239,10 @@ def _layout(traced: Any) -> _Layout:
 
 
 class _Runner:
-    """Callable that runs a program on PyTorch tensors; arguments and results share memory with the tensors."""
+    """Callable that runs a program on PyTorch tensors; arguments and results share memory with the tensors.
+
+    torch: the module. function: the compiled program. traced: which inputs are passed to it, and what outputs are.
+    """
 
     def __init__(self, torch: Any, function: Callable[..., Any], traced: _Traced) -> None:
         self.torch = torch

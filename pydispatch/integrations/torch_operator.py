@@ -37,7 +37,10 @@ _operators: dict[str, _Operator] = {}  # they are never taken back: compiled gra
 class _Operator:
     """Registration of an operator in PyTorch.
 
-    `number` identifies the Target that the operator's kernel calls. `library` keeps the operator registered.
+    Attributes:
+        schema: Declaration of the operator, its name with the types of arguments and results.
+        number: Number of the Target that the operator's kernel calls.
+        library: Object of PyTorch that keeps the operator registered.
     """
 
     schema: str

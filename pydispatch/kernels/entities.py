@@ -23,7 +23,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Literal:
-    """Number without a type of its own; an operation gives it the type of the other operand."""
+    """Number without a type of its own, known at compile time; an operation gives it the type of the other operand."""
 
     value: int | float | bool
 
@@ -81,7 +81,10 @@ class Spilled:
 
 @dataclass(eq=False)
 class Slot:
-    """Workgroup memory of a spilled variable. type: its element type, "" until the variable is first assigned."""
+    """Workgroup memory of a spilled variable.
+
+    name: the variable. type: its element type, "" until the variable is first assigned.
+    """
 
     name: str
     type: str = ""
@@ -92,6 +95,8 @@ class Tile:
     """Block of elements that all invocations of a workgroup compute together.
 
     Attributes:
+        shape: Number of elements along each axis.
+        dtype: Element type.
         element: Emits the computation of the element at the given indices.
         reads: Memory that the tile reads, by name. Two reads with equal values access the same element for the same
             index.

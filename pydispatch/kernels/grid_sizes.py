@@ -18,7 +18,7 @@ MAX_CASES = 64
 
 
 class _Undecided(BaseException):
-    """Signal that a comparison has no assumed result yet.
+    """Signal that a comparison has no assumed result yet. condition: SSA name of its result, an i1.
 
     It is no Exception, so that functions of users do not catch it.
     """
@@ -56,7 +56,10 @@ class Sizes:
 
 
 class Size:
-    """Symbolic size of a view, or result of arithmetic on sizes."""
+    """Size of a view that is known in calls only, or result of arithmetic on sizes; arithmetic on it emits operations.
+
+    sizes: the call of the grid function that it belongs to. name: its SSA name.
+    """
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -20,7 +20,17 @@ MAX_INVOCATIONS = 1024
 
 
 class KernelSource(KernelLike):
-    """Kernel before compilation: a Python function, the shape of its workgroup, its grid and its static parameters."""
+    """Kernel before compilation: a Python function, the shape of its workgroup, its grid and its static parameters.
+
+    Attributes:
+        source: The function with its source text.
+        parameters: Its parameters.
+        workgroup: Invocations of a workgroup along each axis.
+        grid: Numbers of workgroups, or a function of sizes that returns them; None to infer them from the body.
+        statics: Values of static parameters by name.
+        checks: Whether accesses and races are checked at run time.
+        derivative: (kernel or program that computes gradients, the arguments they are of); None without one.
+    """
 
     def __init__(
         self, function: Callable[..., Any], workgroup: Sequence[int] | int = (64,), grid: Grid = None,

@@ -20,7 +20,10 @@ MISSING = object()
 
 
 class Source:
-    """Python function with its source text. Raise InvalidArgumentError for a function without source, or a lambda."""
+    """Python function with its source text. Raise InvalidArgumentError for a function without source, or a lambda.
+
+    what: what errors call the function, "kernel" or "function".
+    """
 
     def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
         if not inspect.isfunction(function):

@@ -16,7 +16,13 @@ from pydispatch.locations import stated
 
 
 class Writer:
-    """Emitter of operations in sequence. Nested regions have emitters of their own, whose lines are inserted later."""
+    """Emitter of operations in sequence. Nested regions have emitters of their own, whose lines are inserted later.
+
+    Attributes:
+        lines: Text of the operations so far, one for each line.
+        numbers: Source of the numbers of SSA names, which nested writers share.
+        source: Function whose lines are the locations of operations.
+    """
 
     def __init__(self, source: Source, numbers: Iterator[int] | None = None) -> None:
         self.lines: list[str] = []

@@ -102,7 +102,9 @@ def positions(builder: Builder, written: Callable[[ResultPositions], Element], s
 
 @dataclass(frozen=True, eq=False)
 class ResultPositions:
-    """Positions of the elements of a result, for formulas without operands."""
+    """Positions of the elements of a result, for formulas without operands. s: emits operations in the body of the
+    formula.
+    """
 
     s: Scalars
 

@@ -29,7 +29,8 @@ from pydispatch.operations.shapes import pad, slice_
 class CoordinateBuilder(Scalars):
     """Builder of positions, SSA values of type index, in the body of an operation.
 
-    A list of coordinates has one entry per axis. `elements` are the elements of the operation's operands.
+    A list of coordinates has one entry per axis. block: the body. elements: the elements of the operation's operands at
+    the position of the result's element.
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:

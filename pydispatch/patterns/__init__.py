@@ -103,7 +103,12 @@ When = Callable[[Any], bool]
 
 @dataclass(frozen=True)
 class Replacement:
-    """Kernel that replaces a match, and the predicate that the match must satisfy; None for any match."""
+    """Kernel that replaces a match.
+
+    Attributes:
+        kernel: The kernel.
+        when: Predicate that the match must satisfy; None for any match.
+    """
 
     kernel: Kernel
     when: When | None = None

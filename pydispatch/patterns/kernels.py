@@ -99,6 +99,7 @@ class WholeKernel:
         entry: Name of the kernel.
         constants: Sizes of the pattern that are passed to the kernel, 32 bits each.
         workgroups: Numbers, or sizes of the pattern with a divisor: ("n", 64) means ceil(n / 64).
+        workgroup_size: Invocations of a workgroup along each axis; None if the file states them.
         defines: Macros of source files (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE".
         include_dirs: Include folders of source files, searched after the folder of the file.
         parameters: Parameters of a CUDA kernel that takes others than bindings followed by constants: strings, and
@@ -213,9 +214,9 @@ def _is_extent(value: object) -> bool:
 
 
 _TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
-"""Suffix of the file of a kernel that is given as text, by its format."""
+"""Suffix of the file of a kernel that is given as text, by its format, where it is not that of `_SUFFIX`."""
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
-"""Suffix of the file of a kernel that is given as bytes, by its format."""
+"""Suffix of the file of a kernel by its format; others are shared libraries."""
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:

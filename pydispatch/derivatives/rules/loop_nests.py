@@ -41,7 +41,7 @@ class Seed:
 class Elements:
     """Elements of a body that is being written and that repeats the operations of another body.
 
-    It maps values of the other body to their repetitions.
+    block: the body that is being written. values: maps values of the other body to their repetitions in it.
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:

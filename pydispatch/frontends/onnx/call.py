@@ -64,8 +64,15 @@ class NodeContext(Protocol):
 class NodeCall:
     """A node, as the conversion of its operator sees it.
 
-    `version` is the version of the operator set, `results` the number of outputs that the node names, and `b` the
-    builder that the conversion emits operations with.
+    Attributes:
+        tracer: What conversions may ask of the translator of the model.
+        b: Builder that the conversion emits operations with.
+        node: The node of the model.
+        version: Version of the operator set.
+        values: Values of the graph that contains the node.
+        opsets: Versions of the operator sets by domain, for graphs within the node.
+        results: Number of outputs that the node names.
+        attributes: Attributes of the node by name.
     """
 
     def __init__(

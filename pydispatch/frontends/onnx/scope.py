@@ -11,7 +11,11 @@ from pydispatch.graph.values import Tensor
 class Values:
     """The values of a graph by name. Lookups continue in the enclosing graphs.
 
-    `producers` maps each name to the node that computes it. `stated` has the types that the graph declares.
+    Attributes:
+        outer: Values of the enclosing graph; None for the main graph and for a function.
+        producers: The node of this graph that computes each name.
+        stated: Types that the graph declares, by name.
+        by_name: Tensors that are known so far.
     """
 
     def __init__(

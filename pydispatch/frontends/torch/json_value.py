@@ -16,8 +16,10 @@ class ProgramFault(ValueError):
 
 
 class JsonValue:
-    """A value in a JSON document. Its methods raise ProgramFault if the value has another type than the
-    method expects.
+    """A value in a JSON document. Its methods raise ProgramFault if the value has another type than the method expects.
+
+    raw: the value as Python's json has it. key: its name or index in `parent`; for the whole document the name of the
+    file. parent: the object or list that contains it.
     """
 
     __slots__ = ("_key", "_parent", "raw")

@@ -56,7 +56,14 @@ SizeText = int | Symbolic
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """Type and layout of a tensor. Strides and offset are in elements."""
+    """Type and layout of a tensor in the file.
+
+    Attributes:
+        dtype: Element type.
+        sizes: Size of each axis.
+        strides: Distance of neighbours along each axis in the storage, in elements.
+        offset: Index of the first element in the storage.
+    """
 
     dtype: DType
     sizes: tuple[SizeText, ...]
@@ -91,7 +98,15 @@ class ExportedNode:
 
 @dataclass(frozen=True)
 class ExportedGraph:
-    """Graph with inputs and outputs. `tensors` and `numbers` have the types of its values by name."""
+    """Graph of operator calls.
+
+    Attributes:
+        inputs: Names of its arguments.
+        outputs: What it returns: names of values, or constants.
+        nodes: Calls of operators, in the order in which they run.
+        tensors: Types of values that are tensors, by name.
+        numbers: Sizes that values are, by name.
+    """
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
@@ -143,7 +158,17 @@ class SymbolRange:
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """Contents of models/model.json. `names` has the names of the model's arguments if the file states them."""
+    """Contents of models/model.json.
+
+    Attributes:
+        graph: The main graph.
+        inputs: What each of its inputs is, such as an argument of the model or a weight.
+        outputs: What each of its outputs is.
+        ranges: Bounds of sizes, by their symbols.
+        guards: Conditions on sizes, as code of Python, that the exporter assumed.
+        names: Names of the model's arguments if the file states them.
+        torch_version: Version of PyTorch that exported the model.
+    """
 
     graph: ExportedGraph
     inputs: tuple[GraphInput, ...]

@@ -309,7 +309,10 @@ class Saved:
 
 @dataclass(frozen=True)
 class _NotConverted:
-    """Placeholder for a result that the conversion of an operator does not provide. Its use is an error."""
+    """Placeholder for a result that the conversion of an operator does not provide. Its use is an error.
+
+    operator: name of the operator. index: which of its results it is.
+    """
 
     operator: str
     index: int

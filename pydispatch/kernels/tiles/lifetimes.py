@@ -12,7 +12,7 @@ Position = tuple[int, int]
 
 
 class Lifetimes:
-    """Use counts and last uses of the variables of one function.
+    """Use counts and last uses of the variables of one function, whose syntax tree is `tree`.
 
     Attributes:
         assigned: Number of assignments of each variable.

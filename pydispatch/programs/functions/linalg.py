@@ -29,7 +29,7 @@ class QRResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """Result of svd: U, the singular values in descending order, and V adjoint."""
+    """Result of svd: U, the singular values S in descending order, and Vh, the adjoint of V."""
 
     U: Array
     S: Array
@@ -37,7 +37,7 @@ class SVDResult(NamedTuple):
 
 
 class SlogdetResult(NamedTuple):
-    """Result of slogdet: signs of determinants, and logarithms of their magnitudes."""
+    """Result of slogdet: the sign of each determinant, and the logarithm of its magnitude."""
 
     sign: Array
     logabsdet: Array
