@@ -101,7 +101,7 @@ SUBCOMMANDS = (
 
 
 def register(extensions: Extensions) -> None:
-    """Register all of them."""
+    """Register all parts of this package, by the names of their modules."""
     for name, place in DIALECTS.items():
         extensions.dialect(name, f"pydispatch.ir.dialects.{place}")
     for name, place in LIBRARY_DIALECTS.items():

@@ -358,7 +358,10 @@ class Builder(OperationWriter):
         return self.add(collapse_op).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
-        """End the current function, and add it to the module as `name`. `outputs` are its results by name."""
+        """End the current function, and add it to the module as `name`. `outputs` are its results by name.
+
+        Sizes of arguments and results that are dynamic are stated with their names or expressions in the attributes.
+        """
         for write in self.at_end:
             write()
         values = [self.to_boundary(of) for of in outputs.values()]

@@ -142,7 +142,11 @@ class Kernel(KernelCall, KernelSource):
         return launch
 
     def call_carefully(self, args: tuple[Any, ...]) -> None:
-        """Run the kernel on arguments of any kind; `KernelCall` has calls on arrays in host memory, after the first."""
+        """Run the kernel on arguments of any kind; `KernelCall` has calls on arrays in host memory, after the first.
+
+        Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
+        checked, the checked kernel is called instead.
+        """
         args = self.flat(args)
         if are_traced(args):
             launched(self, args, None)
@@ -196,7 +200,12 @@ class Kernel(KernelCall, KernelSource):
         return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:
-        """Compile the kernel for a device, and load it."""
+        """Compile the kernel for a device, load it, and return its function with the positions of the views that it
+        writes.
+
+        grid_in_call: whether a call has the numbers of workgroups as arguments. On a CPU a checked kernel also returns
+        stamps, by which unwritten elements are found.
+        """
         import pydispatch
 
         lowered = self.lowered(grid_in_call)

@@ -51,7 +51,7 @@ class Captures:
             return "a closure variable"
 
     def _changes(self) -> Iterator[str]:
-        """Yield the paths of values that have changed."""
+        """Yield the paths of values that have changed. A value has not if it is the same object or equal to it."""
         for mapping, name, value, path in self._mappings:
             now = mapping.get(name, _ABSENT)
             if now is not value and not _is_equal(now, value):
@@ -120,7 +120,7 @@ class _Search:
         self._object(value, path)
 
     def _function(self, function: Any, path: str) -> None:
-        """Search the closure, globals and defaults of a function."""
+        """Search the closure, globals and defaults of a function. path: how messages name the function."""
         if _is_foreign(function):
             return
         self._code(function.__code__)
@@ -201,7 +201,9 @@ class _Search:
                 self._value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> None:
-        """Search the attributes of an instance, and its class."""
+        """Search the attributes of an instance whose names occur in the code, and its class. path: how messages name
+        it.
+        """
         if type(value).__module__.partition(".")[0] in ("numpy", "pydispatch", "builtins"):
             return
         for kind in type(value).__mro__:

@@ -289,7 +289,11 @@ class _Runner:
         return self._tensor(next(remaining), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
-        """Return a result as a tensor with the dtype and memory layout that PyTorch expects."""
+        """Return a result as a tensor with the dtype and memory layout that PyTorch expects.
+
+        NumPy has the elements in row-major order. They are copied so that the axes lie in memory in the order
+        `layout.order`; along the axes `layout.repeated` one element stands for all, with the stride 0.
+        """
         import numpy as np
 
         values = np.asarray(array)

@@ -72,7 +72,11 @@ class Rank0:
         return torch.full((), value, dtype=self.dtype)
 
     def _traced_array(self, torch: Any, value: Any) -> Any:
-        """Trace the conversion of an array of rank 0, whose value is known at run time only."""
+        """Return an array of rank 0, whose value is known at run time only, as a tensor of the wanted type while
+        PyTorch traces.
+
+        Its kind is checked now. Whether it is in range is asserted when the traced code runs.
+        """
         tensor = torch.as_tensor(value)
         if tensor.dtype.is_floating_point:
             kind = NumberKind.FLOAT

@@ -40,7 +40,11 @@ class LoopBounds(Subgroups):
         return MISSING
 
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
-        """Return whether an expression reads no memory and no variables but `names`."""
+        """Return whether an expression has the same value wherever it is evaluated.
+
+        It may use sizes of views, conversions, functions that are no collectives, and of variables only `names`; it
+        reads no memory.
+        """
         for child in ast.walk(node):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
                 if child.id in self._assigned and child.id not in names:

@@ -66,7 +66,11 @@ class RaceInstrumentation(WorkgroupMemory):
         self.writer.lines.clear()
 
     def begin_phase(self) -> None:
-        """Emit the stamp of this invocation: its id, and the number of barriers that its workgroup has passed."""
+        """Emit the stamp of this invocation in this phase, which its accesses to memory leave.
+
+        It is the number of the invocation in the grid, plus 1, in the upper bits, and the number of barriers that its
+        workgroup has passed in the lower PHASE_BITS ones.
+        """
         if self.watched is None:
             return
         assert self.local is not None

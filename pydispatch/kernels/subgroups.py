@@ -104,7 +104,12 @@ class Subgroups(Coverage):
         return lane
 
     def _shuffled(self, node: ast.Call, memory: MemoryRef) -> Scalar:
-        """Emit the read of the value of another invocation; of the own value if there is no such invocation."""
+        """Emit the read of the value of another invocation of the subgroup; of the own value if there is no such
+        invocation.
+
+        node: the call of the shuffle, whose second argument is the lane. memory: the values that all invocations have
+        stored.
+        """
         linear, lanes = self._linear_id(), self._published.get(node.args[1])
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
         other = binary(self.writer, "+", self._begin(linear), lane)

@@ -25,7 +25,11 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 
 def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
-    """Sort tensors of one shape together along an axis. The sort is stable."""
+    """Sort tensors of one shape together along an axis, and return them. The sort is stable.
+
+    before: before(scalars, elements, other elements) is whether the elements, one of each tensor, come before the
+    others.
+    """
     parts = [part for x in tensors for part in builder.parts(x)]
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])

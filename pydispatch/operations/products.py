@@ -132,7 +132,10 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
 
 
 def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
-    """Return numpy.einsum, including "...". Operands are combined from left to right."""
+    """Return numpy.einsum, including "...". Operands are combined from left to right.
+
+    Before each product, axes that no later operand and not the result have are summed.
+    """
     inputs, names = _parsed(builder, equation, operands)
     result, letters = operands[0], inputs[0]
     result, letters = _diagonal(builder, result, letters)

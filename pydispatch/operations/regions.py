@@ -50,7 +50,10 @@ def best_boxes(
         return kept & is_over(intersection, union, limit.to(intersection.dtype))
 
     def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Keep box `index` unless a kept box hides it. Carried are the kept boxes and the number of boxes kept per set.
+        """Keep box `index` of each set unless a kept box hides it, it is not eligible, or its set has its maximum of
+        boxes.
+
+        carried: which boxes are kept so far, and how many per set.
         """
         kept, taken = carried
         corners = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]

@@ -128,7 +128,10 @@ def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
 
 
 def _resized(builder: Builder, x: Tensor, axis: int, positions: Array, scale: float, how: Filter) -> Tensor:
-    """Resample an axis of static size at constant positions, which are in elements of the old axis."""
+    """Resample an axis of static size at constant positions, which are in elements of the old axis.
+
+    scale: the factor of the resizing, which widens the filter of an antialiased reduction. how: the interpolation.
+    """
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),

@@ -12,7 +12,11 @@ from pydispatch.derivatives.cotangents import Cotangents, Rule
 
 
 def _if(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of the values from outside that the branches use."""
+    """Add the cotangents of the values from outside that the branches use.
+
+    They are the results of a new branch on the same condition. Each of its sides repeats the operations of the old one,
+    and computes the cotangents of these values from there. Raise CompileError if one of them is a number.
+    """
     assert isinstance(op, scf.IfOp)
     used = dict.fromkeys(operand for inner in op.walk() for operand in inner.operands if operand in cotangents.active)
     captured = list(used)

@@ -32,7 +32,11 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
 
 
 def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
-    """Return the seed of a sum, a product, a maximum or a minimum."""
+    """Return the seed of result `index` of a loop nest that is a sum, a product, a maximum or a minimum.
+
+    cotangent: that of the result. The initial value of a sum gets it as well. Raise CompileError for another reduction,
+    and for a product or an extreme whose initial value has a cotangent.
+    """
     combiner, running = nest.yielded[index].owner, nest.arguments[len(nest.inputs) + index]
     operands = combiner.operands if isinstance(combiner, Operation) and combiner.name in _REDUCTIONS else ()
     others = [operand for operand in operands if operand is not running]

@@ -78,7 +78,11 @@ class _Turns:
             raise self.error
 
     def _alternate(self, invocations: Sequence[Invocation]) -> None:
-        """Give the turn to each invocation up to its next collective, until all have ended or one has failed."""
+        """Give the turn to each invocation up to its next collective, until all have ended or one has failed.
+
+        Once all wait in a collective, its results are computed, and they go on. Raise KernelError if some have ended
+        meanwhile, since a collective needs all of them.
+        """
         left = list(invocations)
         while left:
             self.waiting.clear()

@@ -127,7 +127,11 @@ class Slices(Scans):
         return IndexTile(self.computed(index, entity), size)
 
     def _with_index_axis(self, node: ast.Subscript, part: ViewSlice) -> ViewSlice:
-        """Return a part with the axes that tiles among its indices run over, which are those of NumPy."""
+        """Return a part of a view in which the tiles among its indices are broadcast to one shape, as in NumPy.
+
+        The axes of that shape are where the first of these tiles is: x[a, t, b:b + 4] of a tile t[8] is [8, 4]. Raise
+        CompileError for a slice between two tiles.
+        """
         places = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
         if not places:
             return part
