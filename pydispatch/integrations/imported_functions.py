@@ -78,6 +78,7 @@ def _dtype(name: str) -> Any:
 
 def _one(f: Any) -> Any:
     """Return the kernel of an import with one parameter."""
+
     def applied(x0: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:
@@ -88,6 +89,7 @@ def _one(f: Any) -> Any:
 
 def _two(f: Any) -> Any:
     """Return the kernel of an import with two parameters."""
+
     def applied(x0: Any, x1: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:
@@ -98,6 +100,7 @@ def _two(f: Any) -> Any:
 
 def _three(f: Any) -> Any:
     """Return the kernel of an import with three parameters."""
+
     def applied(x0: Any, x1: Any, x2: Any, out: Any) -> None:
         i = functions.global_id(0)
         if i < out.shape[0]:

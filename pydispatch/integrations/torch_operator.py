@@ -188,9 +188,7 @@ class TorchFunction:
         suffix = "".join(str(int(is_batched)) for is_batched in batched)
         operator = self._batches.operator(
             batched,
-            lambda function: TorchFunction(
-                LoadedFunction(function), f"{self._name}_batch_{suffix}", is_internal=True
-            ),
+            lambda function: TorchFunction(LoadedFunction(function), f"{self._name}_batch_{suffix}", is_internal=True),
         )
         return None if operator is None else operator.op
 

@@ -210,7 +210,6 @@ class Statements(Assignments):
 
     def _pass_statement(self, node: ast.Pass) -> None:
         """Emit nothing."""
-        pass
 
     def _assert_statement(self, node: ast.Assert) -> None:
         """Emit an `assert` with its message, or the text of its condition."""

@@ -28,6 +28,7 @@ def hypot(trace: Trace, a: Any, b: Any) -> Any:
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
     """Return the handler of logaddexp (base e) or logaddexp2 (base 2)."""
+
     def function(trace: Trace, a: Any, b: Any) -> Any:
         """Return log(base^a + base^b) without overflow."""
         x, y = _floats(trace, a, b)
@@ -40,6 +41,7 @@ def _log_of_sum(base: float) -> Callable[..., Any]:
 
 def _without_nan(function: Any) -> Callable[..., Any]:
     """Return the handler of fmax or fmin from numpy.maximum or numpy.minimum."""
+
     def ignoring_nan(trace: Trace, a: Any, b: Any) -> Any:
         """Apply the function; if one element is NaN, return the other one."""
         return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
@@ -77,6 +79,7 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def atleast_nd(rank: int) -> Callable[..., Any]:
     """Return the handler of atleast_1d or atleast_2d."""
+
     def function(trace: Trace, *arrays: Any) -> Any:
         """Return the arrays with axes of size 1 put before those that they have."""
         results: list[Any] = []

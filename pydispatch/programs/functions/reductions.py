@@ -32,6 +32,7 @@ def _summed(x: Tensor, dtype: Any) -> DType:
 
 def _reduction(name: str) -> Callable[..., Array]:
     """Return the handler of a reduction: "add", "mul", "max" or "min"."""
+
     def function(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
         """Reduce along axes; without `axis`, over all elements."""
         x = trace.tensor_of(a)
@@ -83,8 +84,7 @@ def var(
     keepdims: bool = False,
     correction: int = 0,
 ) -> Array:
-    """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the count.
-    """
+    """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the count."""
     x = _averaged(trace, a, dtype)
     return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
 
@@ -104,6 +104,7 @@ def std(
 
 def _argument(name: str) -> Callable[..., Array]:
     """Return the handler of argmax ("max") or argmin ("min")."""
+
     def function(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
         """Return the index of the extreme along an axis; without `axis`, in row-major order."""
         x = trace.tensor_of(a)
@@ -117,6 +118,7 @@ def _argument(name: str) -> Callable[..., Array]:
 
 def _cumulative(name: str) -> Callable[..., Array]:
     """Return the handler of cumsum ("add") or cumprod ("mul")."""
+
     def function(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
         """Return the running results along an axis; without `axis`, in row-major order."""
         x = trace.tensor_of(a)

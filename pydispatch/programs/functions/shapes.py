@@ -157,6 +157,7 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
 
 def _filled(value: float) -> Callable[..., Array]:
     """Return the handler of zeros_like (0) or ones_like (1): arrays with the shape and type of another one."""
+
     def function(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
         """Return an array of the value, with the shape and type of `like` unless others are stated."""
         x = trace.tensor_of(like)

@@ -86,6 +86,7 @@ def logical_not(builder: Builder, self: Tensor) -> Tensor:
 @converts("aten.logit")
 def logit(builder: Builder, self: Tensor, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)); with `eps`, x is first clamped to [eps, 1 - eps]."""
+
     def written(e: Element) -> Element:
         """Return the logit of one element."""
         e = e if eps is None else e.max(eps).min(1.0 - eps)
@@ -301,6 +302,7 @@ def isclose(
     builder: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     """Return whether |self - other| <= atol + rtol * |other|, element by element."""
+
     def written(e: Element, n: Element) -> Element:
         """Return whether two elements are close."""
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
