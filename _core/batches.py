@@ -66,7 +66,9 @@ class Request:
         return None
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Suspend the asyncio task until the batch is done, then return what `result` returns or raise its exception."""
+        """Suspend the asyncio task until the batch is done, then return what `result` returns or raise its
+        exception.
+        """
         batch = self._batch
         if not batch.done:
             waiter = _Waiter(asyncio.get_running_loop())

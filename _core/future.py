@@ -73,7 +73,9 @@ class CallFuture(Future):
         return self._task.result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait and return the exception of the call; None if it succeeded. Raise TimeoutError after `timeout` seconds."""
+        """Wait and return the exception of the call; None if it succeeded. Raise TimeoutError after `timeout`
+        seconds.
+        """
         return self._task.exception(timeout)
 
     def done(self) -> bool:

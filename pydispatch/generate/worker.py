@@ -49,7 +49,9 @@ class Worker:
         _workers.add(self)
 
     def _reset(self) -> None:
-        """Create the lock and the lists that threads share; again in the child of a fork, where the lock may be held."""
+        """Create the lock and the lists that threads share; again in the child of a fork, where the lock may be
+        held.
+        """
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
         self._added: list[TokenSequence] = []

@@ -209,7 +209,9 @@ def sign(of: Size) -> int:
 
 
 def _lower_bound(of: Size) -> int | None:
-    """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 1; None if no bound is known."""
+    """Return a lower bound of a size for all values of its symbols, such as 3 for 2*n + 1; None if no bound is
+    known.
+    """
     if not isinstance(of, Expr):
         return of
     total = 0

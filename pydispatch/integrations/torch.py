@@ -93,7 +93,9 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         return traced, module_of(traced.model, _NAME, read)
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
-        """Compile a graph, and return the function that runs it. AOTAutograd calls it for forward and backward graphs."""
+        """Compile a graph, and return the function that runs it. AOTAutograd calls it for forward and backward
+        graphs.
+        """
         traced, module = model_of(graph)
         artifact = compile_tuned(module, kernels=kernels, **settings)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
@@ -249,7 +251,9 @@ class _Runner:
         self.traced = traced
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        """Run the program, and return the outputs of the graph: results of the program, inputs, constants, and views."""
+        """Run the program, and return the outputs of the graph: results of the program, inputs, constants, and
+        views.
+        """
         outputs = self.function(*(self._program_argument(inputs[position]) for position in self.traced.passed))
         remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
         results = self.traced.results

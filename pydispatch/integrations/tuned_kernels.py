@@ -98,7 +98,9 @@ class TunedKernel(Kernel):
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _locate_key(self, name: str) -> tuple[int, int | None]:
-        """Return the position of the argument that has a component of the key, and the axis if it is one of its sizes."""
+        """Return the position of the argument that has a component of the key, and the axis if it is one of its
+        sizes.
+        """
         for index, parameter in enumerate(self.kernels[0].passed):
             if parameter.type is None:
                 continue

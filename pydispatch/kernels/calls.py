@@ -202,7 +202,9 @@ def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise CompileError."""
+    """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise
+    CompileError.
+    """
     count_of(low, node, arguments, 2)
     x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):

@@ -81,7 +81,9 @@ class Coverage(RaceInstrumentation):
         )
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
-        """Record a size that bounds a value, if the value is an id. `kind` is the set of `Evidence` that gets the size."""
+        """Record a size that bounds a value, if the value is an id. `kind` is the set of `Evidence` that gets the
+        size.
+        """
         key = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
         if key is not None and isinstance(size, (Scalar, Literal)):
             getattr(self._evidence[key], kind).add(size)

@@ -66,7 +66,9 @@ class Known:
 
 @dataclass(frozen=True)
 class Formula:
-    """Variable that is rematerialized at each use, from values that the kernel never changes. `node` is its expression."""
+    """Variable that is rematerialized at each use, from values that the kernel never changes. `node` is its
+    expression.
+    """
 
     node: ast.expr
 

@@ -374,7 +374,9 @@ class Expressions(Subscripts):
     remedies: Mapping[Any, str] = calls.REMEDIES
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
-        """Return the result of a handler for evaluated arguments. Subclasses apply handlers to the elements of tiles."""
+        """Return the result of a handler for evaluated arguments. Subclasses apply handlers to the elements of
+        tiles.
+        """
         return handler(self, node, arguments)
 
     def writes(self, node: ast.AST, memory: MemoryRef) -> None:

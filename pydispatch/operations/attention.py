@@ -52,7 +52,9 @@ def attend(
     stages = [formula(builder, lambda e: e * factor, scores)]
 
     def masked(e: Element, *mask_elements: Element) -> Element:
-        """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is false."""
+        """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is
+        false.
+        """
         for m in mask_elements:
             e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e

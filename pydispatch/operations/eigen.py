@@ -165,7 +165,9 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return (value.position(1, I64) + value.position(2, I64)).is_equal(0).where(one, value)
 
     def without_vectors(value: Element) -> Element:
-        """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of reflections."""
+        """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of
+        reflections.
+        """
         return (value.position(1, I64) > value.position(2, I64) + 1).where(value.const(0.0), value)
 
     h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)

@@ -65,7 +65,9 @@ def sort_with_indices(
     """Return the sorted elements along an axis, and their indices as `dtype`. The sort is stable."""
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        """Return whether element a is sorted before `other`; the second scalars, which are indices, are not compared."""
+        """Return whether element a is sorted before `other`; the second scalars, which are indices, are not
+        compared.
+        """
         return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
 
     values, positions = sort(builder, [x, iota(builder, x.shape, axis, dtype)], axis, before)

@@ -130,7 +130,9 @@ class Trace(Builder):
             yield
 
     def _count(self, frame: FrameType | None) -> None:
-        """Count an operation of the function that is running. Raise CompileError if there are more than MAX_OPERATIONS."""
+        """Count an operation of the function that is running. Raise CompileError if there are more than
+        MAX_OPERATIONS.
+        """
         self._operation_count += 1
         if frame is not None:
             self._operations[frame.f_code] += 1

@@ -162,7 +162,9 @@ class OnnxTracer:
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
-            """Convert the node: inline the model's own function if there is one, else call the operator's conversion."""
+            """Convert the node: inline the model's own function if there is one, else call the operator's
+            conversion.
+            """
             if function is not None:
                 return self._function(function, operands, attributes)
             if domain not in opsets:

@@ -17,7 +17,9 @@ def dtype_of(dtype: DType) -> Any:
 
 
 class TileFunctions:
-    """Functions of `kernels/tiles/functions.py` under plain Python, as methods of the same names. Tiles are ArrayTile."""
+    """Functions of `kernels/tiles/functions.py` under plain Python, as methods of the same names. Tiles are
+    ArrayTile.
+    """
 
     def zeros(self, shape: Any, dtype: DType) -> Any:
         """Return a tile of zeros."""

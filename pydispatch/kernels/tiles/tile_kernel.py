@@ -192,7 +192,9 @@ class TileKernel(TileVariables):
         return self._evaluated.pop(node) if node in self._evaluated else super().evaluate(node)
 
     def _with_axes(self, node: ast.Subscript, tile: Tile) -> Tile:
-        """Return a tile with new axes of size 1, as in `t[:, None]`. Raise CompileError for any other index of a tile."""
+        """Return a tile with new axes of size 1, as in `t[:, None]`. Raise CompileError for any other index of a
+        tile.
+        """
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         kinds = [
             "none" if isinstance(part, ast.Constant) and part.value is None else

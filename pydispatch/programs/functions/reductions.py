@@ -84,7 +84,9 @@ def var(
     keepdims: bool = False,
     correction: int = 0,
 ) -> Array:
-    """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the count."""
+    """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the
+    count.
+    """
     x = _averaged(trace, a, dtype)
     return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
 

@@ -270,7 +270,9 @@ def _scanned(
 def _scan_of_batches(
     call: NodeCall, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
-    """Convert Scan of version 8, whose operands have an axis of batches first, and scanned ones the sequence after it."""
+    """Convert Scan of version 8, whose operands have an axis of batches first, and scanned ones the sequence after
+    it.
+    """
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]

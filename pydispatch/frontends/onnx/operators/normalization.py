@@ -47,7 +47,9 @@ def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tens
 
 @ONNX.converts("LayerNormalization")
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
-    """Normalize over the axes from `axis` on. Return the result, the mean, and the inverse of the standard deviation."""
+    """Normalize over the axes from `axis` on. Return the result, the mean, and the inverse of the standard
+    deviation.
+    """
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))
     if inner not in (F32, DTYPES["f64"]):

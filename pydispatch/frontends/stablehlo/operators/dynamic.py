@@ -90,7 +90,9 @@ def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, 
 
 
 def _convolution(tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, padding: Tensor) -> Tensor:
-    """Return a convolution whose padding is an operand: a row for each spatial axis, the padding before and after it."""
+    """Return a convolution whose padding is an operand: a row for each spatial axis, the padding before and after
+    it.
+    """
     values = sizes_in(tracer, shapes.reshape(tracer.b, padding, [2 * (x.rank - 2)]), "padding")
     return products.convolution(tracer, op, x, w, values[::2], values[1::2])
 

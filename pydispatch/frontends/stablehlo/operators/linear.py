@@ -59,7 +59,9 @@ def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tens
 
 
 def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
-    """Return the letter in an attribute of a LAPACK call, such as "L" or "U" of `uplo`, which has its character code."""
+    """Return the letter in an attribute of a LAPACK call, such as "L" or "U" of `uplo`, which has its character
+    code.
+    """
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
@@ -87,7 +89,9 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
-    """Return the solution of a triangular system; the letters of LAPACK's attributes say which triangle and which side."""
+    """Return the solution of a triangular system; the letters of LAPACK's attributes say which triangle and which
+    side.
+    """
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
         transposed=_letter(tracer, op, "trans_x") != "N", conjugated=_letter(tracer, op, "trans_x") == "C",
@@ -108,7 +112,9 @@ getrf, geqrf, orgqr = (
 
 
 def eigh(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and LAPACK's status for each matrix."""
+    """Return the eigenvectors and eigenvalues of symmetric or Hermitian matrices, and LAPACK's status for each
+    matrix.
+    """
     values, vectors = eigen.eigh(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
     return vectors, values, _succeeded(tracer, op, vectors)
 

@@ -110,7 +110,9 @@ def on_numbers(convert: Convert) -> Convert:
     """Wrap a conversion so that quantized operands are dequantized before it, and its results quantized."""
 
     def converted(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-        """Run the conversion on real numbers, unless no type is quantized or the operation only moves stored integers."""
+        """Run the conversion on real numbers, unless no type is quantized or the operation only moves stored
+        integers.
+        """
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, *operands)

@@ -38,7 +38,9 @@ def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[i
 
 
 def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Repeat x to the result's shape; a size that its type leaves open is that of the axis of x that is placed there."""
+    """Repeat x to the result's shape; a size that its type leaves open is that of the axis of x that is placed
+    there.
+    """
     axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
     for d, axis in enumerate(axes):

@@ -116,7 +116,9 @@ def diff(
 
 @converts("aten.pixel_shuffle")
 def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor:
-    """Move groups of r * r channels into blocks of r x r pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w * r]."""
+    """Move groups of r * r channels into blocks of r x r pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w *
+    r].
+    """
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
@@ -126,7 +128,9 @@ def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor
 
 @converts("aten.pixel_unshuffle")
 def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    """Move blocks of r x r pixels into groups of r * r channels: [..., c, h * r, w * r] becomes [..., c * r * r, h, w]."""
+    """Move blocks of r x r pixels into groups of r * r channels: [..., c, h * r, w * r] becomes [..., c * r * r, h,
+    w].
+    """
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c, h // r, r, w // r, r])

@@ -40,7 +40,9 @@ def to_other(builder: Builder, self: Tensor, other: Tensor, non_blocking: bool =
 
 @converts("aten.view.dtype")
 def view_dtype(builder: Builder, self: Tensor, dtype: DType) -> Tensor:
-    """Return the bits of elements as elements of another type of the same width. Raise CompileError for another width."""
+    """Return the bits of elements as elements of another type of the same width. Raise CompileError for another
+    width.
+    """
     if self.dtype.bits != dtype.bits or self.dtype.is_complex or dtype.is_complex:
         raise builder.fail(f"{self} is seen as {dtype}, which has elements of another size")
     return ew.bitcast(builder, self, dtype)

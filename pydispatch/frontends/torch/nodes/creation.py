@@ -27,14 +27,18 @@ def filled(builder: Builder, value: Operand, shape: Sizes, dtype: DType) -> Tens
 
 @converts("aten.full", "prims.full")
 def full(builder: Builder, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    """Return a tensor of a given size with all elements equal; the type is that of the value unless `dtype` is stated."""
+    """Return a tensor of a given size with all elements equal; the type is that of the value unless `dtype` is
+    stated.
+    """
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
     return filled(builder, fill_value, size, dtype or default)
 
 
 @converts("aten.full_like", "prims.full_like")
 def full_like(builder: Builder, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    """Return a tensor of the shape, and unless `dtype` is stated of the type of another one, with all elements equal."""
+    """Return a tensor of the shape, and unless `dtype` is stated of the type of another one, with all elements
+    equal.
+    """
     return filled(builder, fill_value, self.shape, dtype or self.dtype)
 
 

@@ -85,7 +85,9 @@ def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: S
 def _written_by(
     scatter: Conversion, builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return the base of a view whose part `scatter` replaces by `new_part`; further arguments are those of the view."""
+    """Return the base of a view whose part `scatter` replaces by `new_part`; further arguments are those of the
+    view.
+    """
     return scatter(builder, base, new_part, *args, **kwargs)
 
 

@@ -74,7 +74,9 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     """Emit a step of a GRU. The gates are in the order reset, update, new."""
 
     def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
-        """Return the new state of one element, from its gates for the input (r, z, n) and for the state h (hr, hz, hn)."""
+        """Return the new state of one element, from its gates for the input (r, z, n) and for the state h (hr, hz,
+        hn).
+        """
         new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
         update = (z + hz).unary("logistic")
         return [new + update * (h - new)]

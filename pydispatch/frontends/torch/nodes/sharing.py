@@ -34,7 +34,9 @@ def _shares_if_contiguous(
 def _shares_if_reshaped(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Return True if the result of `reshape` is a view because the argument is row-major; None where it may be a copy."""
+    """Return True if the result of `reshape` is a view because the argument is row-major; None where it may be a
+    copy.
+    """
     return is_contiguous(tracer, memory) or None
 
 

@@ -25,7 +25,9 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's type."""
+    """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's
+    type.
+    """
     sizes = tracer.listed(op, inputs, 1, "new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):

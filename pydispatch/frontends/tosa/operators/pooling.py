@@ -113,7 +113,9 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, 2, "output_zp", I32), [])
 
     def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
-        """Return the integer mean of one window. u: sum. m, n: counts along both axes. out: zero point of the result."""
+        """Return the integer mean of one window. u: sum. m, n: counts along both axes. out: zero point of the
+        result.
+        """
         multiplier, shift = reciprocal(m * n)
         return saturated(scaled(u.to(I64), multiplier, shift, False) + out.to(I64), dtype)
 
