@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -148,6 +149,23 @@ def test_hidden_keys_are_not_read_and_pages_are_read_in_place(device: str, name:
         np.testing.assert_allclose(run(*case.arguments()), expected(case, causal, case.arguments()), atol=1e-5)
     if case.page >= 8:
         assert len(dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["attend"]) == 1
+
+
+def test_workgroups_that_would_have_a_single_row_are_other_dispatches() -> None:
+    """Of eleven queries, each would be a workgroup of its own, which reads all pages."""
+    case = Case(rows=1, length=11)
+    artifact = pd.compile(program(case, causal), targets="vulkan")
+    assert len(dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["attend"]) > 1
+    result = pd.device("vulkan").load(artifact).attend(*case.arguments())
+    np.testing.assert_allclose(result, expected(case, causal, case.arguments()), atol=1e-5)
+
+
+@pytest.mark.parametrize(("page", "is_prefetched"), [(16, True), (1024, False)])
+def test_next_pages_are_prefetched_unless_they_are_long(page: int, is_prefetched: bool, tmp_path: Path) -> None:
+    case = Case(rows=1, groups=1, size=64, page=page, table=2048 // page)
+    pd.compile(program(case, causal), targets="x86_64", cpu="x86-64-v3", dump=tmp_path)
+    (assembly,) = tmp_path.glob("*.s")
+    assert ("prefetcht1" in assembly.read_text()) == is_prefetched
 
 
 def test_caches_of_a_dynamic_number_of_pages() -> None:

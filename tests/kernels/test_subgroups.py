@@ -11,6 +11,7 @@ from kernel_works import DEVICES
 
 import pydispatch as pd
 from pydispatch import ir
+from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row
 from pydispatch.ir.dialects.pyd import subgroups as operations
 from pydispatch.kernels.subgroups import SUBGROUP_SIZE
 
@@ -161,3 +162,27 @@ def test_operations_that_kernel_ir_refuses(operation: str, message: str) -> None
 
 def test_width_is_that_of_kernel_ir() -> None:
     assert SUBGROUP_SIZE == operations.SUBGROUP_SIZE
+
+
+@pytest.mark.parametrize(("doublings", "is_own"), [(0, True), (1, False), (60, False)])
+def test_rows_of_invocations_are_found_by_their_indices(doublings: int, is_own: bool) -> None:
+    """Each doubling uses the one before twice: through sixty of them there are 2^60 paths."""
+    doubled = "\n".join(f"%i{k + 1} = arith.addi %i{k}, %i{k} : index" for k in range(doublings))
+    (function,) = ir.parse(f"""
+      func.func @f(%v: f32) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c4 = arith.constant 4 : index
+        %c16 = arith.constant 16 : index
+        %row = memref.alloc() : {ROW}
+        scf.parallel (%y, %x) = (%c0, %c0) to (%c4, %c16) step (%c1, %c1) {{
+          %first = arith.muli %y, %c16 : index
+          %i0 = arith.addi %first, %x : index
+          {doubled}
+          memref.store %v, %row[%i{doublings}] : {ROW}
+          scf.reduce
+        }}
+        func.return
+      }}""").body.block.ops
+    (row,) = (op.results[0] for op in function.walk() if op.name == "memref.alloc")
+    assert is_own_row(row, 64) == is_own

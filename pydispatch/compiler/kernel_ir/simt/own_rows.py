@@ -25,6 +25,11 @@ from pydispatch.compiler.kernel_ir.storage import is_workgroup
 PRIVATE = IntegerAttr(5, 64)
 """Memory space of a single invocation."""
 
+MAX_DEPTH = 8
+"""Nested additions and multiplications of an index that are searched for its terms: twice those of the row-major number
+of an iteration in three dimensions. Operands that share operations are searched once for each use, so more levels would
+double the time with each."""
+
 
 def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
     """Replace rows that are accessed by their own invocations alone by private memory; return whether there are any.
@@ -113,17 +118,20 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
     return not terms
 
 
-def _terms(value: SSAValue) -> dict[BlockArgument | None, int] | None:
-    """Return an index as a sum: block argument -> its factor, None -> the constant; None if it is no such sum."""
+def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None, int] | None:
+    """Return an index as a sum: block argument -> its factor, None -> the constant.
+
+    None for an index that is no such sum, or has more than `depth` nested operations.
+    """
     constant = known(value)
     if isinstance(constant, int):
         return {None: constant}
     if isinstance(value, BlockArgument):
         return {value: 1}
     assert isinstance(value, OpResult)
-    if not isinstance(value.op, arith.AddiOp | arith.MuliOp):
+    if not depth or not isinstance(value.op, arith.AddiOp | arith.MuliOp):
         return None
-    left, right = (_terms(operand) for operand in value.op.operands)
+    left, right = (_terms(operand, depth - 1) for operand in value.op.operands)
     if left is None or right is None:
         return None
     if isinstance(value.op, arith.AddiOp):

@@ -20,6 +20,11 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.dialects.pyd.prefetch import PrefetchOp
 
+MAX_PREFETCH_DISTANCE_BYTES = 128 << 10
+"""Bytes that a product reads of a page whose successor is prefetched, at most. Lines that are prefetched further ahead
+leave the L2 cache before they are used: 4 heads of 128 in pages of 1,024 took 298 us with prefetches and 244 without
+(AMD EPYC Zen 4, one worker)."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -95,7 +100,7 @@ class Products:
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
         """Emit prefetches of the part of the next gathered page that this block will read, if there is a next page.
 
-        Pages are anywhere in memory, and each is too short for the CPU's prefetchers.
+        Pages are anywhere in memory, and each is too short for the CPU's prefetchers. Long ones are not prefetched.
         """
         plan, contraction = self.nest.plan, self.nest.plan.contraction
         if plan.pages is None or contraction.n is None:
@@ -105,6 +110,11 @@ class Products:
         if not isinstance(steps, int):
             return
         shape, contiguous = ([width, steps], contraction.k) if dim == contraction.n else ([steps, width], contraction.n)
+        elements_of_row = self.nest.sizes[contiguous]
+        if not isinstance(elements_of_row, int):
+            return
+        if plan.pages.rows * elements_of_row * plan.problem.size > MAX_PREFETCH_DISTANCE_BYTES:
+            return
         columns = {contraction.n: block.column}
         first = build.plus(region.first(dim), plan.pages.rows)
         next_page = region.within(dim, Span(first, region.extent(dim)))

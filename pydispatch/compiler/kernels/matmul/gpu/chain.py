@@ -52,17 +52,16 @@ of reductions."""
 
 
 def has_chain_kernel(chain: Chain) -> bool:
-    """Return whether GPUs have a kernel for a chain: both products read pages, and workgroup memory holds enough rows.
+    """Return whether GPUs have a kernel for a chain: both products read pages, and workgroups compute enough rows.
 
     Other chains are faster as dispatches of their own, which use each loaded element of a factor for more rows.
     """
     if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
         return False  # sums of narrow types are widened first
-    m = chain.first.m
-    count = 1 if m is None else chain.first.generic.extents[m]
-    assert count is not None
-    rows = _RowTiles.rows_that_fit(chain)
-    return len(_pages(chain)) == 2 and (rows >= MIN_ROWS or (rows >= 1 and count <= MAX_ROWS))
+    if len(_pages(chain)) != 2 or _RowTiles.rows_that_fit(chain) < 1:
+        return False
+    tiles = _RowTiles.of(chain)
+    return tiles.rows >= MIN_ROWS or tiles.count <= MAX_ROWS
 
 
 def _pages(chain: Chain) -> list[GatheredPages]:
