@@ -19,6 +19,17 @@ def _polar(length: Element, angle: Element) -> Element:
     return (length * angle.unary("cos")).with_imag(length * angle.unary("sin"))
 
 
+def _times_sine(factor: Element, angle: Element) -> Element:
+    """Return factor sin(angle). It is a signed zero for an angle of 0 also if the factor is infinite."""
+    sign = factor.const(1.0).binary("copysign", factor)
+    return angle.is_equal(0.0).where(sign * angle, factor * angle.unary("sin"))
+
+
+def _is_infinite(z: Element) -> Element:
+    """Return whether a part of a complex number is infinite."""
+    return z.real.unary("is_inf") | z.imag.unary("is_inf")
+
+
 # -- functions of two numbers
 
 
@@ -40,7 +51,7 @@ def _mul(lhs: Element, rhs: Element) -> Element:
 
 def _div(lhs: Element, rhs: Element) -> Element:
     """Return lhs / rhs. Both are scaled by the larger part of the divisor, so that squares do not overflow. For a
-    divisor of 0 each part is divided by 0.
+    divisor of 0 or infinity each part is divided by that.
     """
     size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
     scale = 1.0 / size
@@ -48,7 +59,7 @@ def _div(lhs: Element, rhs: Element) -> Element:
     squares = divisor.real * divisor.real + divisor.imag * divisor.imag
     numerator = _scaled(lhs * divisor.conj(), scale)
     quotient = (numerator.real / squares).with_imag(numerator.imag / squares)
-    return size.is_equal(0.0).where(_scaled(lhs, scale), quotient)
+    return (size.is_equal(0.0) | size.unary("is_inf")).where(_scaled(lhs, scale), quotient)
 
 
 def _pow(lhs: Element, rhs: Element) -> Element:
@@ -81,7 +92,7 @@ def _abs(z: Element) -> Element:
     large, small = x.max(y), x.min(y)
     ratio = small / large
     length = large * (1.0 + ratio * ratio).unary("sqrt")
-    return small.is_equal(0.0).where(large, large.unary("is_inf").where(large, length))
+    return small.is_equal(0.0).where(large, _is_infinite(z).where(math.inf, length))
 
 
 def _sign(z: Element) -> Element:
@@ -92,8 +103,8 @@ def _sign(z: Element) -> Element:
 
 def _exp(z: Element) -> Element:
     """Return the exponential; that of a real number has the imaginary part of the operand, a signed zero."""
-    result = _polar(z.real.unary("exp"), z.imag)
-    return result.real.with_imag(z.imag.is_equal(0.0).where(z.imag, result.imag))
+    length = z.real.unary("exp")
+    return (length * z.imag.unary("cos")).with_imag(_times_sine(length, z.imag))
 
 
 def _square(x: Element) -> tuple[Element, Element]:
@@ -120,22 +131,25 @@ def _plus_squares(start: Element, x: Element, y: Element) -> Element:
     return total + (error + first_error + (first_lost + second_lost))
 
 
-def _log(z: Element) -> Element:
-    """Return log(z). The real part is log1p(|z|^2 - 1) / 2 for |z| near 1, where log|z| loses digits."""
-    x, y = z.real.unary("abs"), z.imag.unary("abs")
-    large, small = x.max(y), x.min(y)
-    near = 0.5 * _plus_squares(x.const(-1.0), large, small).unary("log1p")
+def _log_of_length(z: Element, excess: Element) -> Element:
+    """Return log|z|. For |z| near 1, where that loses digits, it is log1p(excess) / 2; `excess` is |z|^2 - 1."""
+    large = z.real.unary("abs").max(z.imag.unary("abs"))
     is_near = (large > 0.5) & (large < 2.0)
-    return is_near.where(near, z.unary("abs").unary("log")).with_imag(z.imag.binary("atan2", z.real))
+    return is_near.where(0.5 * excess.unary("log1p"), z.unary("abs").unary("log"))
+
+
+def _log(z: Element) -> Element:
+    """Return log(z) = log|z| + i arg(z)."""
+    x, y = z.real.unary("abs"), z.imag.unary("abs")
+    length = _log_of_length(z, _plus_squares(x.const(-1.0), x.max(y), x.min(y)))
+    return length.with_imag(z.imag.binary("atan2", z.real))
 
 
 def _log1p(z: Element) -> Element:
-    """Return log(1 + z) for z = x + iy. Near 0 the real part is log1p(2 x + x^2 + y^2) / 2."""
+    """Return log(1 + z) for z = x + iy; |1 + z|^2 - 1 is 2 x + x^2 + y^2."""
     x, y = z.real, z.imag
-    whole = (1.0 + x).with_imag(y).unary("log")
-    near = 0.5 * _plus_squares(2.0 * x, x, y).unary("log1p")
-    is_small = x.unary("abs").max(y.unary("abs")) < 0.25
-    return is_small.where(near, whole.real).with_imag(whole.imag)
+    whole = (1.0 + x).with_imag(y)
+    return _log_of_length(whole, _plus_squares(2.0 * x, x, y)).with_imag(y.binary("atan2", whole.real))
 
 
 def _expm1(z: Element) -> Element:
@@ -157,6 +171,7 @@ def _sqrt(z: Element) -> Element:
     x, y = z.real, z.imag
     large = (0.5 * (z.unary("abs") + x.unary("abs"))).unary("sqrt")
     small = 0.5 * y.unary("abs") / large
+    small = y.unary("is_inf").where(large, small)
     is_right = x >= 0.0
     root = is_right.where(large, small).with_imag(is_right.where(small, large).binary("copysign", y))
     return z.is_equal(0.0).where(x.const(0.0).with_imag(y), root)
@@ -165,13 +180,13 @@ def _sqrt(z: Element) -> Element:
 def _sinh(z: Element) -> Element:
     """Return sinh(x + yi) = sinh x cos y + i cosh x sin y."""
     x, y = z.real, z.imag
-    return (x.unary("sinh") * y.unary("cos")).with_imag(x.unary("cosh") * y.unary("sin"))
+    return (x.unary("sinh") * y.unary("cos")).with_imag(_times_sine(x.unary("cosh"), y))
 
 
 def _cosh(z: Element) -> Element:
     """Return cosh(x + yi) = cosh x cos y + i sinh x sin y."""
     x, y = z.real, z.imag
-    return (x.unary("cosh") * y.unary("cos")).with_imag(x.unary("sinh") * y.unary("sin"))
+    return (x.unary("cosh") * y.unary("cos")).with_imag(_times_sine(x.unary("sinh"), y))
 
 
 def _tanh(z: Element) -> Element:
@@ -185,15 +200,20 @@ def _tanh(z: Element) -> Element:
 def _atanh(z: Element) -> Element:
     """Return atanh(z) for z = x + iy: log1p(4 x / ((1 - x)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2.
 
-    The real part is computed for |x|, with a scale by which squares do not overflow.
+    The real part is computed for |x|, with a scale by which squares do not overflow. Close to the pole at 1, where the
+    quotient would, it is log(2 / |y|) / 2.
     """
     x, y = z.real.unary("abs"), z.imag
-    rest = 1.0 - x
-    scale = rest.unary("abs").max(y.unary("abs")).max(1e-300 if y.dtype == F64 else 1e-37)
+    rest, height = 1.0 - x, y.unary("abs")
+    scale = rest.unary("abs").max(height)
     u, v = rest / scale, y / scale
     real = 0.25 * (4.0 * (x / scale / scale) / (u * u + v * v)).unary("log1p")
-    real = scale.unary("is_inf").where(0.0, real).binary("copysign", z.real)
-    return real.with_imag(0.5 * (2.0 * y).binary("atan2", rest * (1.0 + x) - y * y))
+    at_pole = 0.5 * (math.log(2.0) - height.unary("log"))
+    real = (rest.is_equal(0.0) & (height < 1e-9)).where(at_pole, real)
+    is_infinite = _is_infinite(z)
+    real = is_infinite.where(0.0, real).binary("copysign", z.real)
+    angle = y.binary("atan2", 0.5 * (rest * (1.0 + x) - y * y))
+    return real.with_imag(0.5 * is_infinite.where(y.const(math.pi).binary("copysign", y), angle))
 
 
 def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
@@ -209,13 +229,38 @@ def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
     return rotated
 
 
-def _asinh(z: Element) -> Element:
-    """Return log1p(z + z^2 / (1 + sqrt(1 + z^2))) for a z with non-negative real part; other numbers by oddness."""
-    is_left = z.real < 0.0
-    right = is_left.where(-z, z)
-    square = right * right
-    result = (right + square / (1.0 + (1.0 + square).unary("sqrt"))).unary("log1p")
-    return is_left.where(-result, result)
+def _roots_beside(z: Element) -> tuple[Element, Element]:
+    """Return sqrt(1 - z) and sqrt(1 + z), with the signs of zeros."""
+    x, y = z.real, z.imag
+    return (1.0 - x).with_imag(-y).unary("sqrt"), (1.0 + x).with_imag(y).unary("sqrt")
+
+
+def _imag_of_asin(z: Element, lower: Element, upper: Element) -> Element:
+    """Return the imaginary part of asin(z) and of -acos(z) from the roots of 1 - z and 1 + z."""
+    sine = lower.real * upper.imag - lower.imag * upper.real
+    return _is_infinite(z).where(math.inf, sine).binary("copysign", z.imag).unary("asinh")
+
+
+def _asin(z: Element) -> Element:
+    """Return asin(z) by Kahan's formulas, in which nothing cancels or overflows."""
+    lower, upper = _roots_beside(z)
+    cosine = lower.real * upper.real - lower.imag * upper.imag
+    cosine = _is_infinite(z).where(z.imag.unary("abs"), cosine)
+    return z.real.binary("atan2", cosine).with_imag(_imag_of_asin(z, lower, upper))
+
+
+def _acos(z: Element) -> Element:
+    """Return acos(z) by Kahan's formulas. Its real part keeps its digits near z = 1, where pi / 2 - asin(z) cancels."""
+    lower, upper = _roots_beside(z)
+    half = lower.real.binary("atan2", upper.real)
+    angle = _is_infinite(z).where(z.imag.unary("abs").binary("atan2", z.real), 2.0 * half)
+    return angle.with_imag(-_imag_of_asin(z, lower, upper))
+
+
+def _acosh(z: Element) -> Element:
+    """Return i acos(z) or -i acos(z): the one with a real part that is not negative."""
+    angle = _acos(z)
+    return angle.imag.unary("abs").with_imag(angle.real.binary("copysign", z.imag))
 
 
 COMPLEX_BINARY: dict[str, Callable[[Element, Element], Element]] = {
@@ -232,11 +277,8 @@ COMPLEX_UNARY: dict[str, Callable[[Element], Element]] = {
     "sinh": _sinh, "cosh": _cosh, "tanh": _tanh,
     "sin": _of_rotated("sinh", back=True), "cos": _of_rotated("cosh", back=False),
     "tan": _of_rotated("tanh", back=True),
-    "asinh": _asinh,
-    "acosh": lambda z: (z + (z + 1.0).unary("sqrt") * (z - 1.0).unary("sqrt")).unary("log"),
-    "atanh": _atanh,
-    "asin": _of_rotated("asinh", back=True), "atan": _of_rotated("atanh", back=True),
-    "acos": lambda z: math.pi / 2 - z.unary("asin"),
+    "asin": _asin, "acos": _acos, "asinh": _of_rotated("asin", back=True), "acosh": _acosh,
+    "atanh": _atanh, "atan": _of_rotated("atanh", back=True),
     "is_finite": lambda z: z.real.unary("is_finite") & z.imag.unary("is_finite"),
     "is_nan": lambda z: z.real.unary("is_nan") | z.imag.unary("is_nan"),
 }  # fmt: skip

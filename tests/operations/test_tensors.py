@@ -184,22 +184,46 @@ def test_complex_functions(run) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
+INVERSE = {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+           "atanh": np.arctanh}  # fmt: skip
+
+
 def test_each_part_of_complex_functions_is_accurate(run) -> None:
-    """Parts that are small beside the other part keep their digits: near |z| = 1, near 0 and far from it."""
+    """Parts that are small beside the other part keep their digits: near 0, near -1, 1 and i, and far from them."""
     sizes, angles = np.array([1e-4, 0.3, 0.999, 1.0, 1.0003, 1.9, 6.0, 20.0]), RNG.uniform(-3.1, 3.1, (30, 1))
-    x = (sizes * np.exp(1j * angles)).astype(np.complex64)
-    functions = {"log": np.log, "log1p": np.log1p, "tan": np.tan, "tanh": np.tanh, "atan": np.arctan,
-                 "atanh": np.arctanh}  # fmt: skip
+    x = (sizes * np.exp(1j * angles)).ravel()
+    x = np.concatenate([x, x - 1, x[::8] + 1, x[::8] + 1j]).astype(np.complex64)
+    functions = {"log": np.log, "log1p": np.log1p, "tan": np.tan, "tanh": np.tanh, **INVERSE}
     got = run(lambda b, x: [ew.unary(b, name, x) for name in functions], x)
     for name, found in zip(functions, got, strict=True):
         wanted = functions[name](x.astype(np.complex128))
         for part in ("real", "imag"):
             a, b = getattr(found, part), getattr(wanted, part)
-            np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-37, err_msg=f"{name}: {part}")
-    ends = np.array([complex(1, 0.0), complex(-1, 0.0), complex(np.inf, 1), complex(2, 0.0), 0, 1e30j], np.complex64)
-    (found,) = run(lambda b, x: ew.unary(b, "atanh", x), ends)
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(found, np.arctanh(ends.astype(np.complex128)), rtol=1e-6)
+            np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-15, err_msg=f"{name}: {part}")
+
+
+ENDS = [complex(x, y) for x in (0.0, -0.0, 1.0, -1.0, 2.0, -2.0) for y in (0.0, -0.0)] + [
+    1 + 1e-20j, -1 - 1e-30j, 1e-20, 1e20, -1e20j, 1e30 + 1e30j, 1e38j, complex(np.inf, 1), complex(-np.inf, -1),
+    complex(1, np.inf), complex(-1, -np.inf), complex(np.inf, np.inf), complex(-np.inf, np.inf),
+]  # fmt: skip
+"""Zeros of both signs, poles, branch cuts, numbers whose squares overflow, and infinities."""
+
+
+def test_complex_functions_at_their_ends(run) -> None:
+    of_ends = {**INVERSE, "log": np.log, "abs": np.abs, "sqrt": np.sqrt}
+    of_large = {"exp": np.exp, "sinh": np.sinh, "cosh": np.cosh, "sin": np.sin, "cos": np.cos}
+    for numbers, functions in ((ENDS, of_ends), ([1000, -1000, 1000j, -1000j], of_large)):
+        x = np.array(numbers, np.complex64)
+        got = run(lambda b, x, functions=functions: [ew.unary(b, name, x) for name in functions], x)
+        for name, found in zip(functions, got, strict=True):
+            with np.errstate(all="ignore"):
+                wanted = functions[name](x.astype(np.complex128))
+            for part in ("real", "imag"):
+                a, b = getattr(found, part), getattr(wanted, part)
+                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-37, err_msg=f"{name}: {part}")
+                np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=f"sign of {name}: {part}")
+    (found,) = run(lambda b, x: ew.unary(b, "logistic", x), np.array([-1000, 1000, -200 + 1j], np.complex64))
+    np.testing.assert_array_equal(found, [0, 1, 0])
 
 
 def test_sums_of_complex_products(run) -> None:

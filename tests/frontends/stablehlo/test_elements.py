@@ -190,6 +190,27 @@ def test_orders_of_all_floats(run: Any, element: str) -> None:
         np.testing.assert_array_equal(found, expected, err_msg=f"{kind} {order}")
 
 
+def test_a_comparison_that_broadcasts(run: Any) -> None:
+    x, y = np.float32([-0.0, np.nan, 1]), np.float32([[0.0, np.nan, 1], [-0.0, 2, np.nan], [1, 1, -1]])
+    vector, matrix, truth = "tensor<3xf32>", "tensor<3x3xf32>", "tensor<3x3xi1>"
+    plain, along_rows, total = run(
+        f"""func.func @main(%x: {vector}, %y: {matrix}) -> ({truth}, {truth}, {truth}) {{
+      %0 = chlo.broadcast_compare %x, %y {{comparison_direction = #chlo<comparison_direction LE>}}
+        : ({vector}, {matrix}) -> {truth}
+      %1 = chlo.broadcast_compare %x, %y {{broadcast_dimensions = array<i64: 0>,
+        comparison_direction = #chlo<comparison_direction LE>}} : ({vector}, {matrix}) -> {truth}
+      %2 = chlo.broadcast_compare %x, %y {{compare_type = #chlo<comparison_type TOTALORDER>,
+        comparison_direction = #chlo<comparison_direction LT>}} : ({vector}, {matrix}) -> {truth}
+      return %0, %1, %2 : {truth}, {truth}, {truth}
+    }}""",
+        x,
+        y,
+    )
+    np.testing.assert_array_equal(plain, x <= y)
+    np.testing.assert_array_equal(along_rows, x[:, None] <= y)
+    np.testing.assert_array_equal(total, [[True, False, False], [False, False, True], [True, False, False]])
+
+
 def test_squares_of_large_complex_numbers(run: Any) -> None:
     x = np.array([1 + 2j, 1e200 + 1e200j, 1e200 - 1e200j, complex(np.inf, np.inf), 3e-170 + 1j, 2e155 + 1e155j])
     x = np.tile(x, 4)

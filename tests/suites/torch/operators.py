@@ -79,6 +79,11 @@ add("rounded divisions", lambda x, y, i, j: tuple(torch.div(a, b, rounding_mode=
                                                   for mode in ("floor", "trunc")), X, Y, I, J)  # fmt: skip
 add("bits", lambda i, j, b: (i & j, i | j, i ^ j, ~i, i << 1, i >> 1, b & b, ~b, b ^ True, torch.logical_and(i, j),
                              torch.logical_xor(b, i)), I, J, B)  # fmt: skip
+add("shifts by any number", lambda i, n: tuple(f(i.to(t), n.to(t)) for t in (torch.int64, torch.int8, torch.uint8)
+                                               for f in (torch.bitwise_left_shift, torch.bitwise_right_shift)),
+    I, torch.tensor([0, 7, 8, 64]))  # fmt: skip
+add("large numbers", lambda x, y, h: (torch.hypot(x, y), torch.hypot(x * 1e-30 * 1e-29, y * 1e-30 * 1e-29), h.std(),
+                                      h.std(1), *torch.std_mean(h, 0)), X * 1e37, Y * 1e37, H * 1000)  # fmt: skip
 add("choices", lambda b, x, y, i: (torch.where(b, x, y), torch.where(b, x, 0.0), torch.where(b, i, x),
                                    x.masked_fill(b, -1.0), x.clamp(-0.5, 0.5), x.clamp(min=0), i.clamp(-2, 2),
                                    torch.clamp(x, y.abs() * -1, y.abs())), B, X, Y, I)  # fmt: skip
@@ -94,6 +99,9 @@ add("slices", lambda x: (x[1:], x[:, 1:3], x[:, ::2], x[-1], x[..., -2:], x[1:2,
                          x.narrow(1, 1, 2), x.diagonal(), x.unfold(1, 2, 1), x[:, -3:-1]), X)  # fmt: skip
 add("splits", lambda x: (*x.split(2, 1), *x.chunk(3, 0), *x.unbind(0), *x.split([1, 3], 1), torch.cat([x, x], 0),
                          torch.stack([x, x], 1), torch.cat([x, x.int()], 1)), X)  # fmt: skip
+add("parts without elements", lambda x: (*x.split(2), *x.chunk(3), *x.chunk(2, 1), x.diagonal(), x.diagonal(9),
+                                        x.new_ones(2, 2).diagonal(5), x.new_ones(2, 2).diagonal_scatter(x[:, 0], 5)),
+    X[:0])  # fmt: skip
 add("padding", lambda x: (F.pad(x, (1, 2)), F.pad(x, (1, 1, 2, 0), value=3.0), F.pad(x[None], (1, 1), mode="reflect"),
                           F.pad(x[None], (1, 2), mode="replicate"), F.pad(x[None], (1, 2), mode="circular"),
                           F.pad(x, (-1, 1))), X)  # fmt: skip
@@ -118,6 +126,16 @@ add("running", lambda x, i: (x.cumsum(1), i.cumsum(0), x.cumprod(1)), X, I)
 add("products", lambda x, y: (x @ y.T, x @ y[0], x[0] @ y.T, torch.bmm(x[None], y.T[None]), x[0].dot(y[0]),
                               torch.addmm(x @ x.T, x, y.T, beta=0.5, alpha=2), torch.outer(x[0], y[0]),
                               torch.einsum("ij,kj->ik", x, y), torch.matmul(x[None, None], y.T)), X, Y)  # fmt: skip
+add(
+    "scaled products of f16",
+    lambda h, g: (
+        torch.baddbmm(h[None, :, :3], h[None], g[None], beta=0.5, alpha=0.01),
+        torch.addmm(h[:, :3], h, g, beta=0, alpha=0.01),
+        torch.addmv(h[:, 0], h, g[:, 0], alpha=0.01),
+    ),
+    H * 300,
+    H.T * 300,
+)
 add("products of integers", lambda i, j: i @ j.T, I, J)
 add("linear", nn.Linear(4, 5), X)
 add("bilinear", nn.Bilinear(4, 4, 3), X, Y)

@@ -106,6 +106,15 @@ def test_a_result_that_is_not_converted_is_named() -> None:
         pd.from_torch(torch.export.export(Call(weights), given))
 
 
+def test_softmax_of_f16_in_f32() -> None:
+    """PyTorch exports `softmax(dtype=torch.float32)` on a GPU as one operator, which it does not run on CPUs."""
+    x = torch.randn(3, 4).half()
+    operators = torch.ops.aten._softmax, torch.ops.aten._log_softmax
+    program = torch.export.export(Call(lambda x: tuple(operator(x, 1, True) for operator in operators)), (x,))
+    loaded = pd.device("local-sync").load(pd.compile(program))
+    check(loaded, [x], [torch.softmax(x.float(), 1), torch.log_softmax(x.float(), 1)])
+
+
 def test_a_program_that_pytorch_cannot_save_is_refused() -> None:
     values = np.zeros((0, 4), np.float32)
     program = torch.export.export(Call(lambda x: x[:, 1:1] @ torch.from_numpy(values)), (torch.randn(2, 1),))

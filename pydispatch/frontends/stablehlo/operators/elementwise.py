@@ -193,10 +193,17 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
-    """Compare elements; floats in total order by the general rule."""
+    """Compare elements of tensors of one shape."""
     _check_shapes(tracer, op, x, y)
+    return _compared_tensors(tracer, op, x, y)
+
+
+def _compared_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
+    """Compare elements with broadcasting, in the order that the operation states."""
     order, rank = comparison(op)
-    return _tensors(tracer, op, x, y) if rank is not None and x.dtype.is_float else ew.compare(tracer.b, order, x, y)
+    if rank is None or not x.dtype.is_float:
+        return ew.compare(tracer.b, order, x, y)
+    return ew.apply(tracer.b, lambda s, lhs, rhs: compared(s, order, rank, lhs, rhs), x, y)
 
 
 def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
@@ -247,11 +254,11 @@ def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Ten
     `broadcast_` in its name.
     """
     name = op.name.removeprefix("chlo.broadcast_")
-    if name == "compare":
-        return ew.compare(tracer.b, comparison(op)[0], *operands)
-    function = SCALAR_FUNCTIONS.get(f"stablehlo.{name}") or SCALAR_FUNCTIONS[f"chlo.{name}"]
     rank = max(x.rank for x in operands)
-    placed = (_placed(tracer, op, x, rank) for x in operands)
+    placed = [_placed(tracer, op, x, rank) for x in operands]
+    if name == "compare":
+        return _compared_tensors(tracer, op, *placed)
+    function = SCALAR_FUNCTIONS.get(f"stablehlo.{name}") or SCALAR_FUNCTIONS[f"chlo.{name}"]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *placed)
 
 

@@ -9,7 +9,7 @@ from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats, of_floa
 from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import DType
+from pydispatch.graph.dtypes import F32, DType
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import activations, normalization, shapes
 from pydispatch.operations import elementwise as ew
@@ -101,10 +101,11 @@ def _softmax(
 ) -> Tensor:
     """Apply `function`, a variant of softmax, along the axis `dim`.
 
-    dtype: the type to convert elements to before. It may also be a bool, an argument of `aten._softmax` that is
-    ignored.
+    dtype: the type to convert elements to before. It may also be a bool, an argument of `aten._softmax`: True stands
+    for f32.
     """
-    return function(builder, ew.convert(builder, self, dtype) if isinstance(dtype, DType) else self, dim)
+    to = F32 if dtype is True else dtype or self.dtype
+    return function(builder, ew.convert(builder, self, to), dim)
 
 
 @converts("aten.feature_dropout", "aten.alpha_dropout")

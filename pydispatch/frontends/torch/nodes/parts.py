@@ -127,13 +127,13 @@ def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) 
 
 @converts("aten.split")
 def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
-    """Return parts of `split_size` along an axis; the last one has the rest.
+    """Return parts of `split_size` along an axis; the last one has the rest. An axis of size 0 is one part.
 
     Raise CompileError if their number depends on a dynamic size.
     """
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
-    count = ceil_div(n, split_size)
+    count = 1 if n == 0 else ceil_div(n, split_size)
     if isinstance(count, Expr):
         raise builder.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
     return shapes.split(builder, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
@@ -147,8 +147,9 @@ def split_with_sizes(builder: Builder, self: Tensor, split_sizes: Sizes, dim: in
 
 @converts("aten.chunk")
 def chunk(builder: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    """Return `chunks` parts of equal size along an axis; the last one may be smaller."""
-    return split(builder, self, maximum(1, ceil_div(self.shape[axis_of(builder, dim, self.rank)], chunks)), dim)
+    """Return at most `chunks` parts of equal size, but for the last one, along an axis; of size 0, exactly `chunks`."""
+    n = self.shape[axis_of(builder, dim, self.rank)]
+    return [self] * chunks if n == 0 else split(builder, self, ceil_div(n, chunks), dim)
 
 
 @converts("aten.unbind")
@@ -183,9 +184,10 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
     i, j = axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank)
     other_axes = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
-    count = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
+    count = maximum(0, minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns))
     x = self
-    for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
+    for axis, offset_along in ((i, -offset), (j, offset)):
+        start = minimum(max(0, offset_along), self.shape[axis])
         x = shapes.slice_axis(builder, x, axis, start, start + count)
     position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
     diagonal_dim = AffineExpr.dimension(len(other_axes))
@@ -199,6 +201,8 @@ def diagonal_scatter(
     builder: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
+    if src.shape[-1] == 0:
+        return self
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
     rows = shapes.iota(builder, [self.shape[i]], 0, I64)
     last = reductions.size_as(builder, src.shape[-1] - 1, I64)

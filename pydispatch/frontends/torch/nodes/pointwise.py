@@ -41,9 +41,9 @@ def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
     return self if category(self.dtype) < 2 else ew.unary(builder, name, self)
 
 
-def of_floats(written: Callable[..., Element], builder: Builder, self: Tensor, *others: Tensor) -> Tensor:
-    """Evaluate a formula on the elements of one tensor or several as floats."""
-    return in_floats(builder, written, self, *others)
+def of_floats(written: Callable[[Element], Element], builder: Builder, self: Tensor) -> Tensor:
+    """Evaluate a formula on the elements of a tensor as floats."""
+    return in_floats(builder, written, self)
 
 
 def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
@@ -274,6 +274,12 @@ def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
     return clamp(builder, self, None, max)
 
 
+@converts("aten.hypot")
+def hypot(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Return the length of the vector of two elements: the absolute value of a complex number does not overflow."""
+    return in_floats(builder, lambda e, n: e.with_imag(n).unary("abs"), self, other)
+
+
 @converts("aten.lerp")
 def lerp(builder: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
     """Interpolate from the nearer end, so that a weight of 1 gives exactly `end`."""
@@ -346,5 +352,4 @@ register({
     **{f"aten.logical_{name}": partial(_logical, name) for name in ("and", "or", "xor")},
     **{f"aten.{order}": partial(_compare, order) for order in ("eq", "ne", "lt", "le", "gt", "ge")},
     "aten.reciprocal": partial(of_floats, lambda e: 1.0 / e),
-    "aten.hypot": partial(of_floats, lambda e, n: (e * e + n * n).unary("sqrt")),
 })  # fmt: skip

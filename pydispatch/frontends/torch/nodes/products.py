@@ -27,20 +27,26 @@ def matmul(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 
 def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
-    """Return scale * x + product_scale * product; x is not read if `scale` is 0."""
+    """Return scale * x + product_scale * product; x is not read if `scale` is 0.
+
+    The sum is rounded to the type of x at the end: a product that is too large for f16 may be scaled to fit.
+    """
 
     def scaled(tensor: Tensor, by: Number) -> Tensor:
         """Return a tensor times a number; emit nothing if it is 1."""
         return tensor if by == 1 else ew.binary(builder, "mul", tensor, as_tensor(builder, by, tensor.dtype))
 
-    product = scaled(product, product_scale)
-    return product if scale == 0 else ew.binary(builder, "add", scaled(x, scale), product)
+    total = scaled(product, product_scale)
+    if scale != 0:
+        total = ew.binary(builder, "add", scaled(ew.convert(builder, x, total.dtype), scale), total)
+    return ew.convert(builder, total, x.dtype)
 
 
 @converts("aten.addmm", "aten.baddbmm", "aten.addmv")
 def addmm(builder: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """Return beta * self + alpha * the product of matrices."""
-    return _scaled_sum(builder, self, beta, products.matmul(builder, mat1, mat2), alpha)
+    product = products.matmul(builder, mat1, mat2, normalization.wide(self.dtype))
+    return _scaled_sum(builder, self, beta, product, alpha)
 
 
 @converts("aten.addbmm")
@@ -50,7 +56,7 @@ def addbmm(
     """Return beta * self + alpha * the sum over the batch of the products of matrices."""
     rows, inner = shapes.transpose(builder, batch1, [1, 0, 2]), normalization.wide(self.dtype)
     total = products.dot_general(builder, rows, batch2, [], [(1, 0), (2, 1)], inner)
-    return _scaled_sum(builder, self, beta, ew.convert(builder, total, self.dtype), alpha)
+    return _scaled_sum(builder, self, beta, total, alpha)
 
 
 @converts("aten._int_mm")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -112,34 +112,25 @@ def _correction(unbiased: bool | None, correction: Number | None) -> float:
     return 0 if unbiased is False else 1
 
 
-@converts("aten.var_mean")
-def var_mean(
-    builder: Builder, self: Tensor, dim: int | Ints | bool | None = None, unbiased: bool | None = None,
-    keepdim: bool = False, *, correction: Number | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the variance and the mean along axes."""
+def _of_moments(
+    takes_root: bool, has_mean: bool, builder: Builder, self: Tensor, dim: int | Ints | bool | None = None,
+    unbiased: bool | None = None, keepdim: bool = False, *, correction: Number | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the variance, or its root, along axes; with `has_mean`, the mean too. The root is taken before the
+    variance is rounded to the type of `self`, in which it may overflow.
+    """
     if isinstance(dim, bool):  # the overload without axes
         dim, unbiased = None, dim
     axes = axes_of(builder, self, dim)
-    average, variance = normalization.moments(builder, self, axes, _correction(unbiased, correction))
-    moments = [ew.convert(builder, x, self.dtype) for x in (variance, average)]
+    average, spread = normalization.moments(builder, self, axes, _correction(unbiased, correction))
+    if takes_root:
+        spread = ew.unary(builder, "sqrt", spread)
+    moments = [spread, average] if has_mean else [spread]
+    if self.dtype.is_float:
+        moments = [ew.convert(builder, x, self.dtype) for x in moments]
     if not keepdim and axes:
         moments = [shapes.squeeze(builder, x, axes) for x in moments]
-    return moments[0], moments[1]
-
-
-def _of_moments(
-    results: Callable[[Builder, Tensor, Tensor], Any], builder: Builder, self: Tensor,
-    dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False, *,
-    correction: Number | None = None,
-) -> Any:  # fmt: skip
-    """Return `results(builder, variance, mean)` of the variance and the mean along axes."""
-    return results(builder, *var_mean(builder, self, dim, unbiased, keepdim, correction=correction))
-
-
-def _root(builder: Builder, x: Tensor) -> Tensor:
-    """Return the square root, the standard deviation of a variance."""
-    return ew.unary(builder, "sqrt", x)
+    return (moments[0], moments[1]) if has_mean else moments[0]
 
 
 @converts("aten.logsumexp")
@@ -186,7 +177,6 @@ register({
     **{f"aten.arg{name}": partial(_argument, name) for name in ("max", "min")},
     "aten.any": partial(_logical_reduction, "or"),
     "aten.all": partial(_logical_reduction, "and"),
-    "aten.var": partial(_of_moments, lambda builder, variance, average: variance),
-    "aten.std": partial(_of_moments, lambda builder, variance, average: _root(builder, variance)),
-    "aten.std_mean": partial(_of_moments, lambda builder, variance, average: (_root(builder, variance), average)),
+    **{f"aten.{name}{rest}": partial(_of_moments, name == "std", bool(rest))
+       for name in ("var", "std") for rest in ("", "_mean")},
 })  # fmt: skip
