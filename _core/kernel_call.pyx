@@ -33,20 +33,24 @@ cdef class KernelCall:
     cdef object function       # None before `bind`
     cdef object written        # positions of the arguments that the function writes; a single one is an int
     cdef Py_ssize_t count      # number of arguments
-    cdef Py_ssize_t view       # an argument that is an array
+    cdef unsigned int views    # a bit for each argument that is an array, the lowest for the first argument
 
-    def bind(self, function, written, Py_ssize_t count, Py_ssize_t view):
+    def bind(self, function, written, Py_ssize_t count, views):
         """Set the function of later calls.
 
         Args:
             function: Takes the arguments, and `out`: those that it writes.
             written: Position of the argument that it writes, or a tuple of positions.
             count: Number of arguments.
-            view: Position of an argument that is an array. Calls with anything else there are `call_carefully`.
+            views: Positions of the arguments that are arrays. Calls with anything else there are `call_carefully`.
         """
-        if not 0 <= view < count:
-            raise InvalidArgumentError(f"view: expected a number from 0 to {count - 1}, got {view}")
-        self.function, self.written, self.count, self.view = function, written, count, view
+        cdef unsigned int mask = 0
+        for view in views:
+            if not 0 <= view < count:
+                raise InvalidArgumentError(f"views: expected numbers from 0 to {count - 1}, got {view}")
+            if view < STACK_ARGUMENTS:
+                mask |= <unsigned int>1 << <unsigned int>view
+        self.function, self.written, self.count, self.views = function, written, count, mask
 
     def __call__(self, *args):
         """Run the kernel on arrays and numbers. The views that it writes are changed in place.
@@ -58,12 +62,14 @@ cdef class KernelCall:
         """
         cdef PyObject* arguments[STACK_ARGUMENTS]
         cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
-        if (self.function is None or count != self.count or count >= STACK_ARGUMENTS
-                or not Py_IS_TYPE(<PyObject*>PyTuple_GET_ITEM(args, self.view), &PyArray_Type)):
+        if self.function is None or count != self.count or count >= STACK_ARGUMENTS:
             self.call_carefully(args)
             return
         for i in range(count):
             arguments[i] = <PyObject*>PyTuple_GET_ITEM(args, i)
+            if self.views >> i & 1 and not Py_IS_TYPE(arguments[i], &PyArray_Type):
+                self.call_carefully(args)
+                return
         written = self.written
         out = args[written] if type(written) is int else tuple([args[index] for index in <tuple>written])
         arguments[count] = <PyObject*>out

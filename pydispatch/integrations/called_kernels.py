@@ -40,7 +40,8 @@ class Kernel(KernelCall, KernelSource):
         super().__init__(function, workgroup, grid, statics, checks)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
-        self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
+        self._views = [index for index, parameter in enumerate(self.passed) if parameter.is_view]
+        self._view = next(iter(self._views), 0)  # a kernel without views is refused when it is lowered
         # (device, whether the call has the grid) → the compiled kernel.
         self._loaded: dict[tuple[str, bool], Loaded] = {}
         self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
@@ -196,7 +197,7 @@ class Kernel(KernelCall, KernelSource):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
         if type(view) is not Buffer and not grid_in_call:
-            self.bind(*loaded, len(self.passed), self._view)
+            self.bind(*loaded, len(self.passed), self._views)
         return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:

@@ -366,5 +366,13 @@ def test_direct_calls_run_no_python() -> None:
         integers(X)
     with pytest.raises(pd.InvalidArgumentError, match="float32"):
         integers(F, y)
-    with pytest.raises(pd.InvalidArgumentError, match="view: expected a number from 0 to 1, got 2"):
-        pd.kernel(integers.source.function).bind(integers, 1, 2, 2)
+
+    @pd.program
+    def called_with_a_constant(like: Annotated[np.ndarray, pd.i32["n"]]) -> Any:
+        out = np.zeros_like(like)
+        integers(X, out)
+        return out
+
+    np.testing.assert_array_equal(called_with_a_constant(X), expected)
+    with pytest.raises(pd.InvalidArgumentError, match="views: expected numbers from 0 to 1, got 2"):
+        pd.kernel(integers.source.function).bind(integers, 1, 2, [2])
