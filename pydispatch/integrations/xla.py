@@ -105,13 +105,17 @@ class JaxFunction:
 
         def backward(saved: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
             """Return the gradient of each argument, or None, from the gradients of the results."""
-            known = (*saved, *_items(gradients))
+            known = (*saved, *map(self._seed, saved[count:], _items(gradients)))
             computed = rule(*(known[operand] for operand in gradient.operands))
             gradient_of = dict(zip(gradient.positions, _items(computed), strict=True))
             return tuple(gradient_of.get(i) for i in range(count))
 
         call.defvjp(forward, backward)
         return call
+
+    def _seed(self, result: Any, gradient: Any) -> Any:
+        """Return the gradient of a result: 0 for an integer, of which JAX has none."""
+        return self._jax.numpy.zeros_like(result) if gradient.dtype == self._jax.dtypes.float0 else gradient
 
     def _batchable(self, batches: KernelBatches) -> Any:
         """Return the call as a function of JAX whose `vmap` is one call where the kernel allows it."""

@@ -59,3 +59,15 @@ def test_in_a_function_of_jax() -> None:
 
     found = jax.jit(jax.grad(lambda w: loss(operator, w)))(w)
     np.testing.assert_allclose(found, jax.grad(lambda w: loss(lambda x, w: layers(x, w, jnp), w))(w), rtol=1e-9)
+
+
+@pd.program
+def ranked(x: Annotated[np.ndarray, pd.f64["n"]]) -> Any:
+    return x * x, x.argmax()
+
+
+def test_results_that_are_integers() -> None:
+    pd.vjp(ranked)
+    squares = pd.to_jax(ranked)
+    x = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_array_equal(jax.grad(lambda x: squares(x)[0].sum())(x), 2 * x)
