@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.graph.dtypes import of_element
-from pydispatch.graph.sizes import Size
+from pydispatch.graph.sizes import Size, differ
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.operations import elementwise, shapes
@@ -95,16 +95,16 @@ class Cotangents:
             gradients: Results of the rule.
 
         Raises:
-            CompileError: The results are not of the number and the types of the arguments.
+            CompileError: The results are not of the number, the types and the shapes of the arguments.
         """
         likes = [self.tensor(value) for value in values.values()]
-        if [(of.dtype, of.rank) for of in gradients] != [(of.dtype, of.rank) for of in likes]:
+        if len(gradients) != len(likes) or not all(map(fits, gradients, likes)):
             expected = ", ".join(f"{name}: {like}" for name, like in zip(values, likes, strict=True))
             raise self.trace.fail(
                 f"the derivative '{rule}' gives ({', '.join(map(str, gradients))}); expected those of {expected}"
             )
         for value, gradient, like in zip(values.values(), gradients, likes, strict=True):
-            self.add(value, self.trace.as_shape(gradient, like.shape))
+            self.add(value, with_shape(self.trace, gradient, like.shape, f"a result of the derivative '{rule}'"))
 
     def tensor(self, value: SSAValue) -> Tensor:
         """Return an SSA value of the program as a tensor, with the sizes that its trace knows."""
@@ -138,6 +138,18 @@ class Cotangents:
             "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "
             "docs/derivatives.md lists what has a derivative",
         )
+
+
+def fits(of: Tensor, like: Tensor) -> bool:
+    """Return whether a tensor has the type and the rank of another one, and no size that is known to differ."""
+    return of.dtype == like.dtype and of.rank == like.rank and not any(map(differ, of.shape, like.shape))
+
+
+def with_shape(trace: Trace, of: Tensor, shape: Sequence[Size], what: str) -> Tensor:
+    """Return a tensor in a shape that it fits. Calls check sizes that may differ. what: names it in messages."""
+    for axis, (size, expected) in enumerate(zip(of.shape, shape, strict=True)):
+        trace.require_equal(size, expected, f"{what} has the size {{a}} along axis {axis}; expected {{b}}")
+    return trace.as_shape(of, shape)
 
 
 def is_float(value: SSAValue) -> bool:

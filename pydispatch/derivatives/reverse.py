@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from pydispatch.derivatives.cotangents import Cotangents
 from pydispatch.derivatives.rules.table import RULES
@@ -43,24 +43,15 @@ def differentiated(
     finally:
         trace.differentiations -= 1
     recorded = _operations_after(markers[-1])
-    starts = [(part, seed) for result, seed in zip(results, seeds(results), strict=True) for part in result.parts]
+    starts = [(trace.value(of), seed) for of, seed in zip(results, seeds(results), strict=True)]
     cotangents = Cotangents(trace, [trace.value(of) for of in marked], RULES)
     cotangents.pull_back(recorded, starts)
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
-    sources = _erase(markers) | (erase_markers(trace) if trace.differentiations == 0 else {})
-    unmarked = [_unmarked(trace, of, sources) for of in (*results, *gradients)]
-    return unmarked[: len(results)], unmarked[len(results) :]
-
-
-def _erase(markers: Sequence[UnrealizedConversionCastOp]) -> dict[SSAValue, SSAValue]:
-    """Erase the markers of inputs, and return the values that their results stood for."""
-    sources: dict[SSAValue, SSAValue] = {}
     for marker in markers:
-        sources[marker.results[0]] = marker.inputs[0]
-        marker.results[0].replace_all_uses_with(marker.inputs[0])
-        marker.detach()
-        marker.erase()
-    return sources
+        trace.replace(marker, marker.inputs)
+    if trace.differentiations == 0:
+        erase_markers(trace)
+    return results, gradients
 
 
 def _operations_after(op: Operation) -> list[Operation]:
@@ -69,11 +60,3 @@ def _operations_after(op: Operation) -> list[Operation]:
     while (after := op.next_op) is not None:
         following.append(op := after)
     return following
-
-
-def _unmarked(trace: Trace, of: Tensor, sources: dict[SSAValue, SSAValue]) -> Tensor:
-    """Return a tensor whose values are those that markers stand for."""
-    parts = list(of.parts)
-    while any(part in sources for part in parts):
-        parts = [sources.get(part, part) for part in parts]
-    return of if not of.parts else trace.wrap(of.dtype, of.shape, *parts)

@@ -6,16 +6,18 @@ for those of the call. Reverse mode then calls the stated rule instead of enteri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from pydispatch.derivatives.cotangents import Cotangents, Rule
 from pydispatch.graph.values import Tensor
+from pydispatch.patterns.types import DType, TensorType
 from pydispatch.programs.array import Array
+from pydispatch.programs.functions.common import as_type, dtype_from
 from pydispatch.programs.program import ProgramSource
 from pydispatch.programs.trace import Trace
 
@@ -29,15 +31,25 @@ class StatedCall:
 
     Attributes:
         program: The program.
-        names: Names of its arguments that are arrays, in the order of the operands of the operation after the call.
+        names: Names of its arguments that are arrays or numbers, in the order of the operands of the operation after
+            the call.
+        statics: Values of its static parameters.
     """
 
     program: ProgramSource
     names: tuple[str, ...]
+    statics: Mapping[str, Any]
 
 
-def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """Record a call of a program with a stated derivative, and return its results.
+def recorded(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Record a call of a program, and return its results. Where it is differentiated, its stated derivative is used."""
+    if trace.differentiations and program.stated_derivative is not None:
+        return _marked(trace, program, args, named)
+    return program.traced(*args, **named)
+
+
+def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """Record a call of a program with a stated derivative and the operation after it, and return its results.
 
     Args:
         trace: Builder of the calling program.
@@ -46,8 +58,8 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
         named: Keyword arguments.
     """
     values = {**dict(zip(program.parameters, args, strict=False)), **named}
-    names = tuple(name for name, type in program.parameters.items() if type is not None and name in values)
-    operands = [trace.tensor_of(values[name]) for name in names]
+    types = {name: type for name, type in program.parameters.items() if type is not None and name in values}
+    operands = [_operand(trace, values[name], type) for name, type in types.items()]
     returned = program.traced(*args, **named)
     results = [trace.tensor_of(value) for value in program.named(trace, returned).values()]
     if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):
@@ -59,7 +71,8 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
         [trace.value(of) for of in (*operands, *results)], [trace.value(of).type for of in results]
     )
     marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
-    trace.stated_calls.append(StatedCall(program, names))
+    statics = program.statics_among({**program.statics, **values})
+    trace.stated_calls.append(StatedCall(program, tuple(types), statics))
     trace.add(marker)
     arrays = [
         Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)
@@ -69,24 +82,20 @@ def called(trace: Trace, program: ProgramSource, args: Sequence[Any], named: dic
     return tuple(arrays) if isinstance(returned, (tuple, list)) else arrays[0]
 
 
-def erase_markers(trace: Trace) -> dict[SSAValue, SSAValue]:
-    """Erase the markers, the operations that `called` adds after calls, which are of no use once a program is
-    differentiated.
+def _operand(trace: Trace, value: Any, type: TensorType) -> Tensor:
+    """Return an argument as a tensor; a number has the type of its parameter."""
+    return as_type(trace, value, dtype_from(DType(type.dtype))) if type.shape is None else trace.tensor_of(value)
 
-    Return the value that each result of a marker stood for, the result of the call. Such values are the last operands
-    of the marker, after the arguments of the call.
+
+def erase_markers(trace: Trace) -> None:
+    """Erase the operations after calls; the results of the calls take the place of theirs.
+
+    The results of a call are the last operands of the operation after it.
     """
-    sources: dict[SSAValue, SSAValue] = {}
     for marker in list(trace.scope.block.walk()):
-        if _CALL not in marker.attributes:
-            continue
-        for result, source in zip(marker.results, marker.operands[-len(marker.results) :], strict=True):
-            sources[result] = source
-            result.replace_all_uses_with(source)
-        marker.detach()
-        marker.erase()
+        if _CALL in marker.attributes:
+            trace.replace(marker, marker.operands[-len(marker.results) :])
     trace.stated_calls.clear()
-    return sources
 
 
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
@@ -110,7 +119,7 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
             f"({', '.join(parameters)}); expected {len(operands)}: its arguments and a gradient for each result"
         )
     arrays = (Array(trace, operand) for operand in operands)
-    returned = rule.traced(**dict(zip(parameters, arrays, strict=True)))
+    returned = rule.traced(**dict(zip(parameters, arrays, strict=True)), **rule.statics_among(call.statics))
     gradients = [trace.tensor_of(gradient) for gradient in rule.named(trace, returned).values()]
     cotangents.add_stated(rule.name, {name: arguments[name] for name in names}, gradients)
 

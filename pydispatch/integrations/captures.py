@@ -188,9 +188,13 @@ class _Search:
             self._value(component, path)
 
     def _program(self, program: ProgramSource, path: str) -> None:
-        """Search the function and the statics of a program."""
+        """Search a program, the rule of its derivative, and the program whose gradients it computes."""
         self._value(program.function, path)
         self._value(program.statics, path)
+        rule = program.stated_derivative
+        self._found._attributes.append((program, "stated_derivative", rule, f"the derivative of {path}"))
+        self._value(rule, f"the derivative of {path}")
+        self._value(program.primal, path)
 
     def _namespace(self, owner: Any, path: str) -> None:
         """Search the entries of a module or a class that code of the program may name."""

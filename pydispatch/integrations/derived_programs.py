@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydispatch.derivatives.cotangents import fits, with_shape
 from pydispatch.derivatives.reverse import differentiated
+from pydispatch.derivatives.stated import recorded
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.graph.values import Tensor
 from pydispatch.integrations.python_programs import TracedProgram
@@ -27,7 +29,6 @@ class DerivedProgram(TracedProgram):
         suffix: End of the program's name.
     """
 
-    is_derived = True
     suffix = "grad"
     has_value = False
     """Whether the results begin with that of the primal."""
@@ -77,13 +78,17 @@ class DerivedProgram(TracedProgram):
             """Record the primal with these tensors in the place of the arguments `wrt`, and return its results."""
             marked = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
             arguments = {name: marked.get(name, values[name]) for name in self.primal.parameters}
-            returned = self.primal.named(trace, self.primal.traced(**arguments))
+            returned = self.primal.named(trace, self._recorded(trace, arguments))
             return [trace.tensor_of(value) for value in returned.values()]
 
         results, gradients = differentiated(trace, inputs, function, lambda of: self._cotangents(trace, of, values))
         arrays = arrays_of(trace, [*(results if self.has_value else ()), *gradients])
         is_single = len(arrays) == 1 and not isinstance(self._chosen, (list, tuple))
         return arrays[0] if is_single else tuple(arrays)
+
+    def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
+        """Record the primal, whose derivative may be a stated one."""
+        return recorded(trace, self.primal, (), arguments)
 
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
         """Return 1, the cotangent of the number that the primal returns."""
@@ -123,6 +128,11 @@ class Pullback(DerivedProgram):
         taken = dict(self.primal.parameters)
         self._seeds = []
         for result, type in self.primal.result_types().items():
+            if type.dtype.startswith("c"):
+                raise InvalidArgumentError(
+                    f"result '{result}' of program '{self.primal.name}' is complex, which has no gradient; return its "
+                    f"real and its imaginary part"
+                )
             name = f"d{result}"
             while name in taken:
                 name += "_"
@@ -130,13 +140,19 @@ class Pullback(DerivedProgram):
             self._seeds.append(name)
         return taken
 
+    def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
+        """Record the function of the primal: this program is its derivative by reverse mode."""
+        return self.primal.traced(**arguments)
+
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
         """Return the arguments that are gradients of results."""
-        seeds = [trace.tensor_of(values[name]) for name in self._seeds]
-        for name, seed, result in zip(self._seeds, seeds, results, strict=True):
-            if seed.dtype != result.dtype or seed.rank != result.rank:
+        seeds = []
+        for name, result in zip(self._seeds, results, strict=True):
+            seed = trace.tensor_of(values[name], result.dtype)
+            if not fits(seed, result):
                 raise trace.fail(f"'{name}' of program '{self.name}' is {seed}, and the result is {result}")
-        return [trace.as_shape(seed, result.shape) for seed, result in zip(seeds, results, strict=True)]
+            seeds.append(with_shape(trace, seed, result.shape, f"'{name}' of program '{self.name}'"))
+        return seeds
 
 
 def names_with_gradients(program: TracedProgram, wrt: Sequence[str] | str | None) -> tuple[str, ...]:

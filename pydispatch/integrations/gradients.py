@@ -53,7 +53,8 @@ class LoadedFunction:
 def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequence[str] | str | None = None) -> Rule:
     """Set the derivative of a kernel or a program in Python, and return it.
 
-    `to_torch` and `to_jax` register the derivative with the function; `grad` uses that of a kernel.
+    `to_torch` and `to_jax` register the derivative with the function. `grad` and `value_and_grad` use a rule that is
+    given here, of kernels and programs that a program calls and of the program itself.
 
     Args:
         function: kernel or program whose derivative is set.
@@ -62,8 +63,9 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
             writes, and `dy` for its gradient. A kernel as a rule writes `dx`, the gradient of the argument `x`, which
             begins as zeros where the rule reads it or adds to it. A program as a rule returns the gradients of the
             arguments in `wrt`, in that order, with their types and shapes. The rule of a program is a program of all
-            arguments, followed by the gradient of each result. Without a rule it is derived from the program by reverse
-            mode (docs/derivatives.md).
+            arguments, followed by the gradient of each result; its static parameters have the values of those of the
+            program that have the same names. Without a rule it is derived from the program by reverse mode
+            (docs/derivatives.md).
         wrt: names of the arguments that have gradients; by default all arrays of floats except those that a kernel
             writes. A kernel as a rule names them by the views that it writes. Other arguments have no gradient.
 
@@ -139,7 +141,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
     if value.derivative is None:
         return LoadedFunction(function, None, batches)
-    rule, names = value.derivative
+    rule, names = _derivative_of(value)
     derivative = _loaded(rule, [f"d{name}" for name in names])
     arguments = [argument.name for argument in function.inputs]
     positions = tuple(arguments.index(name) for name in names)
@@ -159,6 +161,14 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
             f"{', '.join(names)}, of their types"
         )
     return LoadedFunction(function, Gradient(derivative, operands, positions), batches)
+
+
+def _derivative_of(value: Rule) -> tuple[Rule, Sequence[str]]:
+    """Return the derivative of a function and what it has gradients of. A rule has the function's static parameters."""
+    rule, names = value.derivative
+    if isinstance(value, TracedProgram) and (statics := rule.statics_among(value.statics)):
+        rule = rule.specialize(**statics)
+    return rule, names
 
 
 def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:

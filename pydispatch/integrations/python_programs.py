@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydispatch.derivatives.stated import called
+from pydispatch.derivatives.stated import recorded
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.called_kernels import is_closed, options_of, require_open
 from pydispatch.integrations.captures import Captures
@@ -29,8 +29,13 @@ class TracedProgram(ProgramSource):
         self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
 
     def specialize(self, **statics: Any) -> TracedProgram:
-        """Return the program with values for static parameters. Raise InvalidArgumentError for other names."""
-        return TracedProgram(self.function, {**self.statics, **statics})
+        """Return the program with values for static parameters, and with its stated derivative.
+
+        Raise InvalidArgumentError for other names.
+        """
+        specialized = TracedProgram(self.function, {**self.statics, **statics})
+        specialized.derivative = self.stated_derivative
+        return specialized
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the program with arrays, and return its results. Inside another program it is traced there.
@@ -44,9 +49,7 @@ class TracedProgram(ProgramSource):
                 return self.traced(*args, **named)
             trace.count_inlined(self.name)
             with trace.here():
-                if trace.differentiations and self.derivative is not None and not self.derivative[0].is_derived:
-                    return called(trace, self, args, named)
-                return self.traced(*args, **named)
+                return recorded(trace, self, args, named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device
         loaded = self._loaded.get(device)
@@ -64,8 +67,12 @@ class TracedProgram(ProgramSource):
 
         artifact = pydispatch.compile(self, **options_of(device))
         function = pydispatch.device(device).load(artifact).functions[self.name]
-        loaded = self._loaded[device] = function, Captures(self.function, self.statics)
+        loaded = self._loaded[device] = function, Captures(self.function, self._constants())
         return loaded
+
+    def _constants(self) -> dict[str, Any]:
+        """Return values that the program is traced with besides its function, by name."""
+        return self.statics if self.primal is None else {**self.statics, self.primal.name: self.primal}
 
     def _require_no_state(self, changed: str) -> None:
         """Raise InvalidArgumentError if compiling again, as a captured value has changed, would lose state."""

@@ -29,8 +29,8 @@ from pydispatch.programs.trace import Copied, Trace, current
 class ProgramSource:
     """Program before compilation: a function over arrays. statics: values of its static parameters."""
 
-    is_derived = False
-    """Whether reverse mode has derived the program from another one."""
+    primal: Any = None
+    """Program whose gradients reverse mode computes by this one; None for a program that the user has written."""
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any] | None = None) -> None:
         if not inspect.isfunction(function):
@@ -43,6 +43,15 @@ class ProgramSource:
         """Whether the traced program has state that calls change."""
         self.derivative: Any = None  # (program that computes gradients, names of their arguments): `pydispatch.vjp`
         self.parameters = self._parameters()
+
+    @property
+    def stated_derivative(self) -> Any:
+        """Return `derivative` if the user has stated it; None for one that reverse mode computes."""
+        return None if self.derivative is None or self.derivative[0].primal is self else self.derivative
+
+    def statics_among(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values by name that are values of static parameters of this program."""
+        return {name: values[name] for name, type in self.parameters.items() if type is None and name in values}
 
     def _parameters(self) -> dict[str, TensorType | None]:
         """Return the type of each parameter by name; None for static parameters, whose values are known when compiling.

@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.graph.builder import Builder
@@ -95,6 +95,7 @@ class Trace(Builder):
         self.results: dict[str, Tensor] = {}  # those of the finished program, by name
         self.differentiations = 0  # nested functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []  # see `derivatives/stated.py`
+        self._replacements: dict[SSAValue, SSAValue] = {}  # results of erased operations → values in their place
         self.state_names: dict[Any, str] = {}
         """Names of the states of this program, and of those that share them."""
         self.states: Any = None
@@ -106,6 +107,23 @@ class Trace(Builder):
         """Return a tensor of SSA values, and record its shape for each of them."""
         self.shapes |= dict.fromkeys(parts, tuple(shape))
         return super().wrap(dtype, shape, *parts)
+
+    def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
+        return tuple(map(self._present, super().parts(of))) if self._replacements else super().parts(of)
+
+    def _present(self, value: SSAValue) -> SSAValue:
+        """Return the value in place of one whose operation was erased; other values are returned unchanged."""
+        while value in self._replacements:
+            value = self._replacements[value]
+        return value
+
+    def replace(self, op: Operation, values: Sequence[SSAValue]) -> None:
+        """Erase an operation, and use values in place of its results, also in tensors that were wrapped before."""
+        for result, value in zip(op.results, values, strict=True):
+            result.replace_all_uses_with(value)
+            self._replacements[result] = value
+        op.detach()
+        op.erase()
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -254,29 +254,6 @@ def ambiguous_backward(dy: Vector) -> Any:
 pd.vjp(ambiguous, ambiguous_backward)
 
 
-def states(rule: Callable[..., Any], wrt: list[str]) -> Callable[[Any], Any]:
-    """A function of a program with a derivative that does not fit it."""
-
-    @pd.program
-    def doubled(x: Vector) -> Any:
-        return x * 2
-
-    pd.vjp(doubled, pd.program(rule), wrt=wrt)
-    return lambda x: doubled(x).sum()
-
-
-def too_few(dy: Vector) -> Any:
-    return dy
-
-
-def too_many(x: Vector, dy: Vector) -> Any:
-    return dy, dy
-
-
-def of_another_type(x: Vector, dy: Vector) -> Any:
-    return dy.astype(np.float32)
-
-
 @pd.kernel(workgroup=64)
 def without_derivative(x: View, y: View) -> None:
     i = pd.global_id(0)
@@ -294,15 +271,6 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "linear algebra": (lambda x: np.linalg.inv(np.outer(x, x)).sum(), "there is none of a loop"),
     "a kernel": (uses_kernel(without_derivative), r"name its backward kernel: pydispatch.vjp\(without_derivative, "),
     "an ambiguous name": (uses_kernel(ambiguous), "'ambiguous' has an argument 'dy', and its derivative takes a"),
-    "a rule of too few arguments": (
-        states(too_few, ["x"]),
-        r"'too_few' of 'doubled' takes 1 arguments \(dy\); expected",
-    ),
-    "a rule of too many results": (
-        states(too_many, ["x"]),
-        r"gives \(f64\[n\], f64\[n\]\); expected those of x",
-    ),
-    "a rule of another type": (states(of_another_type, ["x"]), r"gives \(f32\[n\]\); expected those of x: f64"),
     "a changed view": (uses_kernel(scaled), "the array that kernel 'scaled' takes as 'x' and changes"),
     "an array": (lambda x: x * 2, "'refused' returns f64.n.; a gradient is that of one float of rank 0"),
     "an integer": (lambda x: x.argmax(), "'refused' returns i64..; a gradient is that of one float of rank 0"),
