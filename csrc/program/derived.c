@@ -11,83 +11,78 @@
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
 
 // Maximum bytes of a block for several constants: a larger one would count towards a device's limit long before it is
-// used, a smaller one would leave more bytes at its end that no constant fits into.
+// used, a smaller one would have more bytes that no constant fits into.
 #define BLOCK_BYTES ((size_t)32 << 20)
-
-// The beginning of a block; constants follow.
-typedef struct constant_block_s {
-  _Alignas(PYD_POOL_ALIGNMENT) struct constant_block_s* next;
-} constant_block_t;
 
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
 
-// Returns the bytes of the constants that are not derived yet, BLOCK_BYTES at most.
-static size_t underived_bytes(const pyd_program_t* program) {
-  size_t sum = 0;
-  for (uint32_t i = 0; i < program->constant_count; ++i) {
+// Returns the bytes of a block for constant |index|, of |size| bytes, and for the constants after it that are not
+// derived yet: as many as fit in the order of the table, in which most programs derive them.
+static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t size) {
+  const uint32_t count = program->constant_count;
+  const uint32_t first = program->derivations[program->constants[index].derivation].first_constant;
+  size_t sum = size;
+  for (uint32_t i = (index + 1) % count; i != first; i = (i + 1) % count) {
     if (!pyd_constant_is_derived(program, i) || pyd_constant_bytes(program, i)) continue;
-    if (program->constants[i].length >= BLOCK_BYTES - sum) return BLOCK_BYTES;
+    if (sum > BLOCK_BYTES || program->constants[i].length > BLOCK_BYTES - sum) break;
     sum += round_up((size_t)program->constants[i].length, PYD_POOL_ALIGNMENT);
   }
-  return sum;
+  return sum >= PYD_PAGES_UNIT ? round_up(sum, PYD_PAGES_UNIT) : sum;
 }
 
-// Adds a block that has |size| free bytes, a multiple of the alignment, and more for other constants if it can be had.
-static pyd_status_t add_block(const pyd_program_t* program, size_t size) {
-  constant_memory_t* memory = &program->derived->memory;
-  const size_t others = underived_bytes(program), least = sizeof(constant_block_t) + size;
-  size_t bytes = size > others ? least : sizeof(constant_block_t) + others;
-  if (bytes >= PYD_PAGES_UNIT) bytes = round_up(bytes, PYD_PAGES_UNIT);
-  void* start = NULL;
-  pyd_status_t status = pyd_pool_acquire(program->derived->pool, bytes, &start);
-  if (!pyd_ok(status) && bytes > least) {
+// Acquires a block that begins with constant |index|, of |size| bytes, and has memory for others if there is that much.
+static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, size_t size, size_t* out_bytes,
+                                  uint8_t** out_block) {
+  pyd_derived_t* derived = program->derived;
+  void* block = NULL;
+  *out_bytes = block_bytes(program, index, size);
+  pyd_status_t status = pyd_pool_acquire(derived->pool, *out_bytes, &block);
+  if (!pyd_ok(status) && *out_bytes > size) {
     pyd_status_free(status);
-    bytes = least;
-    status = pyd_pool_acquire(program->derived->pool, bytes, &start);
+    *out_bytes = size;
+    status = pyd_pool_acquire(derived->pool, *out_bytes, &block);
   }
   if (!pyd_ok(status)) return status;
-  constant_block_t* block = start;
-  block->next = memory->blocks;
-  *memory = (constant_memory_t){
-      .blocks = block, .free_memory = (uint8_t*)(block + 1), .free_bytes = bytes - sizeof(constant_block_t)};
+  derived->blocks[derived->memory.block_count++] = *out_block = block;
   return PYD_STATUS_OK;
 }
 
-// Returns memory for a constant of |size| bytes.
-static pyd_status_t acquire(const pyd_program_t* program, size_t size, uint8_t** out_memory) {
+// Returns memory for constant |index|, of |size| bytes.
+static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t size, uint8_t** out_data) {
   pyd_derived_t* derived = program->derived;
-  const constant_memory_t previous = derived->memory;
   constant_memory_t* memory = &derived->memory;
   if (size > SIZE_MAX / 2)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
   size = round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // the address of no bytes is one, too
-  pyd_status_t status = size > memory->free_bytes ? add_block(program, size) : PYD_STATUS_OK;
-  if (!pyd_ok(status)) return status;
-  *out_memory = memory->free_memory;
-  memory->free_memory += size;
-  memory->free_bytes -= size;
-  if (pyd_pool_is_poisoned(derived->pool)) memset(*out_memory, PYD_POISON_BYTE, size);
-  if (memory->blocks != previous.blocks && previous.free_bytes > memory->free_bytes) {  // a block for one constant
-    memory->free_memory = previous.free_memory;
-    memory->free_bytes = previous.free_bytes;
+  if (size <= memory->free_bytes) {
+    *out_data = memory->free_memory;
+    memory->free_memory += size;
+    memory->free_bytes -= size;
+  } else {
+    size_t bytes = 0;
+    pyd_status_t status = acquire_block(program, index, size, &bytes, out_data);
+    if (!pyd_ok(status)) return status;
+    if (bytes - size > memory->free_bytes) {
+      memory->free_memory = *out_data + size;
+      memory->free_bytes = bytes - size;
+    }
   }
+  if (pyd_pool_is_poisoned(derived->pool)) memset(*out_data, PYD_POISON_BYTE, size);
   return PYD_STATUS_OK;
 }
 
 // Releases all memory that was acquired after |memory| was the state of that of |derived|.
 static void release_after(pyd_derived_t* derived, constant_memory_t memory) {
-  while (derived->memory.blocks != memory.blocks) {
-    constant_block_t* block = derived->memory.blocks;
-    derived->memory.blocks = block->next;
-    pyd_pool_release(derived->pool, block);
-  }
+  for (uint32_t i = memory.block_count; i < derived->memory.block_count; ++i)
+    pyd_pool_release(derived->pool, derived->blocks[i]);
   derived->memory = memory;
 }
 
 pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
                                 pyd_derived_t** out_derived) {
   *out_derived = NULL;
-  pyd_derived_t* derived = malloc(sizeof(*derived) + program->constant_count * sizeof(*derived->data));
+  pyd_derived_t* derived =
+      malloc(sizeof(*derived) + program->constant_count * (sizeof(*derived->data) + sizeof(*derived->blocks)));
   if (!derived) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a table of %u constants", program->constant_count);
   }
@@ -96,6 +91,7 @@ pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched
   derived->pool = pool;
   derived->memory = (constant_memory_t){0};
   derived->constant_count = program->constant_count;
+  derived->blocks = (uint8_t**)(derived->data + program->constant_count);
   pyd_gate_init(&derived->gate, sched);
   for (uint32_t i = 0; i < program->constant_count; ++i) atomic_init(&derived->data[i], NULL);
   *out_derived = derived;
@@ -129,15 +125,15 @@ static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;  // the last one to be published
 }
 
-// Runs |plan|, and returns its results in |out_data|.
-static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** out_data,
-                        const pyd_interrupt_t* interrupt) {
+// Runs |plan|, and returns its results in |out_data|: the constants from |first_constant| on.
+static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint32_t first_constant,
+                        uint8_t** out_data, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   uint32_t count = plan->fn->info.result_count;
   pyd_call_t* call = NULL;
   pyd_status_t status = pyd_call_create(plan, derived->sched, derived->pool, &call);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
-    status = acquire(program, pyd_plan_result_bytes(plan, i), &out_data[i]);
+    status = acquire(program, first_constant + i, pyd_plan_result_bytes(plan, i), &out_data[i]);
     if (pyd_ok(status)) pyd_call_bind_result(call, i, out_data[i]);
   }
   if (pyd_ok(status)) status = pyd_call_run_until(call, interrupt);
@@ -171,7 +167,7 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
     status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i,
                              (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
   }
-  if (pyd_ok(status)) status = run(program, plan, data, interrupt);
+  if (pyd_ok(status)) status = run(program, plan, d->first_constant, data, interrupt);
   drop_sources(program, &program->functions[d->function]);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i)
     atomic_store_explicit(&derived->data[d->first_constant + i], data[i], memory_order_release);

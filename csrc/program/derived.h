@@ -11,8 +11,8 @@
 // Memory of derived constants, which are consecutive in a few large blocks: smaller ones would not consist of huge
 // pages, and memory of small pages is read at three quarters of the rate.
 typedef struct constant_memory_s {
-  struct constant_block_s* blocks;  // all blocks, newest first
-  uint8_t* free_memory;             // in the block that has the most of it
+  uint32_t block_count;
+  uint8_t* free_memory;  // in the block that has the most of it
   size_t free_bytes;
 } constant_memory_t;
 
@@ -24,6 +24,7 @@ struct pyd_derived_s {
   pyd_pool_t* pool;
   pyd_gate_t gate;           // one thread derives at a time
   constant_memory_t memory;  // guarded by |gate|
+  uint8_t** blocks;          // from the pool, at most one for each constant; guarded by |gate|
   uint32_t constant_count;
   _Atomic(uint8_t*) data[];  // bytes by constant; NULL until it is derived, always NULL for other constants
 };

@@ -235,17 +235,19 @@ static void test_interrupt(void) {
   pyd_sched_destroy(sched);
 }
 
-// Constants share blocks and do not overlap, whatever their sizes. A device without memory for more of them derives
-// those that calls read.
+// Constants share blocks and do not overlap, whatever their sizes, and blocks have few bytes besides. A device without
+// memory for all of them derives those that fit.
 static void test_memory(void) {
-  enum { MIB = 1 << 20, COUNT = 4 };
-  static const uint32_t kSizes[COUNT] = {3 * MIB, 33 * MIB, 64, 128};
+  enum { MIB = 1 << 20, COUNT = 7 };
+  static const uint32_t kSizes[COUNT] = {3 * MIB, 33 * MIB, 64, 128, 17 * MIB, 17 * MIB, 17 * MIB};
+  static const uint64_t kLimits[] = {UINT64_MAX, 96 * MIB, 8 * MIB};
   static uint8_t given[33 * MIB];
   pyd_pool_t* shared = pool;
-  for (uint32_t is_limited = 0; is_limited < 2; ++is_limited) {
+  for (uint32_t limit = 0; limit < 3; ++limit) {
     static builder_t b;
     uint32_t functions[COUNT];
     const uint8_t* data[COUNT];
+    uint64_t sum = 0;
     pyd_derived_t* derived = NULL;
     add_export(&b, add_executable(&b, "exe"), 0, "add_one", 0, 2);
     add_constant(&b, "c.bin", 0, sizeof(given));
@@ -256,11 +258,11 @@ static void test_memory(void) {
     CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){given, sizeof(given)}));
     CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 16));
     CHECK_OK(pyd_pool_create(0, &pool));
-    if (is_limited) pyd_pool_set_limit(pool, 8 * MIB);
+    pyd_pool_set_limit(pool, kLimits[limit]);
     CHECK_OK(pyd_derived_create(program, NULL, pool, &derived));
     CHECK_OK(pyd_program_set_derived(program, derived));
     for (uint32_t i = 0; i < COUNT; ++i) {
-      if (is_limited && kSizes[i] > 8 * MIB) {
+      if (kSizes[i] > kLimits[limit]) {
         CHECK_REFUSED(pyd_program_constant_data(program, i + 1, &data[i]), OUT_OF_MEMORY, "no memory for a buffer of");
         continue;
       }
@@ -268,7 +270,9 @@ static void test_memory(void) {
       CHECK((uintptr_t)data[i] % PYD_POOL_ALIGNMENT == 0 && data[i][0] == 1 && data[i][kSizes[i] - 1] == 1);
       for (uint32_t k = 0; k < i; ++k)
         CHECK(!data[k] || data[k] + kSizes[k] <= data[i] || data[i] + kSizes[i] <= data[k]);
+      sum += kSizes[i];
     }
+    CHECK(live_bytes() < sum + 6 * MIB);
     pyd_program_free(program);
     pyd_derived_free(derived);
     CHECK(live_bytes() == 0);
