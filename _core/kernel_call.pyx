@@ -4,6 +4,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
+from pydispatch._core.lock cimport pyd_flag, pyd_set_flag
 from pydispatch._core.numpy_arrays cimport PyArray_Type
 
 cimport numpy as cnp
@@ -19,7 +20,7 @@ cdef extern from "Python.h":
 cdef tuple NAMES = ("out",)
 
 cdef enum:
-    STACK_ARGUMENTS = 32  # calls with more arguments use Python objects
+    STACK_ARGUMENTS = 32  # of a call, `out` included; calls with more are `call_carefully`
 
 
 @cython.auto_pickle(False)
@@ -30,17 +31,18 @@ cdef class KernelCall:
     `explained(error)` returns the exception for a KernelError or an InvalidArgumentError of a call.
     """
 
-    cdef object function       # None before `bind`
+    cdef int is_bound          # the other fields stay from then on
+    cdef object function
     cdef object written        # positions of the arguments that the function writes; a single one is an int
     cdef Py_ssize_t count      # number of arguments
     cdef unsigned int views    # a bit for each argument that is an array, the lowest for the first argument
 
     def bind(self, function, written, Py_ssize_t count, views):
-        """Set the function of later calls.
+        """Set the function of later calls, unless it is set already.
 
         Args:
             function: Takes the arguments, and `out`: those that it writes.
-            written: Position of the argument that it writes, or a tuple of positions.
+            written: Position of the argument that it writes, or a sequence of positions.
             count: Number of arguments.
             views: Positions of the arguments that are arrays. Calls with anything else there are `call_carefully`.
         """
@@ -50,7 +52,11 @@ cdef class KernelCall:
                 raise InvalidArgumentError(f"views: expected numbers from 0 to {count - 1}, got {view}")
             if view < STACK_ARGUMENTS:
                 mask |= <unsigned int>1 << <unsigned int>view
-        self.function, self.written, self.count, self.views = function, written, count, mask
+        positions = written if type(written) is int else tuple(written)
+        with cython.critical_section(self):
+            if not pyd_flag(&self.is_bound):
+                self.function, self.written, self.count, self.views = function, positions, count, mask
+                pyd_set_flag(&self.is_bound)
 
     def __call__(self, *args):
         """Run the kernel on arrays and numbers. The views that it writes are changed in place.
@@ -62,7 +68,7 @@ cdef class KernelCall:
         """
         cdef PyObject* arguments[STACK_ARGUMENTS]
         cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
-        if self.function is None or count != self.count or count >= STACK_ARGUMENTS:
+        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:
             self.call_carefully(args)
             return
         for i in range(count):

@@ -46,6 +46,11 @@ class Kernel(KernelCall, KernelSource):
         self._loaded: dict[tuple[str, bool], Loaded] = {}
         self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what `copy` and `pickle` create a kernel from: its function and options, without compiled code."""
+        options = self.workgroup, self.grid, self.statics, self.checks
+        return type(self), (self.source.function, *options), {"derivative": self.derivative}
+
     def specialize(self, **statics: Any) -> Kernel:
         """Return the kernel with values for static parameters. Raise InvalidArgumentError for other names."""
         return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 from typing import Annotated, Any
@@ -347,6 +348,17 @@ def test_text_and_names() -> None:
     text = integers.mlir()
     assert "test_kernel_language.py" in text and "stream.executable" in text and integers.__name__ == "integers"
     assert repr(integers) == "<pydispatch kernel integers(x: i32[n], y: i32[n]), workgroup (64,)>"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_copies(copied: Any) -> None:
+    """Copies of a kernel compute the same, before and after its first call."""
+    for kernel in (pd.kernel(integers.source.function, workgroup=32), integers):
+        expected, y = np.zeros_like(X), np.zeros_like(X)
+        integers(X, expected)
+        copied([kernel])[0](X, y)
+        np.testing.assert_array_equal(y, expected)
+        assert copied(kernel).workgroup == kernel.workgroup
 
 
 def test_direct_calls_run_no_python() -> None:
