@@ -23,6 +23,11 @@ ACTIVATIONS = {
 }  # fmt: skip
 """The field of the activation of each `model_type`, and its value."""
 
+GEMMA2_FIELDS = (
+    "head_dim", "sliding_window", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
+)  # fmt: skip
+"""Fields that a Gemma 2 model states, if only as null: without them, `transformers` has other values than null."""
+
 
 @dataclass(frozen=True)
 class Rotary:
@@ -140,6 +145,7 @@ def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, 
     head_size = fields.get("head_dim") or fields["hidden_size"] // heads
     scaling = dict(fields.get("rope_parameters") or fields.get("rope_scaling") or {})
     is_gemma, layers = architecture == "gemma2", fields["num_hidden_layers"]
+    stated = {name: fields[name] for name in GEMMA2_FIELDS} if is_gemma else {}
     window = fields.get("sliding_window") or None if is_gemma or architecture == "mistral" else None  # 0 is none too
     types = fields.get("layer_types") or [("sliding_attention", "full_attention")[n % 2] for n in range(layers)]
     theta = scaling.pop("rope_theta", None) or fields.get("rope_theta") or 10000.0
@@ -149,8 +155,7 @@ def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, 
         fields["max_position_embeddings"], Rotary(head_size, theta, tuple(sorted(scaling.items()))),
         has_qk_norm=architecture == "qwen3", window=window,
         full_layers=frozenset(n for n, kind in enumerate(types) if is_gemma and kind == "full_attention"),
-        query_scale=fields["query_pre_attn_scalar"] ** -0.5 if is_gemma else None,
-        attention_cap=fields.get("attn_logit_softcapping") if is_gemma else None,
-        score_cap=fields.get("final_logit_softcapping") if is_gemma else None,
+        query_scale=stated["query_pre_attn_scalar"] ** -0.5 if is_gemma else None,
+        attention_cap=stated.get("attn_logit_softcapping"), score_cap=stated.get("final_logit_softcapping"),
         is_tied=fields.get("tie_word_embeddings", is_gemma), end_tokens=end_tokens,
     )  # fmt: skip

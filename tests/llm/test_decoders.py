@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from config import Config, Rotary
+from config import GEMMA2_FIELDS, Config, Rotary
+from frameworks import read_llama
 from model import Decoder
 
 import pydispatch as pd
@@ -85,6 +86,21 @@ def test_models_that_are_none_of_these(tmp_path: Path, changes: dict[str, Any], 
     fields = json.loads((CHECKPOINTS / "llama" / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(fields | changes))
     with pytest.raises(ValueError, match=message):
+        Config.read(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("gemma2", "gemma2 model with a window"), ("qwen3", "qwen3 model")])
+def test_models_that_frameworks_do_not_have(name: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"a {kind}; decoders in JAX and ONNX are of the Llama type"):
+        read_llama(str(CHECKPOINTS / name))
+
+
+@pytest.mark.parametrize("name", GEMMA2_FIELDS)
+def test_fields_that_a_model_must_state(tmp_path: Path, name: str) -> None:
+    fields = json.loads((CHECKPOINTS / "gemma2" / "config.json").read_text())
+    del fields[name]
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"a gemma2 model needs the field '{name}'"):
         Config.read(tmp_path)
 
 

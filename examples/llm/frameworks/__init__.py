@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from config import Config
 
 import pydispatch as pd
 
@@ -27,6 +28,15 @@ class Framework(Protocol):
 
     def reference(self, folder: str, max_tokens: int) -> Step:
         """Return the steps of the same model in the framework itself."""
+
+
+def read_llama(folder: str) -> Config:
+    """Read the configuration of a model of the Llama type. Raise ValueError for another one, and as `Config.read`."""
+    config = Config.read(folder)
+    if config.architecture not in ("llama", "mistral") or config.window is not None:
+        kind = f"{config.architecture} model" + (" with a window" if config.window is not None else "")
+        raise ValueError(f"{folder}: a {kind}; decoders in JAX and ONNX are of the Llama type: use transformers")
+    return config
 
 
 def steps_with_caches(function: Callable[..., Sequence[Any]], shapes: Sequence[Sequence[Any]]) -> Step:

@@ -11,7 +11,7 @@ from config import Config
 from weights import Weights
 
 import pydispatch as pd
-from frameworks import Array, Step
+from frameworks import Array, Step, read_llama
 
 
 def function_of(config: Config, max_tokens: int) -> Any:
@@ -62,7 +62,7 @@ def caches_of(config: Config, max_tokens: int) -> tuple[Array, Array]:
 
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:
-    config = Config.read(folder)
+    config = read_llama(folder)
     zero, caches = np.int32(0), caches_of(config, max_tokens)
     return pd.from_jax(function_of(config, max_tokens), zero, zero, *caches, params=dict(Weights(folder)), **options)
 
@@ -78,7 +78,7 @@ def step_of(program: pd.Program) -> Step:
 
 
 def reference(folder: str, max_tokens: int) -> Step:
-    config = Config.read(folder)
+    config = read_llama(folder)
     function, weights, caches = function_of(config, max_tokens), dict(Weights(folder)), caches_of(config, max_tokens)
 
     def step(token: int, position: int) -> Array:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from config import Config
 from onnx import TensorProto, helper, numpy_helper
 from weights import Weights
 
 import pydispatch as pd
-from frameworks import Array, Step, steps_with_caches
+from frameworks import Array, Step, read_llama, steps_with_caches
 
 OPSET = 23
 """Version that has `Attention`, `RMSNormalization` and `RotaryEmbedding`."""
@@ -45,7 +44,7 @@ class Graph:
 
 def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:
     """Return the model of calls (token i64[1, 1], *pasts) -> (scores, *presents), see `steps_with_caches`."""
-    config, graph = Config.read(folder), Graph(Weights(folder))
+    config, graph = read_llama(folder), Graph(Weights(folder))
     assert config.rotary is not None
     angles = np.arange(max_tokens, dtype=np.float32)[:, None] * config.rotary.frequencies()
     tables = graph.constant("cosine", np.cos(angles)), graph.constant("sine", np.sin(angles))
