@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from pydispatch.compiler.backends.cpu import units
 from pydispatch.compiler.driver.plugin import build_system
 from pydispatch.compiler.toolchain import cache as toolchain_cache
-from pydispatch.compiler.toolchain import clang, linker, programs
+from pydispatch.compiler.toolchain import clang, foreign, linker, llvm, programs
 from pydispatch.compiler.toolchain import tools as toolchain
 from pydispatch.compiler.toolchain.tools import Toolchain, ToolchainError, UndefinedSymbolsError
 
@@ -255,3 +256,12 @@ def test_a_version_is_asked_for_again_when_the_program_changes(cache, monkeypatc
         program.write_text(f"#!/bin/sh\necho clang version {version}\n" + "#" * size)
         program.chmod(0o755)
         assert str(Toolchain().clang("obj")).startswith(version)
+
+
+@pytest.mark.parametrize("module", [units, llvm, foreign])
+def test_units_are_compiled_again_when_their_compiler_changes(tmp_path, monkeypatch, module):
+    before = units._tools.__wrapped__()
+    changed = tmp_path / "changed.py"
+    changed.write_bytes(Path(module.__file__).read_bytes() + b"#")
+    monkeypatch.setattr(module, "__file__", str(changed))
+    assert units._tools.__wrapped__() != before

@@ -29,7 +29,7 @@ from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine
-from pydispatch.compiler.toolchain import cache, llvm, objects
+from pydispatch.compiler.toolchain import cache, foreign, llvm, objects
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
@@ -276,5 +276,5 @@ def _tools() -> str:
     """Return a digest of everything but text and machine that the generated code depends on."""
     from importlib.metadata import version
 
-    pipeline = Path(llvm.__file__).read_bytes()
+    pipeline = [Path(file).read_bytes() for file in (__file__, llvm.__file__, foreign.__file__)]
     return cache.digest(version("llvmlite"), llvm_process.version(), pipeline, devlib.fingerprint())
