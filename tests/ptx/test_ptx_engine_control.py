@@ -277,6 +277,9 @@ def test_recursion_without_end() -> None:
         ("shfl.sync.left.b32 %r0, %r1, 0, 31, -1;", "is not known"),
         ("mma.sync.aligned.m16n8k16.row.col.f32.s8.f16.f32 {%r0}, {%r1}, {%r2}, {%r3};", "has no shape"),
         ("bar.sync 16;", "names barrier 16"),
+        ("slct.s32 %r0, %r1, %r2, %r3;", "'slct.s32 %r0, %r1, %r2, %r3;' is not known"),
+        ("mov.b32 %r0, {};", "'mov.b32 %r0, {};' is not known"),
+        ("mov.b32 {}, %r0;", "'mov.b32 {}, %r0;' is not known"),
     ],
 )
 def test_what_does_not_run_is_said_at_load(text: str, why: str) -> None:

@@ -190,7 +190,7 @@ def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("slct")
 def slct(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of slct: a where c >= 0 (false for NaN), else b."""
-    result_type, selector_type = instruction.modifiers[-2:]
+    result_type, selector_type = instruction.modifiers[-2], instruction.modifiers[-1]
     dtype = UNSIGNED[dtype_of(result_type).itemsize]
     d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, selector_type)
     return into(d, lambda left, right, selector: np.where(selector >= 0, left, right), a, b, c)

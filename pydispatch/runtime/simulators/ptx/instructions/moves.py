@@ -57,15 +57,21 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
     return step
 
 
+def _part(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any], count: int) -> np.dtype[Any]:
+    """Return the type of an element of a vector of `count` elements that has the bytes of a register."""
+    part = UNSIGNED.get(dtype.itemsize // count) if count else None
+    if part is None or dtype.itemsize % count:
+        builder.fail(instruction)
+    return part
+
+
 def _pack(
     builder: FunctionBuilder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
 ) -> Step:
     """Build the closure of a move that packs a vector into a register, or unpacks a register."""
     if isinstance(x, Vector) and not isinstance(d, Vector):
         count = len(x.items)
-        part = UNSIGNED.get(dtype.itemsize // count)
-        if part is None or dtype.itemsize % count:
-            builder.fail(instruction)
+        part = _part(builder, instruction, dtype, count)
         sources = [builder.source(instruction, element, part) for element in x.items]
         target = builder.target(instruction, d, dtype)
 
@@ -80,10 +86,7 @@ def _pack(
     if not isinstance(d, Vector) or isinstance(x, Vector):
         builder.fail(instruction)
     count = len(d.items)
-    part = UNSIGNED.get(dtype.itemsize // count)
-    if part is None or dtype.itemsize % count:
-        builder.fail(instruction)
-    element_dtype = part
+    element_dtype = _part(builder, instruction, dtype, count)
     source = builder.source(instruction, x, dtype)
     targets = [
         (k, builder.target(instruction, element, element_dtype))
