@@ -82,6 +82,7 @@ add("bits", lambda i, j, b: (i & j, i | j, i ^ j, ~i, i << 1, i >> 1, b & b, ~b,
 add("shifts by any number", lambda i, n: tuple(f(i.to(t), n.to(t)) for t in (torch.int64, torch.int8, torch.uint8)
                                                for f in (torch.bitwise_left_shift, torch.bitwise_right_shift)),
     I, torch.tensor([0, 7, 8, 64]))  # fmt: skip
+add("signs", lambda x: (x.sign(), x.sgn()), torch.tensor([0.0, -0.0, 3, -1e-40, float("-inf"), float("nan")]))
 add("large numbers", lambda x, y, h: (torch.hypot(x, y), torch.hypot(x * 1e-30 * 1e-29, y * 1e-30 * 1e-29), h.std(),
                                       h.std(1), *torch.std_mean(h, 0)), X * 1e37, Y * 1e37, H * 1000)  # fmt: skip
 add("choices", lambda b, x, y, i: (torch.where(b, x, y), torch.where(b, x, 0.0), torch.where(b, i, x),

@@ -64,10 +64,14 @@ def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
     )
 
 
-@converts("aten.sign")
+@converts("aten.sign", "aten.sgn")
 def sign(builder: Builder, self: Tensor) -> Tensor:
-    """Return 1, -1 or 0; bools stay."""
-    return self if self.dtype.is_bool else ew.unary(builder, "sign", self)
+    """Return 1, -1 or 0, which is also the sign of NaN; bools stay, and a complex z gives z / |z|."""
+    if self.dtype.is_bool:
+        return self
+    if not self.dtype.is_float:
+        return ew.unary(builder, "sign", self)
+    return formula(builder, lambda e: (e > 0.0).to(e.dtype) - (e < 0.0).to(e.dtype), self)
 
 
 @converts("aten.square")
@@ -330,7 +334,7 @@ _FLOAT_FUNCTIONS = {
 
 _PREDICATES = {"isnan": "is_nan", "isinf": "is_inf", "isfinite": "is_finite"}
 """Operators that test floats to the tests of elements."""
-_SAME_TYPE = {"abs": "abs", "neg": "neg", "bitwise_not": "not", "sgn": "sign"}
+_SAME_TYPE = {"abs": "abs", "neg": "neg", "bitwise_not": "not"}
 """Operators whose result has the type of the operand to functions of elements."""
 _OF_PROMOTED = {
     "multiply": "mul", "fmod": "rem", "maximum": "max", "minimum": "min", "max.other": "max", "min.other": "min",
