@@ -97,6 +97,7 @@ SIDES = {
         "pydispatch.ir",
         "pydispatch.kernels",
         "pydispatch.operations",
+        "pydispatch.patterns",
         "pydispatch.programs",
     },
     "pydispatch.frontends": {

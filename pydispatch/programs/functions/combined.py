@@ -119,11 +119,12 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
     axis: one axis for vectors; a pair, or None, for matrices. Raise CompileError for other norms of matrices.
     """
     x = Array(trace, quotients(trace, a)[0])
-    if x.dtype.kind == "c":
-        x = abs(x)
     both = axis is None or isinstance(axis, (tuple, list))
     if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
-        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+        squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+        return np.sqrt(np.sum(squares, axis=axis, keepdims=keepdims))
+    if x.dtype.kind == "c":
+        x = abs(x)
     if both and x.ndim > 1:
         raise trace.fail(
             f"the norm of a matrix of order {ord!r} is not a part of programs",
