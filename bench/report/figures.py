@@ -94,7 +94,7 @@ class Figures:
 
 
 def _without_defaults(row: Row) -> dict[str, Any]:
-    defaults = {default.name: default.default for default in fields(Row)}
+    defaults = {column.name: column.default for column in fields(Row)}
     return {key: _rounded(value) for key, value in asdict(row).items() if value != defaults[key]}
 
 
@@ -222,9 +222,9 @@ def table(rows: Sequence[Row]) -> str:
     for row in rows:
         lines.setdefault((row.name, row.size, row.workers), {})[row.contender] = row
     body = []
-    for (name, size, workers), cells_of in lines.items():
+    for (name, size, workers), row_of in lines.items():
         cells = (
-            text(cells_of[contender].value, cells_of[contender].unit) if contender in cells_of else "–"
+            text(row_of[contender].value, row_of[contender].unit) if contender in row_of else "–"
             for contender in contenders
         )
         body.append([name, size, str(workers), *cells])

@@ -14,9 +14,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from pydispatch.compiler.devlib import prebuilt
-from pydispatch.compiler.devlib.join import joined, object_of
+from pydispatch.compiler.devlib import join, prebuilt
 from pydispatch.compiler.devlib.symbols import SYMBOLS
 from pydispatch.compiler.toolchain import cache, tools
 from pydispatch.compiler.worker import llvm_process
@@ -41,7 +41,7 @@ def compiler() -> str:
 def fingerprint() -> str:
     """Return a hash that changes with every input of the library."""
     names = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
-    return cache.digest(prebuilt.compiler(), prebuilt.sources(), names)
+    return cache.digest(prebuilt.compiler(), prebuilt.sources(), names, Path(join.__file__).read_bytes())
 
 
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
@@ -88,7 +88,7 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
         """Compile one source, without the cache."""
         module = prebuilt.module(stem, arch, cpu, features)
         is_object = stem in prebuilt.OBJECTS  # the other sources are bitcode
-        return module if is_object else llvm_process.call(object_of, module, arch, cpu, features)
+        return module if is_object else llvm_process.call(join.object_of, module, arch, cpu, features)
 
     def cached_object(stem: str) -> bytes:
         """Return the object file of one source from the cache, which compiles it on a miss."""
@@ -106,7 +106,7 @@ def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, .
         """Compile the sources and join them, without the cache."""
         with ThreadPoolExecutor() as pool:
             modules = list(pool.map(lambda stem: prebuilt.module(stem, arch, cpu, features), stems))
-        return llvm_process.call(joined, list(zip(stems, modules, strict=True)))
+        return llvm_process.call(join.joined, list(zip(stems, modules, strict=True)))
 
     return _cached(joined_module, "bitcode", arch, cpu, features, stems)
 
