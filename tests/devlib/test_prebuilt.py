@@ -71,7 +71,7 @@ def text_of(arch, cpu, features):
     from llvmlite import binding as llvm
 
     modules = [(stem, prebuilt.module(stem, arch, cpu, features)) for stem in ("float_exp", "trig64", "round")]
-    text = str(llvm.parse_bitcode(devlib.llvm_process.call(devlib.joined, modules)))
+    text = str(llvm.parse_bitcode(devlib.llvm_process.call(devlib.join.joined, modules)))
     return re.sub(r"(%struct\.\w+?)(\.[0-9]+)+", r"\1", text)
 
 
