@@ -20,6 +20,8 @@ INTEGER = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div":
 """Operators to the operations on integers."""
 UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "floor", "ceil")
 """Functions of one float, with the names of their operations in the dialect math."""
+WRITE_A_PROGRAM = "for operations of NumPy write the pattern as a program: @pydispatch.pattern over @pydispatch.program"
+"""The remedy of errors about operations that only arrays of programs have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,13 @@ class Value:
 
     def __matmul__(self, other: Value) -> Value:
         return matmul(self, other)
+
+    def __getitem__(self, index: object) -> Value:
+        raise InvalidArgumentError(f"{self.type} cannot be indexed in such a pattern; {WRITE_A_PROGRAM}")
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError for what arrays of NumPy have and values of patterns do not."""
+        raise AttributeError(f"a value of a pattern has no attribute '{name}'; {WRITE_A_PROGRAM}")
 
     def __bool__(self) -> bool:
         raise InvalidArgumentError(

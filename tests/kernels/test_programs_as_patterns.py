@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 import pydispatch as pd
+from pydispatch.compiler.driver import pipeline
 
 Array = np.ndarray[Any, Any]
 Vector = Annotated[Array, pd.f32["n"]]
@@ -123,6 +125,85 @@ def test_a_reduction() -> None:
     x = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
     artifact = pd.compile(model, targets="cpu", patterns=[softmax], require_match=True)
     np.testing.assert_allclose(pd.device("cpu").load(artifact).model(x), x + 1, rtol=1e-6)
+
+
+def softmax_of(scores: Array) -> Array:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True), like=scores)
+
+
+def matches_of(pattern: Any, program: Any) -> list[Any]:
+    """Return the matches of a pattern in a program, each as its predicate gets it."""
+    matches: list[Any] = []
+
+    @pd.kernel(grid=1)
+    def never(out: Annotated[pd.View, pd.f32[1]]) -> None:
+        out[0] = 0.0
+
+    looking = pd.pattern(pattern).replace(never, when=matches.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipeline.compile_to("preprocessing", program, patterns=[looking])
+    return matches
+
+
+def test_attention_of_one_head() -> None:
+    @pd.program
+    def attention(q: Annotated[Array, pd.f32["m", "d"]], k: Annotated[Array, pd.f32["n", "d"]],
+                  v: Annotated[Array, pd.f32["n", "e"]], mask: Annotated[Array, pd.f32["m", "n"]]) -> Any:  # fmt: skip
+        return softmax_of(q @ k.T * np.float32(0.25) + mask) @ v
+
+    @pd.program
+    def model(q: Annotated[Array, pd.f32[1, 16]], k: Annotated[Array, pd.f32[7, 16]],
+              v: Annotated[Array, pd.f32[7, 3]], mask: Annotated[Array, pd.f32[1, 7]]) -> Any:  # fmt: skip
+        return 1 + softmax_of(mask + q @ k.T * np.float32(0.25)) @ v
+
+    @pd.program
+    def other_scale(q: Annotated[Array, pd.f32[1, 16]], k: Annotated[Array, pd.f32[7, 16]],
+                    v: Annotated[Array, pd.f32[7, 3]], mask: Annotated[Array, pd.f32[1, 7]]) -> Any:  # fmt: skip
+        return softmax_of(q @ k.T * np.float32(0.5) + mask) @ v
+
+    assert [(m.m, m.n, m.d, m.e) for m in matches_of(attention, model)] == [(1, 7, 16, 3)]
+    assert matches_of(attention, other_scale) == []
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 2, 2), (1, 3, 2, 2), (4, 1, 2, 2), (4, 1, 1, 2), (3, 2, 2, 1), (1, 1, 1, 1)])
+def test_axes_of_one_element(sizes: tuple[int, int, int, int]) -> None:
+    """Programs broadcast and transpose such axes by other operations than longer ones."""
+
+    def program_of(s: Any, t: Any, g: Any, m: Any, n: Any) -> Any:
+        def attention(q: Any, k: Any, v: Any, seen: Any) -> Any:
+            scores = np.where(seen, np.einsum("stgmf,skgf->sgmtk", q, k), np.float32(-np.inf))
+            return np.einsum("sgmtk,skgf->stgmf", softmax_of(scores), v)
+
+        types = {"q": pd.f32[s, t, g, m, 4], "k": pd.f32[s, n, g, 4], "v": pd.f32[s, n, g, 4],
+                 "seen": pd.i1[s, 1, 1, t, n]}  # fmt: skip
+        attention.__annotations__ = {name: Annotated[Any, type] for name, type in types.items()}
+        return pd.program(attention)
+
+    (match,) = matches_of(program_of("s", "t", "g", "m", "n"), program_of(*sizes, 6))
+    assert (match.s, match.t, match.g, match.m, match.n) == (*sizes, 6)
+
+
+def test_a_broadcast_is_no_axis_of_one_element() -> None:
+    @pd.program
+    def column(x: Annotated[Array, pd.f32["m", "n"]], y: Annotated[Array, pd.f32["m", 1]]) -> Any:
+        return np.exp(x) - y
+
+    @pd.program
+    def row(x: Annotated[Array, pd.f32[5, 1]], y: Annotated[Array, pd.f32[1, 1]]) -> Any:
+        return np.exp(x) - y
+
+    @pd.program
+    def transposed(x: Annotated[Array, pd.f32["m", "n"]]) -> Any:
+        return x.T
+
+    @pd.program
+    def number(x: Annotated[Array, pd.f32[1, 1]]) -> Any:
+        return np.exp(x)
+
+    assert matches_of(column, row) == []
+    assert matches_of(transposed, number) == [], "the pattern would be its own operand"
 
 
 def test_programs_that_are_no_patterns() -> None:

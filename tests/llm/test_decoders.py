@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from frameworks import read_llama
 from model import Decoder
 
 import pydispatch as pd
+from pydispatch.formats.artifact import dispatches
 from pydispatch.generate import Engine
 
 CHECKPOINTS = Path(__file__).resolve().parent / "checkpoints"
+ATTENTION = Path(__file__).resolve().parents[2] / "examples" / "match" / "attention.py"
+"""A pattern of attention in NumPy, with a kernel."""
 PAGES = np.array([[5, 2, 7, 1, 6, 3, 8, 4, 9, 10, 11, 12]], np.int32)
 """Pages of the tested sequence, not in order."""
 
@@ -54,6 +58,33 @@ def test_scores_are_those_of_transformers(name: str) -> None:
         chunk[0, :count] = tokens[start : start + count]
         scores.append(np.asarray(program.all_scores(chunk, i32(start), i32(count), PAGES))[0, :count])
     np.testing.assert_allclose(np.concatenate(scores), expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(("device", "rows", "length"), [("cpu", 2, 1), ("vulkan", 1, 32)])
+def test_a_kernel_of_the_user_replaces_attention(device: str, rows: int, length: int) -> None:
+    """Row 0 is the tested sequence, by tokens and by chunks; row 1 is unused."""
+    attention = runpy.run_path(str(ATTENTION))["attention"]
+    decoder = decoder_of("llama")
+    step = decoder.all_scores(rows, length)
+    artifact = pd.compile(step, targets=device, patterns=[attention], require_match=True)
+    commands = dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["all_scores"]
+    assert sum(command.executable == "attention_kernel" for command in commands) == decoder.config.layers
+    program: Any = pd.device(device).load(artifact)
+    tokens, expected = reference_of("llama")
+    zeros, pages = np.zeros(rows, np.int32), np.repeat(PAGES, rows, axis=0)
+    scores = []
+    for start in range(0, len(tokens), length):
+        chunk = np.zeros((rows, length), np.int32)
+        chunk[0] = tokens[start : start + length]
+        counts = i32(length, 0)[:rows]
+        scores.append(np.asarray(program.all_scores(chunk, zeros + start, counts, pages))[0])
+    np.testing.assert_allclose(np.concatenate(scores), expected, rtol=0, atol=1e-4)
+
+
+def test_attention_that_a_pattern_does_not_describe() -> None:
+    attention = runpy.run_path(str(ATTENTION))["attention"]
+    with pytest.raises(pd.CompileError, match=r"attention matched nothing; nearest is .* operand 1 of arith\.select"):
+        pd.compile(decoder_of("gemma2").all_scores(1, 8), targets="cpu", patterns=[attention], require_match=True)
 
 
 def test_a_row_does_not_depend_on_others() -> None:

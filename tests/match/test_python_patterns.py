@@ -292,6 +292,18 @@ def test_wrong_patterns() -> None:
         def shapes(a: pd.f32["n"], b: pd.f32["m"]):
             return a + b
 
+    with pytest.raises(InvalidArgumentError, match=r"f32.n. cannot be indexed .* write the pattern as a program"):
+
+        @pd.pattern
+        def indexed(a: pd.f32["n"]):
+            return a[:, None]
+
+    with pytest.raises(AttributeError, match=r"no attribute 'T'; .* write the pattern as a program"):
+
+        @pd.pattern
+        def transposed(a: pd.f32["n", "m"]):
+            return -a.T
+
     @pd.pattern
     def unused(a: pd.f32["n"], b: pd.f32["n"]):
         return -a

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
 
+from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.facts import castable
 from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
 
@@ -91,6 +93,10 @@ class DagPattern:
                 path.append(None)
                 continue
             node = self.view.node(child)
+            if node.reads is not None:  # over loops of one iteration, the program may have its operand instead
+                path.append(None)
+                self._add_used_inputs(node, used, seen)
+                continue
             path.append(node.key)
             used.update(source_of(u) for u in node.unread)
             if node in seen and len(path) > limit:
@@ -138,6 +144,8 @@ class DagPattern:
             if not search.compare(mine, theirs, f"result {i}" if len(nodes) > 1 else ""):
                 assert search.best is not None
                 return search.best
+        if any(value in root.results for value in search.bound.values()):
+            return Mismatch(0, "an input of the pattern is its own result", root)
         return Match(root, search.inputs(), list(root.results), search.ops)
 
 
@@ -198,6 +206,8 @@ class _Search:
                 return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
+        if mine_node.reads is not None and theirs_node.reads is None and self._reads_all(mine_node.reads, theirs_node):
+            return self.compare(mine_node.children[0], theirs, where, user)
         if (mine_node, theirs_node) in self.agreed:
             return True
         if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
@@ -217,7 +227,7 @@ class _Search:
 
         Record the reason if not. Arguments are those of `compare`.
         """
-        if mine.key != theirs.key:
+        if mine.key != theirs.key or not self._reads_alike(mine, theirs):
             return self.fail(differ(mine, theirs), where, op)
         if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
             return self.fail(f"expected {shape_text(mine.type)}, got {theirs.type}", where, op)
@@ -227,6 +237,17 @@ class _Search:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
         problem = None if mine.is_constant else castable(theirs.type, mine.type)
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
+
+    def _reads_alike(self, mine: Node, theirs: Node) -> bool:
+        """Return whether two nodes with equal keys read equal elements of their operands."""
+        if mine.reads is None or theirs.reads is None:
+            return True
+        return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
+
+    def _reads_all(self, reads: AffineMap, theirs: Node) -> bool:
+        """Return whether a map of the pattern is the identity over the elements of a node of the program."""
+        sizes = _sizes(theirs.type)
+        return reads.num_dims == len(sizes) and reads_equal_elements(reads, AffineMap.identity(len(sizes)), sizes)
 
     def children(self, mine: Node, theirs: Node) -> bool:
         """Return whether the operands of two nodes match, in either order for a commutative operation.
@@ -292,6 +313,11 @@ class _Search:
         """Bind input `leaf` to a value, so that backtracking can undo it."""
         self.bound[leaf] = value
         self.trail.append(leaf)
+
+
+def _sizes(type: Attribute) -> Sequence[int]:
+    """Return the sizes of a tensor type, () for a scalar."""
+    return type.get_shape() if isinstance(type, TensorType) else ()
 
 
 def _describe(node: Node) -> str:

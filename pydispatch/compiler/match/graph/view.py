@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.broadcasts import map_of_unit_axes, with_unit_loops
 from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_identity
@@ -40,9 +42,11 @@ class Node:
         commutative: Whether the two operands may be exchanged.
         parts: Details for messages, as (name, text).
         unread: Outputs that are overwritten without being read.
+        reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
+            transposed; None for other nodes.
     """
 
-    __slots__ = ("children", "commutative", "key", "label", "op", "parts", "type", "unread", "value")
+    __slots__ = ("children", "commutative", "key", "label", "op", "parts", "reads", "type", "unread", "value")
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class Node:
         commutative: bool = False,
         parts: Sequence[tuple[str, str]] = (),
         unread: Sequence[SSAValue] = (),
+        reads: AffineMap | None = None,
     ) -> None:
         self.key = intern_id(key)
         self.children = children
@@ -65,6 +70,7 @@ class Node:
         self.commutative = commutative and len(children) == 2
         self.parts = parts
         self.unread = unread
+        self.reads = reads
 
     @property
     def is_constant(self) -> bool:
@@ -125,6 +131,9 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         return [Node(key, (), op.results[0].type, op, "constant", op.results[0], parts=[("value", text)])]
     if op.name in _SPLATS:
         return [_splat(op, op.operands[0], view, ())]
+    unit_axes = map_of_unit_axes(op)
+    if unit_axes is not None:
+        return [_reshaped(op, unit_axes, view)]
     if _is_named(op):
         named = _of_named(op, view)
         if named is not None:
@@ -140,6 +149,27 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         Node(("op", key, regions, i if several else 0), children, r.type, op, op.name, r, commutes, parts)
         for i, r in enumerate(op.results)
     ]
+
+
+def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
+    """Return the node of a tensor whose axes of size 1 are others than those of its operand; reads: the map of both.
+
+    Operands that differ from their own operands in such axes alone are skipped.
+    """
+    result, operand = op.results[0], source_of(op.operands[0])
+    if isinstance(operand.owner, Operation) and map_of_unit_axes(operand.owner) is not None:
+        inner = view.node(operand)
+        assert inner.reads is not None
+        return _read(inner.children[0], inner.reads.compose(reads), result.type, op, result)
+    return _read(operand, reads, result.type, op, result)
+
+
+def _read(
+    operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
+    unread: Sequence[SSAValue] = (),
+) -> Node:  # fmt: skip
+    """Return the node of a tensor whose elements are those of an operand, as a map states."""
+    return Node(("map",), [operand], type, op, f"an operand read by {reads}", value, unread=unread, reads=reads)
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
@@ -201,6 +231,8 @@ def _scalar_root(
     as its value. Arguments are those of `_scalar`, and `result`.
     """
     child = _scalar(generic, value, result.type, scalars)
+    if isinstance(child, Node) and child.reads is not None:
+        return _read(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
     if isinstance(child, Node) and child.value is None:
         copy = Node(
             (),
@@ -256,10 +288,11 @@ def _scalar_child(
     assert isinstance(type, TensorType)
     if inner is generic.body:
         index = generic.block.args.index(value)
-        operand, map = generic.operands[index], generic.maps[index]
+        operand = generic.operands[index]
+        map = with_unit_loops(generic.maps[index], type.get_shape())
         if not map.results or is_identity(map):
             return operand
-        return Node(("map", str(map)), [operand], type, op, f"an operand read by {map}")
+        return _read(operand, map, type, op)
     if not isinstance(inner, Operation) or inner.parent is not generic.body:
         return value
     wide = TensorType(value.type, type.get_shape())
@@ -373,7 +406,7 @@ def _moved(
         return back[node.value]
     children = [_moved(inside.node(c), inside, back, op, done) for c in node.children]
     unread = [back[u] for u in node.unread if u in back]
-    new = Node((), children, node.type, op, node.label, None, node.commutative, node.parts, unread)
+    new = Node((), children, node.type, op, node.label, None, node.commutative, node.parts, unread, node.reads)
     new.key = node.key
     done[node] = new
     return new

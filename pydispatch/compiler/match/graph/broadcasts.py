@@ -1,0 +1,67 @@
+"""Maps from the elements of a result to those of an operand that is broadcast, transposed, or has other unit axes.
+
+In a loop of one iteration, 0 and the index of the loop are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+
+from pydispatch.compiler.analysis.sizes import reassociation
+
+ZERO = AffineExpr.constant(0)
+
+
+def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
+    """Return a map that is equal over loops of these sizes and has an index of a loop instead of 0 where it can.
+
+    Loops and axes of the operand are aligned at their ends, as NumPy broadcasts. A map with an index at another axis
+    is returned unchanged.
+    """
+    first = len(loop_sizes) - len(map.results)
+    aligned = [AffineExpr.dimension(first + axis) for axis in range(len(map.results))]
+    if first < 0 or any(expr not in (ZERO, loop) for expr, loop in zip(map.results, aligned, strict=True)):
+        return map
+    exprs = (loop if loop_sizes[loop.position] == 1 else expr for expr, loop in zip(map.results, aligned, strict=True))
+    return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
+
+
+def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
+    """Return whether both maps have equal values over loops of these sizes."""
+    return len(mine.results) == len(theirs.results) and all(
+        _in_loops(a, loop_sizes) == _in_loops(b, loop_sizes) for a, b in zip(mine.results, theirs.results, strict=True)
+    )
+
+
+def _in_loops(expr: AffineExpr, loop_sizes: Sequence[int]) -> AffineExpr:
+    """Return 0 for the index of a loop with one iteration, else the expression."""
+    return ZERO if isinstance(expr, AffineDimExpr) and loop_sizes[expr.position] == 1 else expr
+
+
+def map_of_unit_axes(op: Operation) -> AffineMap | None:
+    """Return the map of a `tensor.expand_shape` or `tensor.collapse_shape` that only adds or removes axes of size 1.
+
+    Return None for other operations.
+    """
+    if op.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
+        return None
+    source, result = op.operands[0].type, op.results[0].type
+    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    is_expansion = op.name == "tensor.expand_shape"
+    wide_sizes = (result if is_expansion else source).get_shape()
+    kept: list[int] = []
+    """For each axis of the narrow tensor, the axis of the wide one that has its elements."""
+    for axes in reassociation(op):
+        long = [axis for axis in axes if wide_sizes[axis] != 1]
+        if len(long) > 1:
+            return None
+        kept.append((long or axes)[0])
+    if is_expansion:
+        exprs = [AffineExpr.dimension(axis) for axis in kept]
+    else:
+        exprs = [AffineExpr.dimension(kept.index(axis)) if axis in kept else ZERO for axis in range(len(wide_sizes))]
+    return AffineMap(len(result.get_shape()), 0, tuple(exprs))
