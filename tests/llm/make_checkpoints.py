@@ -51,6 +51,7 @@ CHECKPOINTS: dict[str, tuple[PreTrainedModel, torch.dtype]] = {
         LlamaForCausalLM(LlamaConfig(**SIZES, rope_parameters=SCALED, tie_word_embeddings=True)),
         torch.bfloat16,
     ),
+    "llama_biased": (LlamaForCausalLM(LlamaConfig(**SIZES, attention_bias=True, mlp_bias=True)), torch.float16),
     "qwen2": (Qwen2ForCausalLM(Qwen2Config(**SIZES)), torch.bfloat16),
     "qwen3": (Qwen3ForCausalLM(Qwen3Config(**SIZES, head_dim=8)), torch.float16),
     "gpt2": (

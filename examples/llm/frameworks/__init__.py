@@ -31,9 +31,12 @@ class Framework(Protocol):
 
 
 def read_llama(folder: str) -> Config:
-    """Read the configuration of a model of the Llama type. Raise ValueError for another one, and as `Config.read`."""
+    """Read the configuration of a model of the Llama type. Raise ValueError for another one, and as `Config.read`.
+
+    Qwen 2 is such a model: its projections of queries, keys and values have biases, as those of a Llama may have.
+    """
     config = Config.read(folder)
-    if config.architecture not in ("llama", "mistral") or config.window is not None:
+    if config.architecture not in ("llama", "mistral", "qwen2") or config.window is not None:
         kind = f"{config.architecture} model" + (" with a window" if config.window is not None else "")
         raise ValueError(f"{folder}: a {kind}; decoders in JAX and ONNX are of the Llama type: use transformers")
     return config

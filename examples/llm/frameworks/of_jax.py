@@ -24,7 +24,9 @@ def function_of(config: Config, max_tokens: int) -> Any:
     frequencies = config.rotary.frequencies()
 
     def linear(weights: Any, name: str, x: Any) -> Any:
-        return weights[f"{name}.weight"].astype(jnp.float32) @ x
+        product = weights[f"{name}.weight"].astype(jnp.float32) @ x
+        bias = weights.get(f"{name}.bias")
+        return product if bias is None else product + bias.astype(jnp.float32)
 
     def norm(weights: Any, name: str, x: Any) -> Any:
         return x * jax.lax.rsqrt(jnp.mean(x * x) + config.epsilon) * weights[f"{name}.weight"].astype(jnp.float32)

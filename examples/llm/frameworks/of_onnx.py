@@ -38,8 +38,11 @@ class Graph:
         return self.add("RMSNormalization", x, weight, epsilon=epsilon)
 
     def linear(self, x: str, name: str) -> str:
-        """Multiply by a weight, which ONNX stores as [in, out]."""
-        return self.add("MatMul", x, self.constant(f"{name}.in", self.weights[f"{name}.weight"].astype(np.float32).T))
+        """Multiply by a weight, which ONNX stores as [in, out], and add the bias if there is one."""
+        weight = self.constant(f"{name}.in", self.weights[f"{name}.weight"].astype(np.float32).T)
+        product = self.add("MatMul", x, weight)
+        bias = self.weights.get(f"{name}.bias")
+        return product if bias is None else self.add("Add", product, self.constant(name, bias.astype(np.float32)))
 
 
 def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:

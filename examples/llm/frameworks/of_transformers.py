@@ -28,7 +28,8 @@ class CachedModel(nn.Module):
     def cache_shapes(self, length: int) -> list[tuple[int, ...]]:
         config = self.model.config
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        return [(1, config.num_key_value_heads, length, size)] * (2 * config.num_hidden_layers)
+        heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
+        return [(1, heads, length, size)] * (2 * config.num_hidden_layers)
 
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:

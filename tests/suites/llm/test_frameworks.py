@@ -14,20 +14,28 @@ import pytest
 import pydispatch as pd
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDER = ROOT / "tests" / "llm" / "checkpoints" / "llama"
+CHECKPOINTS = ROOT / "tests" / "llm" / "checkpoints"
 FRAMEWORKS = ("jax", "transformers", "onnx")
 BOUND = 1e-4
 """Largest difference of two scores in f32, which docs/llm.md states."""
 
 
-@pytest.mark.parametrize("device", ["cpu", "vulkan"])
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_scores_are_those_of_the_framework(name: str, device: str) -> None:
-    stored = np.load(FOLDER / "reference.npz")
+MODELS = [
+    *((name, "llama", device) for name in FRAMEWORKS for device in ("cpu", "vulkan")),
+    *((name, model, "cpu") for name in FRAMEWORKS for model in ("llama_biased", "qwen2")),
+    *(("transformers", model, "cpu") for model in ("gpt2", "gemma2")),
+]
+"""Framework, checkpoint and device."""
+
+
+@pytest.mark.parametrize(("name", "model", "device"), MODELS)
+def test_scores_are_those_of_the_framework(name: str, model: str, device: str) -> None:
+    folder = CHECKPOINTS / model
+    stored = np.load(folder / "reference.npz")
     framework = importlib.import_module(f"frameworks.of_{name}")
-    artifact = framework.compile_decoder(str(FOLDER), len(stored["tokens"]), targets=device)
+    artifact = framework.compile_decoder(str(folder), len(stored["tokens"]), targets=device)
     step = framework.step_of(pd.device(device).load(artifact))
-    reference = framework.reference(str(FOLDER), len(stored["tokens"]))
+    reference = framework.reference(str(folder), len(stored["tokens"]))
     for position, token in enumerate(stored["tokens"].tolist()):
         scores = step(token, position)
         np.testing.assert_allclose(scores, reference(token, position), rtol=0, atol=BOUND)

@@ -23,10 +23,14 @@ def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
     is returned unchanged.
     """
     first = len(loop_sizes) - len(map.results)
-    aligned = [AffineExpr.dimension(first + axis) for axis in range(len(map.results))]
-    if first < 0 or any(expr not in (ZERO, loop) for expr, loop in zip(map.results, aligned, strict=True)):
+    if first < 0:
         return map
-    exprs = (loop if loop_sizes[loop.position] == 1 else expr for expr, loop in zip(map.results, aligned, strict=True))
+    exprs = []
+    for position, expr in enumerate(map.results, first):
+        loop = AffineExpr.dimension(position)
+        if expr not in (ZERO, loop):
+            return map
+        exprs.append(loop if loop_sizes[position] == 1 else expr)
     return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
 
 
