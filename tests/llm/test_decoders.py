@@ -38,8 +38,8 @@ def i32(*values: int) -> np.ndarray[Any, Any]:
 
 
 DEVICES = {
-    "llama": "cpu", "llama_biased": "cpu", "llama_scaled": "vulkan", "qwen2": "cpu", "qwen3": "webgpu", "gpt2": "cpu", "mistral": "cpu",
-    "gemma2": "vulkan",
+    "llama": "cpu", "llama_biased": "cpu", "llama_scaled": "vulkan", "qwen2": "cpu", "qwen3": "webgpu", "gpt2": "cpu",
+    "mistral": "cpu", "gemma2": "vulkan",
 }  # fmt: skip
 
 
