@@ -1,7 +1,8 @@
 """Reductions over outer dimensions of operands that are contiguous along the last dimension of the result: columns.
 
 A workgroup takes a range of columns, with their accumulators in workgroup memory. The reduced dimensions are sequential
-loops around a parallel loop over columns, which is vectorized. Each column is summed in order. Long sums are cut into
+loops around a parallel loop over columns, which is vectorized: a pass over the accumulators. A pass takes several steps
+of the innermost reduced loop where that pays (unroll and jam). Each column is summed in order. Long sums are cut into
 blocks of `ROWS` steps with separate accumulators, which are then added to the total of the column.
 """
 
@@ -20,6 +21,7 @@ from pydispatch.compiler.kernels.loops.tiles import COLUMN_BYTES
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.cost import is_costly, is_expensive
 from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.sums import negative_zero
@@ -28,6 +30,13 @@ from pydispatch.ir.structured import Structured
 
 ROWS = 1024
 """Steps of a sum per block. Larger: larger rounding errors; smaller: more passes over the accumulators."""
+
+JAMMED_STEPS = 4
+"""Steps of the innermost reduced loop that one pass over the accumulators takes. Fewer: accumulators are loaded and
+stored more often; more: rows whose distance is a power of two displace each other in the first-level cache."""
+
+FEWEST_JAMMED = 16
+"""Columns below which a pass takes one step: LLVM unrolls such short loops instead of making vectors of columns."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,16 @@ class _StageEmitter:
         self.column = stage.point.index(last)
         self.sizes = loop_sizes(elements, generic)
         self.block = _steps_per_block(elements, generic, self.sizes)
+        self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
+
+    def _pays_jamming(self, op: Operation) -> bool:
+        """Return whether passes of several steps are faster: for inexpensive sums of floats in columns for vectors.
+
+        Steps of a column depend on each other: chains of maxima would wait for the results of long instructions.
+        """
+        count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED
+        is_inexpensive = not is_expensive(op, {}) and not any(is_costly(value) for value in self.generic.inputs)
+        return count >= FEWEST_JAMMED and is_inexpensive and all(are_sums(self.elements, self.generic))
 
     def start(self, build: Builder, index: Index) -> None:
         """Emit the initial totals of column `index`: the elements of the output operands."""
@@ -176,36 +195,70 @@ class _StageEmitter:
     def loops(self, build: Builder, depth: int) -> None:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns."""
         if depth == len(self.generic.loops):
-            build.parallel(self.low, self.high, self._step, limit=self.width)
+            self._pass(build, [self.point])
             return
         size = self.sizes[self.generic.loops[depth]]
-
-        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the inner loops at an index of the loop at this depth."""
-            self.point[self.generic.loops[depth]] = index
-            self.loops(inner, depth + 1)
-            return []
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
             inner.parallel(self.low, self.high, self._clear, limit=self.width)
-            inner.loop(first, inner.least(inner.plus(first, self.block), size), [], body, limit=size)
+            self._iterations(inner, depth, first, inner.least(inner.plus(first, self.block), size))
             inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)
             return []
 
         if self.block and depth == 0:
             build.loop(0, size, [], block, step=self.block, limit=size)
         else:
-            build.loop(0, size, [], body)
+            self._iterations(build, depth, 0, size)
 
-    def _step(self, build: Builder, index: Index) -> None:
-        """Emit one step of the reduction of column `index`."""
-        self.point[self.column] = index
-        offset = build.value(build.minus(index, self.low))
-        carried = [build.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
-        new_sums = body_at(self.elements, build, self.generic, list(self.point), carried)
-        for element, buffer in zip(new_sums, self.sums, strict=True):
-            self.elements.store(build, element, buffer, [offset])
+    def _iterations(self, build: Builder, depth: int, first: Index, end: Index) -> None:
+        """Emit the iterations `first` to `end` of the reduced loop at `depth`, with the loops inside it.
+
+        Each pass over the accumulators takes `jammed_steps` iterations of the innermost loop; remaining ones take a
+        pass each.
+        """
+        loop = self.generic.loops[depth]
+        size, is_innermost = self.sizes[loop], depth == len(self.generic.loops) - 1
+
+        def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit the inner loops at an index of the loop."""
+            self.point[loop] = index
+            self.loops(inner, depth + 1)
+            return []
+
+        def jammed_iterations(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            """Emit one pass over the accumulators for the iterations from `index` on."""
+            steps = [inner.plus(index, step) for step in range(self.jammed_steps)]
+            points = [[*self.point[:loop], step, *self.point[loop + 1 :]] for step in steps]
+            for step in steps:
+                if isinstance(step, SSAValue):
+                    inner.bounded(step, size)
+            self._pass(inner, points)
+            return []
+
+        if is_innermost and self.jammed_steps > 1:
+            jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
+            build.loop(first, jammed_end, [], jammed_iterations, step=self.jammed_steps, limit=size)
+            first = jammed_end
+        build.loop(first, end, [], iteration, limit=size)
+
+    def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
+        """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
+
+        A point has the index of each loop; that of the loop over the columns is replaced.
+        """
+
+        def column_steps(inner: Builder, index: Index) -> None:
+            """Emit the steps of column `index`."""
+            offset = inner.value(inner.minus(index, self.low))
+            accumulators = [inner.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
+            for point in points:
+                column_point = [*point[: self.column], index, *point[self.column + 1 :]]
+                accumulators = body_at(self.elements, inner, self.generic, column_point, accumulators)
+            for accumulator, buffer in zip(accumulators, self.sums, strict=True):
+                self.elements.store(inner, accumulator, buffer, [offset])
+
+        build.parallel(self.low, self.high, column_steps, limit=self.width)
 
     def _clear(self, build: Builder, index: Index) -> None:
         """Emit the reset of the block sums of column `index` to -0."""
