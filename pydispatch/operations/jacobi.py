@@ -4,6 +4,9 @@ A round rotates disjoint pairs of rows or columns, so that it is one operation o
 pairs i and i + n/2. The columns then change positions as in a round-robin tournament, so that n - 1 rounds, a sweep,
 pair all columns once. Sweeps are repeated until the matrix is diagonal or its columns are orthogonal.
 
+Complex columns are rotated as real vectors of twice the length, their real parts and then their imaginary parts, after
+one of each pair is multiplied by a number of length 1 that makes their product real.
+
 Each matrix is first divided by a power of two near its largest magnitude, so that squares neither overflow nor
 underflow.
 """
@@ -16,7 +19,7 @@ import numpy as np
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import BOOL, F32, F64, I64
+from pydispatch.graph.dtypes import BOOL, F32, F64, I64, DType
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, factors, gathers, matrices, ordering, reductions, shapes
@@ -94,19 +97,20 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
 
 
 def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """Return U, the singular values in descending order, and V^T, so that x = U diag(values) V^T.
+    """Return U, the singular values in descending order, and V^H, so that x = U diag(values) V^H.
 
-    x is [..., m, n] of f32 or f64. With `full`, U has m columns and V^T n rows; otherwise both have min(m, n).
+    x is [..., m, n] of f32, f64 or complex numbers of these; the singular values are real. With `full`, U has m columns
+    and V^H n rows; otherwise both have min(m, n).
     """
     m, n = x.shape[-2:]
-    if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype not in (F32, F64):
-        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64 whose sizes are known",
+    if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype.real not in (F32, F64):
+        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64, real or complex, of known sizes",
                      "export the model with static sizes of the matrices")  # fmt: skip
     lead = x.shape[:-2]
     a = shapes.reshape(builder, x, [product(lead), m, n])
     if m < n:
-        u, values, vt = svd(builder, shapes.transpose(builder, a, [0, 2, 1]), full)
-        factors = shapes.transpose(builder, vt, [0, 2, 1]), values, shapes.transpose(builder, u, [0, 2, 1])
+        u, values, vt = svd(builder, matrices.adjoint(builder, a), full)
+        factors = matrices.adjoint(builder, vt), values, matrices.adjoint(builder, u)
     else:
         factors = _tall_svd(builder, a, full)
     u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in factors)
@@ -119,9 +123,10 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
     """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
+    dtype, is_complex = a.dtype.real, a.dtype.is_complex
     _check_order(builder, "singular values", a, n)
     if n == 0:
-        none = shapes.full(builder, 0.0, [batch, 0], a.dtype)
+        none = shapes.full(builder, 0.0, [batch, 0], dtype)
         u = matrices.identity(builder, m, m if full else 0, a.dtype)
         return (
             shapes.broadcast_to(builder, u, [batch, *u.shape]),
@@ -129,31 +134,40 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
             shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
         )
     even = _padded_order(n)
-    a, scale = scaled_to_one(builder, a, [1, 2])
-    columns = shapes.pad(
-        builder, shapes.transpose(builder, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0
-    )  # [batch, n, m]
+    # [batch, n, m], or [batch, n, 2 m] if complex
+    rows, scale = scaled_to_one(builder, _with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), [1, 2])
+    columns = shapes.pad(builder, rows, [0, 0, 0], [0, even - n, 0], 0.0)
     half = even // 2
-    limits = np.finfo(a.dtype.numpy)
+    limits = np.finfo(dtype.numpy)
     min_exact_square = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
         """Return the first and the second row of each pair: pair i has the rows i and half + i."""
         return shapes.split(builder, x, 1, [half, half])
 
-    def products(x: Tensor) -> list[Tensor]:
-        """Return the scalar products (first, first), (second, second) and (first, second) of each pair."""
-        first, second = parts(x)
-        pairs = ((first, first), (second, second), (first, second))
-        return [reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True) for u, v in pairs]
+    def product_of(u: Tensor, v: Tensor) -> Tensor:
+        """Return the real scalar product of each two rows, [batch, half, 1]."""
+        return reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True)
+
+    def with_real_products(columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Multiply the second column of each pair, and its vector, so that its product with the first one is real."""
+        if not is_complex:
+            return columns, vectors
+        first, second = parts(columns)
+        turned = _times_imaginary_unit(builder, first)
+        phase = formulas(builder, _unit_conjugate, product_of(first, second), product_of(turned, second))
+        return tuple(  # type: ignore[return-value]
+            shapes.concat(builder, [u, _times_number(builder, v, *phase)], 1) for u, v in map(parts, (columns, vectors))
+        )
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         """Make the columns of each pair orthogonal, and record the largest squared cosine between two of them.
 
         The tensors are the columns as rows, the accumulated rotations, and the largest squared cosine of this sweep.
         """
-        columns, vectors, _ = tensors
-        squares = products(columns)
+        columns, vectors = with_real_products(*tensors[:2])
+        first, second = parts(columns)
+        squares = [product_of(u, v) for u, v in ((first, first), (second, second), (first, second))]
         cos, sin = _angles(builder, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
@@ -166,8 +180,9 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin)) for v in (columns, vectors)]
         return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
 
-    eye = shapes.broadcast_to(builder, builder.constant(np.eye(even)[None], a.dtype), [batch, even, even])
-    none = shapes.full(builder, 0.0, [batch], a.dtype)
+    width = 2 * even if is_complex else even
+    eye = shapes.broadcast_to(builder, builder.constant(np.eye(even, width)[None], dtype), [batch, even, width])
+    none = shapes.full(builder, 0.0, [batch], dtype)
     columns, vectors, _ = _sweep_until_converged(
         builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
     )
@@ -183,20 +198,66 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
         return gathers.take_along(builder, x, positions, 1)
 
-    vt = shapes.slice_axis(builder, reordered(vectors), 2, 0, n)
+    # The rotations multiply the columns from the right: vectors are the rows of V^T.
+    v = _with_parts_split(builder, reordered(vectors), a.dtype)
+    vt = formula(builder, lambda v: v.conj() if is_complex else v, shapes.slice_axis(builder, v, 2, 0, n))
     # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
-    scaled = shapes.transpose(builder, reordered(columns), [0, 2, 1])
+    scaled = shapes.transpose(builder, _with_parts_split(builder, reordered(columns), a.dtype), [0, 2, 1])
     if full and m > n:
         scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
     square = shapes.slice_axis(builder, upper, 1, 0, upper.shape[2])
-    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), matrices.diagonals(builder, square))
+    # The diagonal of R is real.
+    signs = formula(
+        builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)
+    )
     return (
         ew.binary(builder, "mul", u, signs),
         ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2])),
         vt,
     )
+
+
+def _with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
+    """Return complex rows [batch, n, m] as real ones of twice the length: the real parts, then the imaginary parts.
+
+    Real rows are returned unchanged.
+    """
+    if not x.dtype.is_complex:
+        return x
+    return shapes.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), 2)
+
+
+def _with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """Return rows of `_with_parts_joined` as rows of the element type that they had before."""
+    if not dtype.is_complex:
+        return x
+    half = int(x.shape[2]) // 2  # type: ignore[arg-type]
+    return formula(builder, lambda u, v: u.with_imag(v), *shapes.split(builder, x, 2, [half, half]))
+
+
+def _times_imaginary_unit(builder: Builder, x: Tensor) -> Tensor:
+    """Return complex rows with their parts joined, [batch, n, 2 m], times i."""
+    half = int(x.shape[2]) // 2  # type: ignore[arg-type]
+    real, imag = shapes.split(builder, x, 2, [half, half])
+    return shapes.concat(builder, [formula(builder, lambda v: -v, imag), real], 2)
+
+
+def _times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Tensor:
+    """Return complex rows with their parts joined, [batch, n, 2 m], each times a complex number: [batch, n, 1]."""
+    turned = _times_imaginary_unit(builder, x)
+    return formula(builder, lambda v, w, a, b: v * a + w * b, x, turned, real, imag)
+
+
+def _unit_conjugate(real: Element, imag: Element) -> list[Element]:
+    """Return the parts of the conjugate of a complex number divided by its length; 1 for 0."""
+    largest = real.unary("abs").max(imag.unary("abs"))
+    is_zero = largest.is_equal(0.0)
+    divisor = is_zero.where(1.0, largest)
+    a, b = is_zero.where(1.0, real / divisor), imag / divisor
+    length = (a * a + b * b).unary("sqrt")
+    return [a / length, -b / length]
 
 
 def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
@@ -230,7 +291,7 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, las
 
     No rotation changes padding columns, so their vectors are unit vectors of the padding.
     """
-    count = vectors.shape[2]
+    count = vectors.shape[1]
     if count == n:
         return values
     own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, 2, n, count))

@@ -1,14 +1,18 @@
-"""Linear systems, determinants and QR factors of batches of matrices, from the packed factors of `factors`."""
+"""Linear systems, determinants and QR factors of batches of matrices, from the packed factors of `factors`.
+
+Tridiagonal systems are eliminated row by row.
+"""
 
 from __future__ import annotations
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
-from pydispatch.graph.sizes import minimum, product
+from pydispatch.graph.sizes import Size, minimum, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import control, factors, linear, matrices, reductions, shapes
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import factors, linear, matrices, reductions, shapes
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.sequences import row
 
 
 def broadcast_batches(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,6 +33,120 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     matrix = shapes.slice_axis(builder, factored, last, 0, n)
     right = shapes.slice_axis(builder, factored, last, n, factored.shape[last])
     return linear.triangular_solve(builder, matrix, right, lower=False), failed
+
+
+def tridiagonal_solve(
+    builder: Builder, lower: Tensor, diagonal: Tensor, upper: Tensor, y: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return x of a x = y for tridiagonal matrices a, and the position of the first zero pivot, counted from 1, or 0.
+
+    Elimination with partial pivoting, like LAPACK's gtsv: time and memory are linear in n.
+
+    Args:
+        builder: The builder of the program.
+        lower: Element a[i, i - 1] of each row i, [..., n]; the first one is not read.
+        diagonal: Element a[i, i] of each row, [..., n].
+        upper: Element a[i, i + 1] of each row, [..., n]; the last one is not read.
+        y: The right-hand sides, [..., n, m].
+    """
+    n = diagonal.shape[-1] if diagonal.rank else None
+    shape = diagonal.shape
+    bands = (lower, diagonal, upper)
+    if (
+        n is None
+        or any(v.shape != shape for v in bands)
+        or y.shape[:-1] != shape
+        or {v.dtype for v in bands} != {y.dtype}
+    ):
+        shown = ", ".join(map(str, bands))
+        raise builder.fail(f"a tridiagonal system of {shown} with {y}: their types and sizes do not fit each other")
+    if n == 0:
+        return y, shapes.full(builder, 0, shape[:-1], I32)
+    batch, count = product(shape[:-1]), y.shape[-1]
+    sides = shapes.transpose(builder, shapes.reshape(builder, y, [batch, n, count]), [1, 0, 2])
+    columns = [shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands]
+    eliminated = _eliminate_below_diagonal(builder, *columns, sides)
+    solution = _solve_three_bands(builder, eliminated)
+
+    def position_if_zero(pivot: Element) -> Element:
+        """Return the position of a pivot, counted from 1, if it is zero; else one beyond all positions."""
+        return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, 2**31 - 1)
+
+    first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), [0, 2])
+    status = formula(builder, lambda at: (at < 2**31 - 1).where(at, 0), first_zero)
+    solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
+    return solution, shapes.reshape(builder, status, shape[:-1])
+
+
+def _eliminate_below_diagonal(
+    builder: Builder, lower: Tensor, diagonal: Tensor, upper: Tensor, sides: Tensor
+) -> list[Tensor]:
+    """Return the diagonal, the two bands above it and the right-hand sides of the eliminated triangular systems.
+
+    The bands are [n, batch, 1], the sides [n, batch, m], before and after the elimination.
+    """
+    n, batch, count = sides.shape
+    # Row i meets row i + 1 in step i; a row of zeros follows the last one.
+    following = [shapes.pad(builder, v, [0, 0, 0], [1, 0, 0], 0.0) for v in (lower, diagonal, upper, sides)]
+
+    def choose(pivot: Element, low: Element) -> tuple[Element, Element]:
+        """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
+        the factor by which the pivot's row is subtracted.
+        """
+        swaps = low.unary("abs") > pivot.unary("abs")
+        divisor = swaps.where(low, pivot)
+        # Both elements are zero if the divisor is.
+        return swaps, swaps.where(pivot, low) / divisor.is_equal(0.0).where(divisor.const(1.0), divisor)
+
+    def eliminate_bands(pivot: Element, above: Element, low: Element, middle: Element, high: Element) -> list[Element]:
+        """Return the three bands of the eliminated row, and the two of the remaining next row.
+
+        The row of earlier steps has the elements `pivot` and `above`, the next one `low`, `middle` and `high`.
+        """
+        swaps, factor = choose(pivot, low)
+        first, second = swaps.where(middle, above), swaps.where(high, high.const(0.0))
+        remaining = swaps.where(above, middle), swaps.where(high.const(0.0), high)
+        return [swaps.where(low, pivot), first, second, remaining[0] - factor * first, remaining[1] - factor * second]
+
+    def eliminate_sides(side: Element, next_side: Element, pivot: Element, low: Element) -> list[Element]:
+        """Return the right-hand sides of the eliminated row and of the remaining next row."""
+        swaps, factor = choose(pivot, low)
+        eliminated = swaps.where(next_side, side)
+        return [eliminated, swaps.where(side, next_side) - factor * eliminated]
+
+    def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Eliminate row `index`. Return the remaining next row, and the eliminated row."""
+        pivot, above, side = carried
+        low, middle, high, next_side = (row(builder, v, index + 1) for v in following)
+        *bands, remaining_pivot, remaining_above = formulas(builder, eliminate_bands, pivot, above, low, middle, high)
+        eliminated_side, remaining_side = formulas(builder, eliminate_sides, side, next_side, pivot, low)
+        return [remaining_pivot, remaining_above, remaining_side], [*bands, eliminated_side]
+
+    start = [row(builder, v, 0) for v in (diagonal, upper, sides)]
+    rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]
+    return control.scan(builder, n, start, step, rows=rows)[1]
+
+
+def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:
+    """Return the solutions [n, batch, m] of triangular systems with two bands above the diagonal.
+
+    eliminated: the diagonal and the two bands, [n, batch, 1], and the right-hand sides, [n, batch, m].
+    """
+    sides = eliminated[-1]
+
+    def solved(pivot: Element, first: Element, second: Element, side: Element, x: Element, y: Element) -> Element:
+        """Return the unknown of a row from those of the two rows below it."""
+        return (side - first * x - second * y) / pivot
+
+    def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Solve row `index`. Carried are the solutions of the two rows below it."""
+        new = formula(builder, solved, *(row(builder, v, index) for v in eliminated), *carried)
+        return [new, carried[0]], [new]
+
+    none = shapes.full(builder, 0.0, sides.shape[1:], sides.dtype)
+    rows = [(sides.dtype, sides.shape[1:])]
+    _, (solution,) = control.scan(builder, sides.shape[0], [none, none], step, rows=rows, backwards=True)
+    return solution
 
 
 def determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> Tensor:

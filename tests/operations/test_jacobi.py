@@ -11,6 +11,7 @@ from pydispatch.operations import jacobi
 RNG = np.random.default_rng(3)
 SCALES = {"float32": (1e-38, 1e-25, 1e-12, 1.0, 1e20, 1e37), "float64": (1e-300, 1e-100, 1.0, 1e100, 1e300)}
 TOLERANCES = {"float32": 2e-6, "float64": 2e-14}
+COMPLEX = {"float32": np.complex64, "float64": np.complex128}
 
 
 def batch(dtype: str, m: int, n: int) -> np.ndarray:
@@ -24,11 +25,11 @@ def close(found: np.ndarray, wanted: np.ndarray) -> None:
     axes = tuple(range(1, wanted.ndim))
     unit = np.abs(wanted).max(axes, keepdims=True)
     unit[unit == 0] = 1
-    np.testing.assert_allclose(found / unit, wanted / unit, rtol=0, atol=TOLERANCES[found.dtype.name])
+    np.testing.assert_allclose(found / unit, wanted / unit, rtol=0, atol=TOLERANCES[found.real.dtype.name])
 
 
 def orthonormal(columns: np.ndarray) -> None:
-    product = columns.swapaxes(1, 2) @ columns
+    product = columns.conj().swapaxes(1, 2) @ columns
     close(product, np.broadcast_to(np.eye(product.shape[-1], dtype=product.dtype), product.shape))
 
 
@@ -41,6 +42,21 @@ def test_singular_values_of_every_magnitude_in_one_batch(run, dtype: str, m: int
     orthonormal(u)
     orthonormal(vt.swapaxes(1, 2))
     close(u * values[:, None] @ vt, x)
+
+
+@pytest.mark.parametrize("m, n", [(4, 4), (2, 5)])
+@pytest.mark.parametrize("dtype", SCALES)
+def test_singular_values_of_complex_matrices(run, dtype: str, m: int, n: int) -> None:
+    """The last matrix of ordinary magnitude has dependent columns."""
+    x = (batch(dtype, m, n) + 1j * batch(dtype, m, n)).astype(COMPLEX[dtype])
+    x[-2] /= SCALES[dtype][-1]
+    x[-2, :, 1] = (2 - 3j) * x[-2, :, 0]
+    u, values, vt = run(lambda b, x: list(jacobi.svd(b, x, full=True)), x)
+    close(values, np.linalg.svd(x.astype(np.complex128), compute_uv=False))
+    orthonormal(u)
+    orthonormal(vt.conj().swapaxes(1, 2))
+    least = min(m, n)
+    close(u[..., :least] * values[:, None] @ vt[:, :least], x)
 
 
 @pytest.mark.parametrize("n", [3, 4])

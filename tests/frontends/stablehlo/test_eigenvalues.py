@@ -64,6 +64,17 @@ def adjoint(x: Any) -> Any:
     return np.conj(x).swapaxes(-1, -2)
 
 
+def test_singular_values_of_complex_matrices(run: Any) -> None:
+    rng = np.random.default_rng(10)
+    z = rng.standard_normal((4, 2)) + 1j * rng.standard_normal((4, 2))
+    tall, square = "4x2xcomplex<f64>", "2x2xcomplex<f64>"
+    text = call("zgesdd", f"mode = {ord('S')} : ui8", tall, tall, "2xf64", tall, square, "i32")
+    _, values, u, vh, info = run(text, z)
+    np.testing.assert_allclose(values, np.linalg.svd(z, compute_uv=False), rtol=1e-14)
+    np.testing.assert_allclose(u * values @ vh, z, atol=1e-14)
+    assert info == 0
+
+
 def test_eigenvalues_schur_and_hessenberg_forms_of_general_matrices(run: Any) -> None:
     """The results are in the order of LAPACK's calls; for real matrices eigenvalues are two tensors."""
     x = np.random.default_rng(7).standard_normal((2, 4, 4))
@@ -104,6 +115,36 @@ def test_eigenvalues_of_complex_matrices(run: Any) -> None:
     vectors, values, _ = run(call("cheevd", config, matrix, matrix, "3xf32", "i32"), z)
     hermitian = np.triu(z, 1) + adjoint(np.triu(z, 1)) + np.diag(z.diagonal().real)
     np.testing.assert_allclose(hermitian @ vectors, values * vectors, atol=1e-5)
+
+
+TRIDIAGONAL = """func.func @main(%l: tensor<2x5xf32>, %d: tensor<2x5xf32>, %u: tensor<2x5xf32>, %y: tensor<2x5x3xf32>)
+    -> (tensor<2x5x3xf32>, tensor<2xi32>) {
+  %0:5 = stablehlo.custom_call @lapack_sgtsv_ffi(%l, %d, %u, %y) {mhlo.backend_config = {}}
+    : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5x3xf32>)
+    -> (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5x3xf32>, tensor<2xi32>)
+  return %0#3, %0#4 : tensor<2x5x3xf32>, tensor<2xi32>
+}"""
+
+
+def test_a_tridiagonal_system(run: Any) -> None:
+    """The second matrix is singular: LAPACK's status is the position of its zero pivot."""
+    rng = np.random.default_rng(11)
+    lower, diagonal, upper = rng.standard_normal((3, 2, 5)).astype(np.float32)
+    y = rng.standard_normal((2, 5, 3)).astype(np.float32)
+    diagonal[1, 2:], lower[1, 3], upper[1, 1] = 0, 0, 0
+    solution, info = run(TRIDIAGONAL, lower, diagonal, upper, y)
+    matrix = np.diag(diagonal[0]) + np.diag(lower[0, 1:], -1) + np.diag(upper[0, :-1], 1)
+    np.testing.assert_allclose(solution[0], np.linalg.solve(matrix, y[0]), rtol=1e-4)
+    np.testing.assert_array_equal(info, [0, 3])
+
+
+def test_a_tridiagonal_system_of_bands_that_do_not_fit_is_refused(run: Any) -> None:
+    text = TRIDIAGONAL.replace("%u: tensor<2x5xf32>", "%u: tensor<2x4xf32>").replace(
+        "tensor<2x5xf32>, tensor<2x5x3xf32>)\n    -> (tensor<2x5xf32>",
+        "tensor<2x4xf32>, tensor<2x5x3xf32>)\n    -> (tensor<2x5xf32>",
+    )
+    with pytest.raises(pd.CompileError, match=r"a tridiagonal system of f32\[2, 5\], f32\[2, 5\], f32\[2, 4\] with"):
+        run(text)
 
 
 @pytest.mark.parametrize(("name", "config", "message"), [

@@ -104,7 +104,7 @@ MEANING = [
     ("%0 = stablehlo.fft %x, type = RFFT, length = [8] : (T) -> T", A, "length 8 needs 8 elements"),
     ("%0 = stablehlo.and %x, %x : T", A, "and of f32 is not defined"),
     ("%0 = stablehlo.custom_call @my.thing(%x, %n) : (T, tensor<i32>) -> T", A, "my.thing"),
-    ("%0 = stablehlo.custom_call @lapack_cgesdd_ffi(%x) : (T) -> T", A, "singular values of real matrices are"),
+    ("%0 = stablehlo.custom_call @lapack_ssytrd_ffi(%x) : (T) -> T", A, "eigenvalues and singular values are"),
     ("%0 = func.call @missing(%x) : (T) -> T", A, "missing"),
     ("%0 = func.call @main(%x, %i, %s, %n) : (T, tensor<3x1xi32>, tensor<f32>, tensor<i32>) -> T", A, "calls itself"),
     ('%0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> '

@@ -13,7 +13,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTra
 from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import eigen, factors, fourier, jacobi, linear, shapes
+from pydispatch.operations import eigen, factors, fourier, jacobi, linear, shapes, systems
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reductions import reduce
@@ -184,27 +184,38 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     return x, values, u, vt, _succeeded(tracer, op, x)
 
 
+def gtsv(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+    """Return the operands of tridiagonal systems with the solution for the right-hand sides, and LAPACK's status.
+
+    operands: the band below the diagonal, the diagonal, the band above it, and the right-hand sides. LAPACK overwrites
+    the bands with factors, which JAX does not read: they are returned unchanged.
+    """
+    *bands, sides = operands
+    solution, status = systems.tridiagonal_solve(tracer.b, *bands, sides)
+    return *bands, solution, ew.convert(tracer.b, status, tracer.dtype(op, len(op.results) - 1))
+
+
 def refused(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Raise CompileError for a factorization that is not supported."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(
-        f"'{target.data}' of LAPACK is not supported; eigenvalues, and singular values of real matrices are",
+        f"'{target.data}' of LAPACK is not supported; eigenvalues and singular values are",
         f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
     )
 
 
 _LAPACK: dict[str, Convert] = {
     "potrf": potrf, "trsm": trsm, "getrf": getrf, "geqrf": geqrf, "geev": geev, "gees": gees, "gehrd": gehrd,
+    "gesdd": gesdd, "gtsv": gtsv,
 }  # fmt: skip
 """Conversions of LAPACK's functions for all four element types, by their names without the letter of the type."""
-_REFUSED = ("gesdd", "gesvd", "sytrd", "hetrd", "geqp3", "gtsv")
+_REFUSED = ("gesvd", "sytrd", "hetrd", "geqp3")
 """Functions of LAPACK that are not supported, as above."""
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
     **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
     **{f"lapack_{name}_ffi": eigh for name in ("ssyevd", "dsyevd", "cheevd", "zheevd")},
-    **{f"lapack_{kind}gesdd_ffi": gesdd for kind in "sd"},
     "ProductOfElementaryHouseholderReflectors": orgqr, "Qr": geqrf,  # of JAX for accelerators
 }  # fmt: skip
 """Conversions by the targets of custom calls."""
