@@ -65,7 +65,7 @@ def tridiagonal_solve(
     batch, count = product(shape[:-1]), y.shape[-1]
     sides = shapes.transpose(builder, shapes.reshape(builder, y, [batch, n, count]), [1, 0, 2])
     columns = [shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands]
-    eliminated = _eliminate_below_diagonal(builder, *columns, sides)
+    eliminated = _eliminate_below_diagonal(builder, columns, sides)
     solution = _solve_three_bands(builder, eliminated)
 
     def position_if_zero(pivot: Element) -> Element:
@@ -78,16 +78,15 @@ def tridiagonal_solve(
     return solution, shapes.reshape(builder, status, shape[:-1])
 
 
-def _eliminate_below_diagonal(
-    builder: Builder, lower: Tensor, diagonal: Tensor, upper: Tensor, sides: Tensor
-) -> list[Tensor]:
+def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:
     """Return the diagonal, the two bands above it and the right-hand sides of the eliminated triangular systems.
 
-    The bands are [n, batch, 1], the sides [n, batch, m], before and after the elimination.
+    The bands are [n, batch, 1], the sides [n, batch, m], before and after the elimination; `bands` are the band below
+    the diagonal, the diagonal and the band above it.
     """
     n, batch, count = sides.shape
     # Row i meets row i + 1 in step i; a row of zeros follows the last one.
-    following = [shapes.pad(builder, v, [0, 0, 0], [1, 0, 0], 0.0) for v in (lower, diagonal, upper, sides)]
+    following = [shapes.pad(builder, v, [0, 0, 0], [1, 0, 0], 0.0) for v in (*bands, sides)]
 
     def choose(pivot: Element, low: Element) -> tuple[Element, Element]:
         """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
@@ -118,11 +117,13 @@ def _eliminate_below_diagonal(
         """Eliminate row `index`. Return the remaining next row, and the eliminated row."""
         pivot, above, side = carried
         low, middle, high, next_side = (row(builder, v, index + 1) for v in following)
-        *bands, remaining_pivot, remaining_above = formulas(builder, eliminate_bands, pivot, above, low, middle, high)
+        *eliminated, remaining_pivot, remaining_above = formulas(
+            builder, eliminate_bands, pivot, above, low, middle, high
+        )
         eliminated_side, remaining_side = formulas(builder, eliminate_sides, side, next_side, pivot, low)
-        return [remaining_pivot, remaining_above, remaining_side], [*bands, eliminated_side]
+        return [remaining_pivot, remaining_above, remaining_side], [*eliminated, eliminated_side]
 
-    start = [row(builder, v, 0) for v in (diagonal, upper, sides)]
+    start = [row(builder, v, 0) for v in (*bands[1:], sides)]
     rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]
     return control.scan(builder, n, start, step, rows=rows)[1]
 

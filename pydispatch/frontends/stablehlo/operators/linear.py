@@ -184,15 +184,15 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     return x, values, u, vt, _succeeded(tracer, op, x)
 
 
-def gtsv(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Return the operands of tridiagonal systems with the solution for the right-hand sides, and LAPACK's status.
+def gtsv(
+    tracer: StablehloTracer, op: Operation, lower: Tensor, diagonal: Tensor, upper: Tensor, sides: Tensor
+) -> Results:
+    """Return the three bands of tridiagonal systems, the solutions for the right-hand sides, and LAPACK's status.
 
-    operands: the band below the diagonal, the diagonal, the band above it, and the right-hand sides. LAPACK overwrites
-    the bands with factors, which JAX does not read: they are returned unchanged.
+    LAPACK overwrites the bands with factors, which JAX does not read: here they are the operands.
     """
-    *bands, sides = operands
-    solution, status = systems.tridiagonal_solve(tracer.b, *bands, sides)
-    return *bands, solution, ew.convert(tracer.b, status, tracer.dtype(op, len(op.results) - 1))
+    solution, status = systems.tridiagonal_solve(tracer.b, lower, diagonal, upper, sides)
+    return lower, diagonal, upper, solution, ew.convert(tracer.b, status, tracer.dtype(op, len(op.results) - 1))
 
 
 def refused(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
