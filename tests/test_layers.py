@@ -45,10 +45,17 @@ SIDES = {
     "pydispatch.options": {"pydispatch.suggestions"},
     "pydispatch.logs": set(),
     "pydispatch.bytecode": set(),
+    "pydispatch.distributions": set(),
     "pydispatch.packages": {"pydispatch.errors"},
-    "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.suggestions"},
+    "pydispatch.formats": {
+        "pydispatch._core",
+        "pydispatch.distributions",
+        "pydispatch.errors",
+        "pydispatch.files",
+        "pydispatch.suggestions",
+    },
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
-    "pydispatch.extensions": {"pydispatch.errors"},
+    "pydispatch.extensions": {"pydispatch.distributions", "pydispatch.errors"},
     "pydispatch.locations": {"pydispatch.errors"},
     "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions", "pydispatch.locations", "pydispatch.suggestions"},
     "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
@@ -122,6 +129,7 @@ SIDES = {
     "pydispatch.generate": {"pydispatch.errors", "pydispatch.packages"},
     "pydispatch.compiler": {
         "pydispatch._core",
+        "pydispatch.distributions",
         "pydispatch.errors",
         "pydispatch.extensions",
         "pydispatch.faults",
@@ -154,8 +162,8 @@ SIDES = {
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "files", "include_folders", "logs", "garbage", "bytecode", "inlining", "suggestions", "options",
-    "packages", "extensions", "locations",
+    "errors", "files", "include_folders", "logs", "garbage", "bytecode", "distributions", "inlining", "suggestions",
+    "options", "packages", "extensions", "locations",
     "ir.core",
     "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
     "formats.ptx", "formats.spirv", "formats.wgsl",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from pydispatch.distributions import may_have_entry_points
 from pydispatch.errors import SystemError_
 from pydispatch.extensions import builtin
 from pydispatch.extensions.parts import BUILT_IN, ExtensionError, Extensions, Part, advice_to_do_without
@@ -65,6 +66,8 @@ def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], objec
     function.
     """
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
+        return
+    if not may_have_entry_points(GROUP):
         return
     try:
         from importlib import metadata

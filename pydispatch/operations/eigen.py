@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
 from pydispatch.graph.sizes import Size, one_unless_empty, product
 from pydispatch.graph.values import Tensor
-from pydispatch.kernels.kernel import KernelSource
 from pydispatch.operations import (
     control,
     factors,
@@ -23,10 +24,11 @@ from pydispatch.operations import (
 )
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula
-from pydispatch.operations.python_kernels import call_kernel
 from pydispatch.operations.scaling import scaled_to_one
-from pydispatch.operations.schur_kernels import complex_schur_kernel, real_schur_kernel, split_pairs_kernel
 from pydispatch.patterns.types import DType
+
+if TYPE_CHECKING:
+    from pydispatch.kernels.kernel import KernelSource
 
 
 def schur(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,6 +70,8 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     t, q, scale = _scaled_schur(builder, a)
     values = _values_of_schur(builder, t)
     if not a.dtype.is_complex:
+        from pydispatch.operations.schur_kernels import split_pairs_kernel  # no other program needs kernels in Python
+
         zero = shapes.full(builder, 0.0, a.shape, a.dtype)
         t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
 
@@ -179,6 +183,9 @@ def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tu
 
     Both h and q are lists: the real matrices, or the real and the imaginary parts.
     """
+    from pydispatch.operations.python_kernels import call_kernel
+    from pydispatch.operations.schur_kernels import complex_schur_kernel, real_schur_kernel
+
     dtype = DType(str(h[0].dtype))
     if len(h) == 1:
         t, factor = call_kernel(builder, real_schur_kernel(dtype), [*h, *q])
@@ -188,6 +195,8 @@ def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tu
 
 def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Call a kernel that changes four real tensors: return the first two as a complex tensor, and the last two."""
+    from pydispatch.operations.python_kernels import call_kernel
+
     parts = call_kernel(builder, kernel, operands)
     first, second = (formula(builder, lambda u, v: u.with_imag(v), *parts[n : n + 2]) for n in (0, 2))
     return first, second

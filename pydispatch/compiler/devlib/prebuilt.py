@@ -91,7 +91,7 @@ def members(path: Path) -> dict[str, bytes]:
     data = whole_file.read(path, 1 << 26)
     if data is None:
         return {}
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:xz") as archive:
         return {entry.name: file.read() for entry in archive if (file := archive.extractfile(entry)) is not None}
 
 

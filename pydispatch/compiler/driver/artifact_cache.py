@@ -25,6 +25,7 @@ from pydispatch.compiler.target.default_cpus import default_cpus
 from pydispatch.compiler.target.system_caches import stated
 from pydispatch.compiler.toolchain import cache, programs
 from pydispatch.compiler.worker import llvm_process
+from pydispatch.distributions import version
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.storage import whole_file
 from pydispatch.formats.storage.cache import limit
@@ -70,7 +71,10 @@ def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
     """Compile a program without the cache; LLVM's process starts while the compiler is imported."""
     with importing("compiling", "compiler", CompileError):
         llvm_process.start()
-        from pydispatch.compiler.driver import pipeline
+        from pydispatch.ir.core.lazy_formats import formats_parsed_on_use
+
+        with formats_parsed_on_use():
+            from pydispatch.compiler.driver import pipeline
     return pipeline.compile(source, **options)
 
 
@@ -171,13 +175,7 @@ def _tools() -> tuple[object, ...]:
 @functools.cache
 def _versions() -> list[str]:
     """Return the versions of the packages that artifacts depend on."""
-    from importlib import metadata
-
-    versions = []
-    for name in USES:
-        with suppress(metadata.PackageNotFoundError):
-            versions.append(f"{name} {metadata.version(name)}")
-    return versions
+    return [f"{name} {version(name)}" for name in USES]
 
 
 @functools.cache

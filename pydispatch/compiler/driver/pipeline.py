@@ -42,7 +42,6 @@ from pydispatch.compiler.host.program import schedule
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.matmul.chain import Chain
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
-from pydispatch.compiler.kernels.matmul.gpu.chain import has_chain_kernel
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
 from pydispatch.compiler.outline.early_stores import store_early
@@ -57,6 +56,7 @@ from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
 from pydispatch.compiler.worker import llvm_process
+from pydispatch.distributions import version
 from pydispatch.errors import CompileError
 from pydispatch.faults import translated
 from pydispatch.formats.artifact import choices, dispatches
@@ -289,8 +289,11 @@ class Pipeline:
             backends = {target: require_backend(target) for target in self.targets()}
             if not all(b.has_invocations or b.contract_machine(target) for target, b in backends.items()):
                 return None
-            is_gpu = any(backend.has_invocations for backend in backends.values())
-            return has_chain_kernel if is_gpu else lambda chain: True
+            if not any(backend.has_invocations for backend in backends.values()):
+                return lambda chain: True
+            from pydispatch.compiler.kernels.matmul.gpu.chain import has_chain_kernel
+
+            return has_chain_kernel
         return None
 
     @cached_property
@@ -406,6 +409,4 @@ def producers() -> dict[str, str]:
 @cache
 def _packages() -> dict[str, str]:
     """Return the versions of the packages that code generation depends on, by name."""
-    from importlib.metadata import version  # which parses a file each time
-
-    return {name: version(name) for name in ("llvmlite", "xdsl")}
+    return {name: version(name) or "unknown" for name in ("llvmlite", "xdsl")}

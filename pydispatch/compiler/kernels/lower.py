@@ -12,11 +12,8 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, sizes_of
-from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu
 from pydispatch.compiler.kernels.loops.lower import lower_loops, lower_whole
 from pydispatch.compiler.kernels.matmul.cpu.kernel import lower_contraction
-from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
-from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.wide_sums import with_wide_sums
@@ -47,6 +44,8 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         source = with_wide_sums(source)
     frame = Frame(source, backend, free)
     if backend.has_invocations:
+        from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # other targets do not need it
+
         return lower_gpu(frame, target, _flat_count)
     frame.bind(_flat_count(frame))
     return lower_loops(frame)
@@ -57,6 +56,11 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
     if machine is not None:
         return lower_contraction(source, backend, machine)
+    if not backend.has_invocations and generation is None:
+        return None
+    from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
+    from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
+
     chain = lower_chain_gpu(source, backend) if backend.has_invocations else None
     if chain is not None or generation is None:
         return chain

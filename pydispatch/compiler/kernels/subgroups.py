@@ -12,7 +12,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.readers import attribute
-from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row, outermost_parallel
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.target.backend import require_backend
@@ -95,6 +94,8 @@ class _Reduction:
 
     def emit(self, build: Builder) -> SSAValue:
         """Emit the loop over blocks before all parallel loops around the operation, and the rest with `build`."""
+        from pydispatch.compiler.kernel_ir.simt.own_rows import outermost_parallel
+
         partials = self._allocate(self.op.results[0].type)
         around = outermost_parallel(self.op)
         outer = build if around is self.op else Builder(Block(), around)
@@ -162,6 +163,8 @@ class _Reduction:
 
 def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
     """Return whether each value of a row can be in a register of its invocation, and all subgroups are full."""
+    from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row  # few programs have operations on subgroups
+
     stated = attribute(function, "pyd.invocations")
     count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0
     return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, OPERATIONS)

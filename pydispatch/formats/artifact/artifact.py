@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydispatch._core.artifact import ArtifactFile, crc32
 from pydispatch._core.tables import paragraph, table
+from pydispatch.distributions import version
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.files import path_of, writing
 from pydispatch.formats.artifact import manifest as manifests
@@ -123,12 +124,7 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
 @functools.cache
 def package_version() -> str:
     """Return the version of the installed package."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("pydispatch")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"
+    return version("pydispatch") or "0+unknown"
 
 
 def warnings_of(variant: VariantEntry) -> list[str]:

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.frontends.source import Frontend, ReadOptions
 from pydispatch.ir.combine import combine
-from pydispatch.programs.program import ProgramSource
 
 
 class PythonFunction(Frontend):
@@ -26,6 +25,8 @@ class PythonFunction(Frontend):
         """Return the program of a function, or of several functions together."""
         if isinstance(source, (list, tuple)):
             return combine([(None, self.read(item, options)) for item in source])
+        from pydispatch.programs.program import ProgramSource
+
         if isinstance(source, ProgramSource):
             return source.module(options.weights, options.state_names)
         named: Any = source

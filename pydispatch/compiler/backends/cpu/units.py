@@ -31,6 +31,7 @@ from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine
 from pydispatch.compiler.toolchain import cache, foreign, llvm, objects
 from pydispatch.compiler.worker import llvm_process
+from pydispatch.distributions import version
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
 from pydispatch.ir.core.walk import walk
@@ -274,7 +275,5 @@ def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
 @functools.cache
 def _tools() -> str:
     """Return a digest of everything but text and machine that the generated code depends on."""
-    from importlib.metadata import version
-
     pipeline = [Path(file).read_bytes() for file in (__file__, llvm.__file__, foreign.__file__)]
     return cache.digest(version("llvmlite"), llvm_process.version(), pipeline, devlib.fingerprint())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Operation
@@ -134,15 +136,33 @@ class FillOp(StructuredOp):
         return Structure((_scalar(rank), identity(rank, 1).maps[0]), (True,) * rank)
 
 
-def _named_class(base: type[StructuredOp], name: str) -> type[Operation]:
-    """Create the class of a named operation."""
-    title = "".join(part.capitalize() for part in name.split("_"))
-    op_class = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
-    return op_definition(op_class)
+def _named_classes(base: type[StructuredOp], names: Iterable[str]) -> list[type[Operation]]:
+    """Create the classes of named operations that differ in their names alone.
+
+    All inherit accessors, checks and syntax from one subclass of `base`, which is defined first: to define each class
+    by itself would be a twentieth of the time to import the compiler.
+
+    Args:
+        base: Base class of the operations.
+        names: Their names, without `linalg.`.
+    """
+    template: Any = op_definition(type(base.__name__, (base,), {"name": "linalg.named", "__doc__": base.__doc__}))
+    classes = []
+    for name in names:
+        title = "".join(part.capitalize() for part in name.split("_"))
+        definition = replace(template.get_irdl_definition(), name=f"linalg.{name}")
+        attributes = {
+            "name": definition.name,
+            "get_irdl_definition": staticmethod(lambda definition=definition: definition),
+            "__doc__": base.__doc__,
+            "__module__": __name__,
+        }
+        classes.append(type(f"{title}Op", (template,), attributes))
+    return classes
 
 
 OPERATIONS: list[type[Operation]] = [
-    *(_named_class(NamedOp, name) for name in (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
-    *(_named_class(ElementwiseOp, name) for name in table.ELEMENTWISE),
+    *_named_classes(NamedOp, (*table.CONTRACTIONS, *table.CONVOLUTIONS, *table.POOLINGS)),
+    *_named_classes(ElementwiseOp, table.ELEMENTWISE),
     *(op_definition(op) for op in (ContractOp, KindedOp, ElemwiseUnaryOp, ElemwiseBinaryOp, FillOp)),
 ]
