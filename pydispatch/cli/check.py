@@ -127,9 +127,37 @@ def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iter
         for file, device in work:
             yield _run_file(file, device, args)
         return
+    if all(file.suffix != ".mlir" for file, _ in work):
+        yield from _run_in_children(work, args)
+        return
+    with _llvm_in_process():
+        if len(work) > 1:
+            _warm_up()
+        yield from _run_in_children(work, args)
+
+
+@contextlib.contextmanager
+def _llvm_in_process() -> Iterator[None]:
+    """Let this process and its children run LLVM themselves within the context, unless the environment decides.
+
+    A crash of LLVM ends only the process of one file, and a process for LLVM takes longer to start than most files
+    take to compile.
+    """
+    from pydispatch.compiler.worker.process import VARIABLE
+
+    if VARIABLE in os.environ:
+        yield
+        return
+    os.environ[VARIABLE] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
+
+
+def _run_in_children(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
+    """Run each (file, device) pair in a forked process, `--jobs` at a time, and yield the outcomes in their order."""
     jobs = args.jobs or os.cpu_count() or 1
-    if len(work) > 1 and any(file.suffix == ".mlir" for file, _ in work):
-        _warm_up()
     waiting = list(reversed(work))
     running: list[_Child] = []
     while waiting or running:
