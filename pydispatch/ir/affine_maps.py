@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -37,6 +39,24 @@ def is_permutation(map: AffineMap) -> bool:
 def is_identity(map: AffineMap) -> bool:
     """Return whether the results are all dimensions, in order."""
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results] == list(range(map.num_dims))
+
+
+def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
+    """Return a map that is equal over loops of these sizes and has an index of a loop instead of 0 where it can.
+
+    Loops and axes of the operand are aligned at their ends, as NumPy broadcasts. A map with an index at another axis
+    is returned unchanged.
+    """
+    first = len(loop_sizes) - len(map.results)
+    if first < 0:
+        return map
+    exprs, zero = [], AffineExpr.constant(0)
+    for position, expr in enumerate(map.results, first):
+        loop = AffineExpr.dimension(position)
+        if expr not in (zero, loop):
+            return map
+        exprs.append(loop if loop_sizes[position] == 1 else expr)
+    return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
 
 
 def is_exact(expr: AffineExpr) -> bool:

@@ -34,11 +34,19 @@ def with_sink(scores: Any, sink: Any) -> Any:
     return powers / (powers.sum(axis=-1, keepdims=True) + np.exp(sink[:, None, None] - most))
 
 
+def with_column(scores: Any, sink: Any) -> Any:
+    """Return the same weights as `with_sink`, in the way of gpt-oss in `transformers`: the sink is one more column."""
+    column = np.broadcast_to(sink[:, None, None], (HEADS, LENGTH, 1))
+    combined = np.concatenate([scores, column], axis=-1)
+    return softmax(combined - combined.max(axis=-1, keepdims=True))[..., :-1]
+
+
 WEIGHTS: dict[str, Callable[[Any, Any], Any]] = {
     "ALiBi": lambda scores, sink: softmax(causal(scores + DISTANCES * SLOPES)),
     "soft cap": lambda scores, sink: softmax(causal(np.tanh(scores / np.float32(5)) * np.float32(5))),
     "sliding window": lambda scores, sink: softmax(causal(scores, window=20)),
     "sink": lambda scores, sink: with_sink(causal(scores), sink),
+    "sink as a column": lambda scores, sink: with_column(causal(scores), sink),
 }
 
 
@@ -57,3 +65,29 @@ def test_one_dispatch(name: str) -> None:
     arguments = [random.standard_normal(shape, np.float32) for shape in (*[(HEADS, LENGTH, SIZE)] * 3, (HEADS,))]
     result = pd.device("cpu").load(artifact).attend(*arguments)
     np.testing.assert_allclose(result, attend(*arguments), rtol=1e-4, atol=1e-5)
+
+
+COLUMNS: dict[str, Callable[[Any, Any], Any]] = {
+    "two columns": lambda x, column: softmax(np.concatenate([x, column, 2 * column], axis=1))[:, :-2],
+    "some rows and columns": lambda x, column: softmax(np.concatenate([x, column], axis=1))[1:3, :4],
+    "the axis of one element": lambda x, column: softmax(np.concatenate([x[:1], column[:1]], axis=1))[:, :4],
+    "the first axis": lambda x, column: np.exp(np.concatenate([x, column[None, :, 0][:, :4]], axis=0)).sum(axis=0),
+    "the column is read": lambda x, column: softmax(np.concatenate([x, column], axis=1))[:, 1:],
+    "the whole is read": lambda x, column: softmax(np.concatenate([x, column], axis=1)),
+    "columns come first": lambda x, column: softmax(np.concatenate([column, x], axis=1))[:, 1:],
+    "another axis is reduced": lambda x, column: np.concatenate([x, column], axis=1).sum(axis=0),
+    "columns differ": lambda x, column: np.concatenate([x, column], axis=1) * np.arange(5, dtype=np.float32),
+}
+"""Functions of f32[4, 4] and f32[4, 1]; of the last ones, a concatenation is computed."""
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_concatenations_with_columns(name: str) -> None:
+    def joined(x, column):  # type: ignore[no-untyped-def]
+        return COLUMNS[name](x, column)
+
+    joined.__annotations__ = {"x": Annotated[Any, pd.f32[4, 4]], "column": Annotated[Any, pd.f32[4, 1]]}
+    program = pd.device("cpu").load(pd.compile(pd.program(joined)))
+    random = np.random.default_rng(0)
+    x, column = random.standard_normal((4, 4), np.float32), random.standard_normal((4, 1), np.float32)
+    np.testing.assert_allclose(program.joined(x, column), joined(x, column), rtol=1e-5, atol=1e-6)

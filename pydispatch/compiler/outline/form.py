@@ -16,6 +16,7 @@ from pydispatch.compiler.analysis.in_place import GRID, other_readers
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
+from pydispatch.compiler.fusion.columns import split_off_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, convert_convolutions_to_products
 from pydispatch.compiler.fusion.legality import Legality
@@ -117,6 +118,7 @@ class Former:
 
     def run(self) -> None:
         """Simplify the function, then form the dispatches of its blocks."""
+        split_off_columns(self.function)
         simplify(self.function)
         if self.reassociate:
             widen_sums(self.function)

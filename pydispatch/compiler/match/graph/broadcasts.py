@@ -16,24 +16,6 @@ from pydispatch.compiler.analysis.sizes import reassociation
 ZERO = AffineExpr.constant(0)
 
 
-def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
-    """Return a map that is equal over loops of these sizes and has an index of a loop instead of 0 where it can.
-
-    Loops and axes of the operand are aligned at their ends, as NumPy broadcasts. A map with an index at another axis
-    is returned unchanged.
-    """
-    first = len(loop_sizes) - len(map.results)
-    if first < 0:
-        return map
-    exprs = []
-    for position, expr in enumerate(map.results, first):
-        loop = AffineExpr.dimension(position)
-        if expr not in (ZERO, loop):
-            return map
-        exprs.append(loop if loop_sizes[position] == 1 else expr)
-    return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
-
-
 def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
     """Return whether both maps have equal values over loops of these sizes."""
     return len(mine.results) == len(theirs.results) and all(

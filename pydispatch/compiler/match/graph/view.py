@@ -16,10 +16,10 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.broadcasts import map_of_unit_axes, with_unit_loops
+from pydispatch.compiler.match.graph.broadcasts import map_of_unit_axes
 from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
 from pydispatch.errors import CompileError
-from pydispatch.ir.affine_maps import is_identity
+from pydispatch.ir.affine_maps import is_identity, with_unit_loops
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, structured
 
