@@ -160,9 +160,16 @@ def test_workgroups_that_would_have_a_single_row_are_other_dispatches() -> None:
     np.testing.assert_allclose(result, expected(case, causal, case.arguments()), atol=1e-5)
 
 
-@pytest.mark.parametrize(("page", "is_prefetched"), [(16, True), (1024, False)])
-def test_next_pages_are_prefetched_unless_they_are_long(page: int, is_prefetched: bool, tmp_path: Path) -> None:
-    case = Case(rows=1, groups=1, size=64, page=page, table=2048 // page)
+@pytest.mark.parametrize(
+    ("page", "dtype", "is_prefetched"),
+    [(16, np.float32, True), (16, np.float16, True), (1024, np.float32, False)],
+    ids=["f32", "f16", "long"],
+)
+def test_next_pages_are_prefetched_unless_they_are_long(
+    page: int, dtype: Any, is_prefetched: bool, tmp_path: Path
+) -> None:
+    """Pages that are copied are not prefetched: those of f16 are widened where they are read."""
+    case = Case(rows=1, groups=1, size=64, page=page, table=2048 // page, dtype=dtype)
     pd.compile(program(case, causal), targets="x86_64", cpu="x86-64-v3", dump=tmp_path)
     (assembly,) = tmp_path.glob("*.s")
     assert ("prefetcht1" in assembly.read_text()) == is_prefetched

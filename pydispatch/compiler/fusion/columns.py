@@ -68,7 +68,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     """Return the readers of a concatenation; None if one of them is of another kind, or if none is a reduction."""
     axis = int(concat.dim.value.data)
     readers = _Readers([], [], [])
-    values = {concat.results[0]}
+    values: set[SSAValue] = {concat.results[0]}
     pending = list(values)
     while pending:
         for use in list(pending.pop().uses):

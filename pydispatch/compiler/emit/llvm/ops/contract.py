@@ -176,7 +176,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
         """Emit the products of all rows and columns from step `k` on, added to `values`; `unit`: a vector of steps."""
         left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
-        right = [load(emitter, rhs, unit.type, k, column) for column in range(columns)]
+        right = [_widened(emitter, rhs, unit, k, column) for column in range(columns)]
         pairs = ((i, j) for i in range(rows) for j in range(columns))
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, TensorType
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, is_packed_element
-from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
 from pydispatch.compiler.kernels.matmul.cpu.schedule import ASSUMED_STEPS
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels, panels_of
 from pydispatch.compiler.tensor_ops.registry import source_of
@@ -90,10 +90,15 @@ def is_argument_element(factor: Factor, contraction: Contraction, compute: Attri
     return factor.direct and has_type and argument_of(value) is not None
 
 
-def reads_pages(contraction: Contraction, rows: int | None, compute: Attribute) -> bool:
-    """Return whether B is gathered pages of an argument that register blocks of `rows` rows read in place."""
-    pages = pages_in_place(contraction, rows, compute)
-    return pages is not None and argument_of(pages.source) is not None
+def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> Operand:
+    """Return operand B that is gathered pages of an argument, which register blocks read in place.
+
+    `size` is the length of a packed element in bytes.
+    """
+    assert isinstance(pages.element_type, FixedBitwidthType)
+    element_bytes = pages.element_type.size
+    operand = operand_of(contraction.b, contraction, is_argument=True, rows=contraction.k, size=element_bytes)
+    return replace(operand, element_bytes=0 if element_bytes == size else element_bytes)
 
 
 def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import Float32Type
 
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import HALF_TYPES, Arithmetic
+from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages, gathered_pages
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.values import shape_of
@@ -18,16 +21,23 @@ STEPS_OF_PAGES = 64
 """Steps of K in a page that a register block adds up at once, at least, if the page has so many."""
 
 
-def pages_in_place(contraction: Contraction, rows: int | None, compute: Attribute) -> GatheredPages | None:
-    """Return B as gathered pages if register blocks can read them in place, with their rows along N or K; else None.
+def pages_in_place(
+    contraction: Contraction, rows: int | None, arithmetic: Arithmetic, level: Level
+) -> GatheredPages | None:
+    """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
-    `rows` are those of A, None if dynamic. `compute` is the type of products.
+    The rows of the pages are along N or K. Pages of f16 and bf16 are widened to f32 as they are read, if the CPU has
+    instructions for that. `rows` are those of A, None if dynamic.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
-    if pages is None or not b.direct or pages.element_type != compute or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
+    if pages is None or not b.direct or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
         return None
-    if shape_of(pages.source)[0] < 1:  # a gather from no pages is 0, and reads nothing
+    if argument_of(pages.source) is None or shape_of(pages.source)[0] < 1:  # a gather from no pages reads nothing
+        return None
+    is_widened = level.widens_half and pages.element_type in HALF_TYPES and arithmetic.compute == Float32Type()
+    is_readable = pages.element_type == arithmetic.compute or is_widened
+    if not is_readable or not arithmetic.reads_in_place(contraction.acc):
         return None
     row, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
     is_along = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))

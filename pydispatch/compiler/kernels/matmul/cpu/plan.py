@@ -26,8 +26,8 @@ from pydispatch.compiler.kernels.matmul.cpu.in_place import (
     has_packed_rows,
     is_argument_element,
     operand_of,
+    paged_operand,
     panels_of_b,
-    reads_pages,
 )
 from pydispatch.compiler.kernels.matmul.cpu.pages import pages_in_place, within_pages
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
@@ -216,11 +216,14 @@ def plan_of(
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
     if half_b is not None:
         problem = replace(problem, b=half_operand(contraction, problem, half_b, level))
+    pages = pages_in_place(contraction, problem.m, arithmetic, level)
+    if pages is not None and not problem.b.is_argument:
+        problem = replace(problem, b=paged_operand(contraction, pages, problem.size))
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    pages = None if schedule.pack_b else pages_in_place(contraction, problem.m, arithmetic.compute)
+    pages = None if schedule.pack_b else pages
     if pages is not None:
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
@@ -314,7 +317,6 @@ def _problem(
     is_b_in_place = panels is not None or (
         in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
     )
-    is_b_in_place = is_b_in_place or (in_place and reads_pages(contraction, m, arithmetic.compute))
     return Problem(
         size=sum_bytes,
         m=m,

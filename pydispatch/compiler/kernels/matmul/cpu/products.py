@@ -113,7 +113,8 @@ class Products:
         elements_of_row = self.nest.sizes[contiguous]
         if not isinstance(elements_of_row, int):
             return
-        if plan.pages.rows * elements_of_row * plan.problem.size > MAX_PREFETCH_DISTANCE_BYTES:
+        element_bytes = plan.problem.b.element_bytes or plan.problem.size
+        if plan.pages.rows * elements_of_row * element_bytes > MAX_PREFETCH_DISTANCE_BYTES:
             return
         columns = {contraction.n: block.column}
         first = build.plus(region.first(dim), plan.pages.rows)
