@@ -464,26 +464,51 @@ def test_checks_of_test_programs() -> None:
             failing[name]()
 
 
-def test_a_value_of_a_loop_is_not_kept_for_checks() -> None:
-    text = """func.func @main() {
-      %c = stablehlo.constant dense<0> : tensor<i32>
-      %n = stablehlo.constant dense<3> : tensor<i32>
-      %one = stablehlo.constant dense<1> : tensor<i32>
-      %r = stablehlo.while(%i = %c) : tensor<i32> cond {
-        %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %1 : tensor<i1>
-      } do {
-        %2 = stablehlo.add %i, %one : tensor<i32>
-        %3 = interpreter.probe %2, probe_id = "p" : tensor<i32>
-        stablehlo.return %3 : tensor<i32>
-      }
-      check.expect_serialized_eq %one, probe_id = "p" : tensor<i32>
-      return
-    }"""
-    with pytest.raises(CompileError, match="probe 'p' is in a loop or a branch"):
-        pd.compile(text)
+PROBED = """func.func @main() {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %r = stablehlo.while(%i = %c) : tensor<i32> cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    %3 = interpreter.probe %2, probe_id = "p" : tensor<i32>
+    stablehlo.return %3 : tensor<i32>
+  }
+  check.expect_serialized_eq %one, probe_id = "p" : tensor<i32>
+  check.expect_serialized_eq %two, probe_id = "p", iter = 1 : tensor<i32>
+  check.expect_eq %r, %n : tensor<i32>
+  return
+}"""
+
+
+def test_probes_of_a_loop() -> None:
+    device = pd.device("cpu")
+    device.load(pd.compile(PROBED)).main()
+    with pytest.raises(pd.CheckError, match=r"element \[\] is 3, expected 2"):
+        device.load(pd.compile(PROBED.replace("iter = 1", "iter = 2"))).main()
+    with pytest.raises(pd.Error, match="probe 'p' has no value of iteration 3 of the loop"):
+        device.load(pd.compile(PROBED.replace("iter = 1", "iter = 3"))).main()
+
+
+def test_probes_whose_values_a_check_cannot_read_are_refused() -> None:
     with pytest.raises(CompileError, match=r"probe 'q' has seen 0 value\(s\)"):
-        pd.compile(text.replace('%one, probe_id = "p"', '%one, probe_id = "q"'))
+        pd.compile(PROBED.replace('%one, probe_id = "p"', '%one, probe_id = "q"'))
+    text = """func.func @main(%b: tensor<i1>) -> tensor<i32> {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %r = "stablehlo.if"(%b) ({
+        %3 = interpreter.probe %one, probe_id = "p" : tensor<i32>
+        stablehlo.return %3 : tensor<i32>
+      }, {
+        stablehlo.return %one : tensor<i32>
+      }) : (tensor<i1>) -> tensor<i32>
+      check.expect_serialized_eq %one, probe_id = "p" : tensor<i32>
+      return %r : tensor<i32>
+    }"""
+    with pytest.raises(CompileError, match="probe 'p' is in a branch, a called function or a loop within a loop"):
+        pd.compile(text)
 
 
 def test_calls_of_checks_compare_integers_and_booleans_exactly() -> None:

@@ -10,6 +10,7 @@ from pydispatch.frontends.stablehlo.operators import (
     dynamic,
     elementwise,
     indexing,
+    interpreter,
     linear,
     normalization,
     products,
@@ -25,8 +26,8 @@ from pydispatch.frontends.stablehlo.operators.quantized import on_numbers
 from pydispatch.frontends.stablehlo.tracer import Convert
 
 _FILES = (
-    calls, checks, collectives, control, dynamic, elementwise, indexing, linear, normalization, products, quantized,
-    ragged, random, reductions, scan, shapes, windows,
+    calls, checks, collectives, control, dynamic, elementwise, indexing, interpreter, linear, normalization, products,
+    quantized, ragged, random, reductions, scan, shapes, windows,
 )  # fmt: skip
 """Modules whose ROWS are conversions."""
 TABLE: dict[str, Convert] = {name: on_numbers(convert) for file in _FILES for name, convert in file.ROWS.items()}

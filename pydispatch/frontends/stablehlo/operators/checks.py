@@ -19,7 +19,7 @@ _CALL_ATOL, _CALL_ULP = 1e-3, 3
 in units of the last place."""
 
 
-def _compare(
+def compare(
     tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
 ) -> None:
     """Emit a check that two tensors are equal or close, in the types that they have at the boundary of a program.
@@ -45,42 +45,8 @@ def _expect(
     """
     checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
     properties = {name: value for name, value in op.properties.items() if name in tolerances}
-    _compare(tracer, kind, checked, expected, properties)
+    compare(tracer, kind, checked, expected, properties)
     return ()
-
-
-def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Record the operand under the probe's name, for checks in the same function, and return it."""
-    name: Any = op.properties["probe_id"]
-    tracer.probes.setdefault(name.data, []).append((op.parent_op(), x))
-    return x
-
-
-def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) -> Results:
-    """Emit a check that the operand equals the tensor that a probe of the same function recorded.
-
-    iteration: which of the tensors under the probe's name, counted from 0.
-    """
-    name: Any = op.properties["probe_id"]
-    recorded, iteration = tracer.probes.get(name.data, []), tracer.integer(op, "iteration")
-    if iteration >= len(recorded):
-        raise tracer.b.fail(
-            f"probe '{name.data}' has seen {len(recorded)} value(s) here, so iteration {iteration} has none"
-        )
-    parent, value = recorded[iteration]
-    if parent is not op.parent_op():
-        raise tracer.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
-                       "probe what the loop passes on, or check in its body")  # fmt: skip
-    _compare(tracer, check.ExpectEqOp, value, expected, {})
-    return ()
-
-
-def _run_parallel(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Raise CompileError for a run of several processes."""
-    raise tracer.b.fail(
-        "'interpreter.run_parallel' runs functions in several processes, and a program runs in one",
-        "call the function, if its collective operations have groups of one participant",
-    )
 
 
 _equal = partial(_expect, check.ExpectEqOp, ())
@@ -91,9 +57,6 @@ ROWS: dict[str, Convert] = {
     "check.expect_close": partial(_expect, check.ExpectCloseOp, ("max_ulp_difference", "min_ulp_difference")),
     "check.expect_eq": _equal,
     "check.expect_eq_const": _equal,
-    "check.expect_serialized_eq": _serialized_equal,
-    "interpreter.probe": _probe,
-    "interpreter.run_parallel": _run_parallel,
 }
 
 
@@ -106,7 +69,7 @@ def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *
         raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
     lhs, rhs = operands
     used = kind if lhs.dtype.is_float or lhs.dtype.is_complex else check.ExpectEqOp
-    _compare(tracer, used, lhs, rhs, _tolerances(used, op))
+    compare(tracer, used, lhs, rhs, _tolerances(used, op))
     return ()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from pydispatch.frontends.stablehlo.operators.interpreter import probes_of_loop, while_with_probes
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.graph.values import Tensor
@@ -36,6 +37,8 @@ def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
 
 def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one."""
+    if probes := probes_of_loop(op):
+        return while_with_probes(tracer, op, operands, probes)
     cond, body = op.regions
     if (counted := _counted(tracer, op, operands)) is not None:
         return counted

@@ -1,0 +1,145 @@
+"""Conversions of the `interpreter` dialect of StableHLO's tests, and of checks of values that its probes recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects import cf
+from xdsl.ir import Operation
+
+from pydispatch.frontends.stablehlo.operators.checks import compare
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
+from pydispatch.frontends.stablehlo.types import shape_of
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.dialects import check
+from pydispatch.operations import control, shapes
+from pydispatch.operations.formulas import formula
+
+
+def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
+    """Record the operand under the probe's name, for checks in the same function, and return it."""
+    tracer.probes.setdefault(_name(op), []).append((op.parent_op(), x))
+    return x
+
+
+def _name(op: Operation) -> str:
+    """Return the name of the probe that an operation is or that it checks."""
+    name: Any = op.properties["probe_id"]
+    return str(name.data)
+
+
+def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) -> Results:
+    """Emit a check that the operand equals the tensor that a probe of the same function recorded.
+
+    iteration: which of the tensors under the probe's name, counted from 0.
+    """
+    recorded, iteration = tracer.probes.get(_name(op), []), tracer.integer(op, "iteration")
+    if iteration >= len(recorded):
+        raise tracer.b.fail(
+            f"probe '{_name(op)}' has seen {len(recorded)} value(s) here, so iteration {iteration} has none"
+        )
+    parent, value = recorded[iteration]
+    if parent is not op.parent_op():
+        raise tracer.b.fail(f"probe '{_name(op)}' is in a branch, a called function or a loop within a loop",
+                            "probe a value of this block or of the body of one of its loops")  # fmt: skip
+    compare(tracer, check.ExpectEqOp, value, expected, {})
+    return ()
+
+
+# -- probes of loops
+
+
+def probes_of_loop(op: Operation) -> list[Operation]:
+    """Return the probes in the body of a loop whose values checks after the loop read."""
+    checked = {_name(other) for other in _checks_beside(op)}
+    body = op.regions[1].blocks.first
+    inner_ops = [] if body is None else body.ops
+    return [inner for inner in inner_ops if inner.name == "interpreter.probe" and _name(inner) in checked]
+
+
+def _checks_beside(op: Operation) -> list[Operation]:
+    """Return the checks of probes in the block of a loop."""
+    block = op.parent_block()
+    return [] if block is None else [other for other in block.ops if other.name == "check.expect_serialized_eq"]
+
+
+def _values_needed(tracer: StablehloTracer, op: Operation, name: str) -> int:
+    """Return how many values of a probe in a loop the checks after the loop need: those of its first iterations.
+
+    Values that the probe's name has from before the loop are counted first.
+    """
+    last = max(tracer.integer(other, "iteration") for other in _checks_beside(op) if _name(other) == name)
+    return max(0, last + 1 - len(tracer.probes.get(name, [])))
+
+
+def while_with_probes(
+    tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], probes: Sequence[Operation]
+) -> Results:
+    """Convert a loop, and record the values that its probes have in the iterations that checks name.
+
+    The loop carries its number of iterations and, for each probe and iteration, a tensor of the value. The call fails
+    if the loop has fewer iterations than a check names.
+    """
+    b, count, (condition, body) = tracer.b, len(operands), op.regions
+    slots = [(probe, n) for probe in probes for n in range(_values_needed(tracer, op, _name(probe)))]
+    earlier = {name: list(tracer.probes.get(name, [])) for name in map(_name, probes)}
+
+    def holds(carried: list[Tensor]) -> Tensor:
+        """Return the truth value that the condition computes for the loop's own tensors."""
+        return tracer.region(condition, carried[:count])[0]
+
+    def iteration(carried: list[Tensor]) -> list[Tensor]:
+        """Run the body, and store the values of its probes in the tensors of this iteration."""
+        *state, iterations = carried
+        results = tracer.region(body, state[:count])
+        values = [
+            _stored_at(b, iterations, n, tracer.value(probe.results[0]), old)
+            for (probe, n), old in zip(slots, state[count:], strict=True)
+        ]
+        return [*results, *values, formula(b, lambda v: v + 1, iterations)]
+
+    empty = [shapes.full(b, 0, _static_shape(tracer, probe), tracer.dtype(probe)) for probe, _ in slots]
+    *state, iterations = control.while_(b, [*operands, *empty, b.constant(0, I64)], holds, iteration)
+    tracer.probes.update(earlier)
+    for (probe, n), value in zip(slots, state[count:], strict=True):
+        _assert_above(b, iterations, n, f"probe '{_name(probe)}' has no value of iteration {n} of the loop")
+        tracer.probes[_name(probe)].append((op.parent_op(), value))
+    return state[:count]
+
+
+def _stored_at(builder: Builder, iterations: Tensor, n: int, value: Tensor, old: Tensor) -> Tensor:
+    """Return the value of a probe if `n` iterations are complete, else the old one."""
+    return formula(builder, lambda new, old, v: v.is_equal(n).where(new, old), value, old, iterations)
+
+
+def _assert_above(builder: Builder, iterations: Tensor, n: int, message: str) -> None:
+    """Fail the call with a message unless the number of iterations is above n."""
+    is_above = formula(builder, lambda v: v > n, iterations)
+    builder.add(cf.AssertOp(shapes.element(builder, is_above), message))
+
+
+def _static_shape(tracer: StablehloTracer, probe: Operation) -> list[int]:
+    """Return the static shape of a probe in a loop. Raise CompileError for a dynamic one."""
+    shape = [n for n in shape_of(probe.results[0].type) if n is not None]
+    if len(shape) != len(shape_of(probe.results[0].type)):
+        raise tracer.b.fail(f"probe '{_name(probe)}' in a loop is {probe.results[0].type}, of unknown sizes",
+                            "probe a tensor of static sizes")  # fmt: skip
+    return shape
+
+
+def _run_parallel(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
+    """Raise CompileError for a run of several processes."""
+    raise tracer.b.fail(
+        "'interpreter.run_parallel' runs functions in several processes, and a program runs in one",
+        "call the function, if its collective operations have groups of one participant",
+    )
+
+
+ROWS: dict[str, Convert] = {
+    "check.expect_serialized_eq": _serialized_equal,
+    "interpreter.probe": _probe,
+    "interpreter.run_parallel": _run_parallel,
+}
