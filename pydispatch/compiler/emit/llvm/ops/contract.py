@@ -7,7 +7,7 @@ The accumulators are phis of one loop over K, so nothing touches memory but the 
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
@@ -39,8 +39,8 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.op_info import Cost, info_of
 
-FEW_CONSTANTS = 4
-"""Scalar constants that are no burden for the registers of a block."""
+FEW_CONSTANTS = 3
+"""Scalar constants other than 0 that need no vector registers which the largest block of sums lacks."""
 
 SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
@@ -77,6 +77,8 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
 
     LLVM hoists these constants out of the loop over blocks and then moves and spills sums in every step of K:
     16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545 instead of 300.
+    Spilled sums depend on the stack's address, too: their reloads are slow where they cross cache lines. The same bytes
+    with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this clobbering, always 608.
     With few constants the sums stay in registers for the code after the product: a convolution of 8x14x14x32 with bias
     and relu takes 225 us, or 310 next to buffers that alias the block's memory, and 420 through memory alone.
     """
@@ -95,14 +97,22 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
 
 
 def _constants(emitter: FunctionEmitter) -> int:
-    """Estimate how many scalar constants the function's code has; each function of `math` counts as 8."""
+    """Estimate how many scalar constants the function's code has; each function of `math` counts as 8.
+
+    Zeros do not count: an instruction without a load clears a register where one is needed.
+    """
     constants: set[Attribute] = set()
     functions = 0
     for op in walk(emitter.function):
-        if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType):
+        if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType) and not _is_zero(op.value):
             constants.add(op.value)
         functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT
     return len(constants) + 8 * functions
+
+
+def _is_zero(value: Attribute) -> bool:
+    """Return whether a constant is the number 0."""
+    return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0
 
 
 # The forms
