@@ -237,3 +237,51 @@ def test_instructions_of_arm(cpu: str, signs: str, instruction: str, tmp_path: P
     (file,) = tmp_path.glob("*dispatch_0*.s")
     found = re.findall(r"\b\w*(?:dot|mmla)\b", file.read_text())
     assert set(found) == {instruction}
+
+
+REQUANTIZED = """
+#rows = affine_map<(d0, d1) -> (d0, d1)>
+#columns = affine_map<(d0, d1) -> (d1)>
+func.func @f(%a: tensor<56x64xi8>, %b: tensor<64x64xi8>, %c: tensor<56x64xi32>, %scale: tensor<64xf32>)
+    -> tensor<56x64xi8> {{
+  %product = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
+      affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : tensor<56x64xi8>, tensor<64x64xi8>) outs(%c : tensor<56x64xi32>) {{
+    ^bb0(%x: i8, %y: i8, %s: i32):
+      %u = arith.extui %x : i8 to i32
+      %v = arith.extsi %y : i8 to i32
+      %p = arith.muli %u, %v : i32
+      %w = arith.addi %s, %p : i32
+      linalg.yield %w : i32
+  }} -> tensor<56x64xi32>
+  %empty = tensor.empty() : tensor<56x64xi8>
+  %bytes = linalg.generic {{indexing_maps = [#rows, #columns, #rows], iterator_types = ["parallel", "parallel"]}}
+      ins(%product, %scale : tensor<56x64xi32>, tensor<64xf32>) outs(%empty : tensor<56x64xi8>) {{
+    ^bb0(%sum: i32, %by: f32, %o: i8):
+      {constants}
+      %f = arith.sitofp %sum : i32 to f32
+      %m = arith.mulf %f, %by : f32
+      %l = arith.maximumf %m, %least : f32
+      %h = arith.minimumf %l, %most : f32
+      %r = math.roundeven %h : f32
+      %n = arith.fptosi %r : f32 to i32
+      %z = arith.addi %n, %zero : i32
+      %q = arith.xori %z, %sign : i32
+      %t = arith.trunci %q : i32 to i8
+      linalg.yield %t : i8
+  }} -> tensor<56x64xi8>
+  return %bytes : tensor<56x64xi8>
+}}
+"""
+
+
+def test_constants_of_a_requantization_spill_no_sums(tmp_path: Path) -> None:
+    """The loop over K has only loads and products: its reloads of spilled sums would depend on the stack's address."""
+    values = {"least": "-1.28e2 : f32", "most": "1.27e2 : f32", "zero": "3 : i32", "sign": "85 : i32"}
+    constants = "\n      ".join(f"%{name} = arith.constant {value}" for name, value in values.items())
+    text = REQUANTIZED.format(constants=constants)
+    pd.compile(text, targets="x86_64", cpu="x86-64-v4", cpu_features="+avx512vnni", dump=tmp_path)
+    (file,) = tmp_path.glob("*dispatch_0*.s")
+    loops = re.split(r"^\.LBB\w+:", file.read_text(), flags=re.MULTILINE)
+    (product_loop,) = [loop for loop in loops if loop.count("vpdpbusd") > 8]
+    assert "(%rsp)" not in product_loop.split("\tj")[0]

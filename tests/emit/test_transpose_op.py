@@ -40,10 +40,25 @@ def test_block(r: int, c: int, type_: str, cpu: str) -> None:
     np.testing.assert_array_equal(b, expected)
 
 
+def test_target_of_fewer_rows_and_columns() -> None:
+    """Elements that the target has no place for are not stored anywhere."""
+    text = KERNEL.format(r=16, c=32, s=19, t="i8")
+    text = text.replace("sizes: [32, 16]", "sizes: [21, 10]").replace("memref<32x16xi8", "memref<21x10xi8")
+    kernel = load(text, bindings=2)
+    a, b = buffer(np.arange(2800).astype(np.int8).reshape(40, 70)), buffer(np.full((40, 70), 7, np.int8))
+    expected = b.copy()
+    view = np.lib.stride_tricks.as_strided(expected.ravel()[5:], (21, 10), (19, 1))
+    view[...] = np.lib.stride_tricks.as_strided(a.ravel()[3:], (10, 21), (70, 1)).T
+    assert kernel.run(a, b) == 0
+    np.testing.assert_array_equal(b, expected)
+
+
 REFUSED = {
     "memref<?x8xf32>, memref<8x?xf32>": "static blocks",
     "memref<4x8xf32>, memref<4x8xf32>": "is not memref<4x8xf32>",
     "memref<4x8xf32>, memref<8x4xi32>": "is not memref<8x4xi32>",
+    "memref<4x8xf32>, memref<9x4xf32>": "is not memref<9x4xf32>, nor a part of it",
+    "memref<4x8xf32>, memref<8x5xf32>": "is not memref<8x5xf32>, nor a part of it",
 }
 
 

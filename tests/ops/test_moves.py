@@ -61,3 +61,21 @@ def test_pack_and_unpack(shape, tiles, element, sizes, seed, inner):
     if rng.random() < 0.6:
         body.expect(*packed)
     run(body)
+
+
+@pytest.mark.parametrize(
+    ("image", "element", "low", "high"),
+    [((19, 28, 28), "i8", 0, 0), ((64, 14, 14), "f32", 0, 0), ((20, 5, 29), "i16", 1, 1), ((16, 28, 56), "i8", 1, 1),
+     ((3, 17, 12), "f64", 0, 2)],
+)  # fmt: skip
+def test_channels_last(image, element, low, high):
+    """Heights and widths of images, which tiles cover as one dimension, unless they are padded."""
+    body, pair = start(image, element, "static", 1)
+    if low or high:
+        pair = moves.padded(body, pair, [0, low, low], [0, high, high], 7)
+    value, array = pair
+    result = array.transpose(1, 2, 0)
+    out = body.empty(result.shape, element)
+    types = f"ins({value} : {body.type_of(value)}) outs({out} : {body.type_of(out)})"
+    body.expect(body.value(f"linalg.transpose {types} permutation = [1, 2, 0]", result.shape, element), result)
+    run(body)

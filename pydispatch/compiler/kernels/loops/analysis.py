@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.tiled_transpose import transposed_dim
+from pydispatch.compiler.kernels.loops.transposition import Transposition, transposition_of
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -49,8 +49,8 @@ class LoopNest:
         row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
             for workgroup memory.
         columns: The reductions, if a workgroup computes a range of columns.
-        contiguous_dim: The dimension along which operands are contiguous, if it is not the last one of the results;
-            else -1.
+        transposition: The dimension along which operands are contiguous, if it is not the last one of the results;
+            else None.
     """
 
     stores: list[Store]
@@ -61,7 +61,7 @@ class LoopNest:
     stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
     row_storage: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
     columns: list[Stage] = field(default_factory=list)
-    contiguous_dim: int = -1
+    transposition: Transposition | None = None
 
     @property
     def representative(self) -> SSAValue:
@@ -122,7 +122,8 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
             trial = emit_trial(frame, nest, None)
             nest.columns = find_stages(trial.elements, trial.elements.finished, trial.indices) if trial.indices else []
             if not trial.elements.reduced:
-                nest.contiguous_dim = transposed_dim(trial.elements.loads, trial.indices)
+                result_bits = max(bits_of(tensor_type(value).element_type) for value, _ in nest.stores)
+                nest.transposition = transposition_of(trial.elements.loads, trial.indices, trial.dims, result_bits)
     return [*joined, *recurrences]
 
 

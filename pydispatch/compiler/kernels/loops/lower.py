@@ -176,8 +176,8 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
         inner = build.product(dims[nest.outer_rank :])
         row_bytes = build.plus(build.times(inner, element_bytes), loop_bytes)
         return partition_rows(build, backend, build.product(dims[: nest.outer_rank]), row_bytes)
-    if nest.contiguous_dim >= 0:
-        return partition_transposed(build, backend, dims, nest.contiguous_dim, element_bytes)
+    if nest.transposition is not None:
+        return partition_transposed(build, backend, dims, nest.transposition, element_bytes)
     if nest.columns:
         return partition_columns(build, backend, dims, loop_bytes, max_columns(nest.columns))
     return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
@@ -253,8 +253,8 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
             if not is_stored(elements, value, buffer):
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
-    if nest.contiguous_dim >= 0:
-        emit_transposed(elements, build, group, partition, dims, nest.contiguous_dim, nest.stores)
+    if nest.transposition is not None:
+        emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
         _emit_nest(build, group, partition, nest, dims, element, elements)
     elements.row_buffers.clear()

@@ -1,4 +1,4 @@
-"""Nests whose operands are contiguous along another dimension than their results, as in transpositions: square tiles.
+"""Nests whose operands are contiguous along another dimension than their results, as in transpositions: tiles.
 
 A workgroup computes each tile into workgroup memory, in the order in which operands are contiguous, and then copies it
 to the results in their order. So every cache line is read and written whole.
@@ -7,7 +7,10 @@ to the results in their order. So every cache line is read and written whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from math import ceil
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -16,8 +19,9 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
 from pydispatch.compiler.kernels.loops.transpose_blocks import transpose_block
+from pydispatch.compiler.kernels.loops.transposition import Transposition
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.conditions import opposite
+from pydispatch.compiler.kernels.ops.conditions import both, equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
@@ -26,50 +30,48 @@ Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
 
 BLOCKS = (16, 8)
-"""Candidates for the side of a block, in elements: the first that divides both dimensions, else 16 with partial
+"""Candidates for the columns of a block, in elements: the first that divides both dimensions, else 16 with partial
 blocks."""
 
+VECTOR_ROWS = 16
+"""Rows of a column that CPUs compute in whole vectors, whatever their width."""
 
-def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
-    """Return the side of a square block in elements, and whether it divides both dimensions of the transposition.
+FEWEST_IN_REGISTERS = 4
+"""Fewest rows or columns of a partial block that is transposed in registers: most of their lanes would be unused."""
 
-    These dimensions are the last one and `along`.
+
+def block_shape(dims: Sequence[Index], along: int, squares: int) -> tuple[int, int]:
+    """Return the rows and columns of a block, for a transposition of the last dimension and `along`.
+
+    A block is a column of at most `squares` squares.
     """
-    for side in BLOCKS:
-        if all(isinstance(n, int) and n % side == 0 for n in (dims[along], dims[-1])):
-            return side, True
-    return BLOCKS[0], False
-
-
-def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequence[Index]) -> int:
-    """Return the dimension along which most loads of a nest are contiguous; -1 if it is the last one, or there is none.
-
-    loads: (tensor, indices) of each load; indices: counters of the loops of the nest.
-    """
-    if len(indices) < 2:
-        return -1
-    last_index = indices[-1]
-    last_indices = [where[-1] for _, where in loads if where]
-    column_loads = [where for _, where in loads if where and where[-1] in indices[:-1] and last_index in where[:-1]]
-    if not column_loads or sum(index is last_index for index in last_indices) > len(column_loads):
-        return -1
-    return list(indices).index(column_loads[0][-1])
+    rows, columns = dims[along], dims[-1]
+    sides = (side for side in BLOCKS if all(isinstance(n, int) and n % side == 0 for n in (rows, columns)))
+    side = next(sides, BLOCKS[0])
+    if not isinstance(rows, int):
+        return side, side
+    return min(squares, max(1, ceil(rows / side))) * side, side
 
 
 def partition_transposed(
-    build: Builder, backend: Backend, dims: Sequence[Index], along: int, bytes_per_element: Index
+    build: Builder,
+    backend: Backend,
+    nest_dims: Sequence[Index],
+    transposition: Transposition,
+    bytes_per_element: Index,
 ) -> Partition:
-    """Return the partition of a nest into workgroups of square blocks, by the cost of its elements in bytes.
+    """Return the partition of a nest into workgroups of blocks, by the cost of its elements in bytes.
 
-    An outer iteration of the partition is a row of blocks. `along` is the dimension that is transposed with the last.
+    An outer iteration of the partition is a row of blocks. `nest_dims` are the sizes of the dimensions of the nest.
     """
-    side, _ = block_of(dims, along)
-    budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, side))
+    dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
+    height, side = block_shape(dims, along, transposition.squares)
+    budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, height))
     width = build.times(build.most(build.quotient(budget, side), 1), side)
     tile = build.least(dims[-1], width)
     rows = build.most(build.quotient(budget, build.most(tile, 1)), 1)
     outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
-    outer = build.times(outer_elements, build.ceil_quotient(dims[along], side))
+    outer = build.times(outer_elements, build.ceil_quotient(dims[along], height))
     tiles = build.ceil_quotient(dims[-1], tile)
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
@@ -81,8 +83,8 @@ def emit_transposed(
     build: Builder,
     group: Index,
     partition: Partition,
-    dims: Sequence[Index],
-    along: int,
+    nest_dims: Sequence[Index],
+    transposition: Transposition,
     stores: Sequence[Store],
 ) -> None:
     """Emit the blocks of workgroup number `group`.
@@ -92,11 +94,11 @@ def emit_transposed(
         build: The builder.
         group: The number of the workgroup.
         partition: The partition of the nest, see `partition_transposed`.
-        dims: Sizes of the dimensions of the nest.
-        along: The dimension along which operands are contiguous.
+        nest_dims: Sizes of the dimensions of the nest.
+        transposition: The dimension along which operands are contiguous.
         stores: The results, each with its buffer.
     """
-    _TiledTranspose(elements, build, list(dims), along, stores).run(build, group, partition)
+    _TiledTranspose(elements, build, nest_dims, transposition, stores).run(build, group, partition)
 
 
 @dataclass(frozen=True)
@@ -105,15 +107,15 @@ class _Square:
 
     Attributes:
         outer: Indices of all dimensions but the last; that of the transposed dimension is not used.
-        top, bottom: Its half-open range along the transposed dimension: its rows.
-        left, right: Its half-open range along the last dimension: its columns.
+        top, left: Its first row and column: indices of the transposed dimension and the last one.
+        rows, columns: The numbers of its rows and columns.
     """
 
     outer: list[Index]
     top: Index
-    bottom: Index
     left: Index
-    right: Index
+    rows: Index
+    columns: Index
 
 
 class _TiledTranspose:
@@ -123,29 +125,36 @@ class _TiledTranspose:
 
     Attributes:
         elements: Tensors of the kernel.
-        dims: Sizes of the dimensions of the nest.
-        along: The dimension that is transposed with the last one.
+        nest_dims: Sizes of the dimensions of the nest.
+        transposition: The dimension along which operands are contiguous.
+        dims: Sizes of the dimensions after joining.
+        along: The dimension of `dims` that is transposed with the last one.
         stores: The results, each with its buffer.
-        side: Rows, and columns, of a block.
-        is_whole: Whether `side` divides both dimensions.
+        height, side: Rows and columns of a block.
         buffers: For each result, workgroup memory of one block, column-major.
         in_registers: Whether elements are whole bytes, so that full blocks are transposed in registers.
     """
 
     def __init__(
-        self, elements: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]
+        self,
+        elements: Elements,
+        build: Builder,
+        nest_dims: Sequence[Index],
+        transposition: Transposition,
+        stores: Sequence[Store],
     ) -> None:
-        self.elements, self.dims, self.along, self.stores = elements, dims, along, stores
-        self.side, self.is_whole = block_of(dims, along)
+        self.elements, self.nest_dims, self.transposition, self.stores = elements, nest_dims, transposition, stores
+        self.dims, self.along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
+        self.height, self.side = block_shape(self.dims, self.along, transposition.squares)
         types = [tensor_type(value).element_type for value, _ in stores]
-        self.buffers = [elements.fresh(type_, self.side * self.side) for type_ in types]
+        self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of workgroup `group`."""
-        dims, along, side = self.dims, self.along, self.side
+        dims, along = self.dims, self.along
         other_dims = [d for d in range(len(dims) - 1) if d != along]
-        blocks = build.ceil_quotient(dims[along], side)
+        blocks = build.ceil_quotient(dims[along], self.height)
         tile, outer_tile = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
         low = build.times(tile, partition.tile)
         high = build.least(build.plus(low, partition.tile), dims[-1])
@@ -160,16 +169,16 @@ class _TiledTranspose:
                 outer[dimension] = (
                     index_in_dim if isinstance(index_in_dim, int) else builder.bounded(index_in_dim, dims[dimension])
                 )
-            top = builder.times(row_block, side)
-            bottom = builder.plus(top, side) if self.is_whole else builder.least(builder.plus(top, side), dims[along])
+            top = builder.times(row_block, self.height)
+            rows = _extent(builder, self.height, top, dims[along], dims[along])
 
             def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
                 """Emit one block."""
-                right = builder.plus(left, side) if self.is_whole else builder.least(builder.plus(left, side), high)
-                self._block(builder, _Square(outer=outer, top=top, bottom=bottom, left=left, right=right))
+                columns = _extent(builder, self.side, left, high, dims[-1])
+                self._block(builder, _Square(outer=outer, top=top, left=left, rows=rows, columns=columns))
                 return []
 
-            builder.loop(low, high, [], block, step=side, limit=dims[-1])
+            builder.loop(low, high, [], block, step=self.side, limit=dims[-1])
             return []
 
         build.loop(first_row, end_row, [], row_of_blocks, limit=partition.outer)
@@ -177,66 +186,138 @@ class _TiledTranspose:
     def _block(self, build: Builder, square: _Square) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.
 
-        Full blocks of elements of whole bytes are transposed in registers, others are copied element by element.
+        Blocks of whole bytes whose rows and columns are known numbers, at least `FEWEST_IN_REGISTERS`, are transposed
+        in registers, with a branch for each pair of numbers. Others are copied element by element.
         """
+        is_other: SSAValue | bool = True
+        for rows, columns in self._extents_in_registers():
+            has_extents = both(build, equal(build, square.rows, rows), equal(build, square.columns, columns))
+            known_square = replace(square, rows=rows, columns=columns)
+            build.when(has_extents, partial(self._block_in_registers, square=known_square))
+            is_other = both(build, is_other, opposite(build, has_extents))
+        if self._has_other_extents():
+            build.when(is_other, partial(self._block_by_elements, square=square))
 
-        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Emit column `j` of a square."""
-            builder.parallel(
-                square.top, square.bottom, lambda p, i: self._compute(p, square, i, j), limit=self.dims[self.along]
-            )
-            return []
+    def _block_in_registers(self, build: Builder, square: _Square) -> None:
+        """Emit the computation of a block of static extents, and its transposition in registers to the results."""
+        self._compute_block(build, square)
+        self._transpose_in_registers(build, square)
 
-        build.loop(square.left, square.right, [], column, limit=self.dims[-1])
+    def _block_by_elements(self, build: Builder, square: _Square) -> None:
+        """Emit the computation of a block, and its copy to the results element by element."""
+        self._compute_block(build, square)
+        self._copy_elementwise(build, square)
+
+    def _extents_in_registers(self) -> list[tuple[int, int]]:
+        """Return the numbers of rows and columns of the blocks that are transposed in registers."""
         if not self.in_registers:
-            self._copy_elementwise(build, square)
-        elif self.is_whole:
-            self._transpose_in_registers(build, square)
-        else:
-            sides = build.least(build.minus(square.bottom, square.top), build.minus(square.right, square.left))
-            full = build.less(self.side - 1, sides)
-            build.when(full, lambda b: self._transpose_in_registers(b, square))
-            build.when(opposite(build, full), lambda b: self._copy_elementwise(b, square))
+            return []
+        rows, columns = self.dims[self.along], self.dims[-1]
+        return list(product(_static_extents(rows, self.height), _static_extents(columns, self.side)))
 
-    def _result_indices(self, square: _Square, row: Index, column: Index) -> list[Index]:
-        """Return the indices of the results at a row and a column of a block."""
+    def _has_other_extents(self) -> bool:
+        """Return whether there are blocks that are not transposed in registers."""
+        return not self.in_registers or any(
+            not isinstance(size, int) or 0 < size % block < FEWEST_IN_REGISTERS
+            for size, block in ((self.dims[self.along], self.height), (self.dims[-1], self.side))
+        )
+
+    def _joined_indices(self, square: _Square, row: Index, column: Index) -> list[Index]:
+        """Return the indices of the dimensions after joining, at a row and a column of the nest."""
         return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
 
-    def _buffer_offset(self, build: Builder, square: _Square, row: Index, column: Index) -> Index:
-        """Return the offset of an element of a block in its column-major buffer."""
-        return build.plus(build.times(build.minus(column, square.left), self.side), build.minus(row, square.top))
+    def _result_indices(self, build: Builder, square: _Square, i: Index, j: Index) -> list[Index]:
+        """Return the indices of the results at row `i` and column `j` of a block."""
+        row = _within(build, build.plus(square.top, i), self.dims[self.along])
+        column = _within(build, build.plus(square.left, j), self.dims[-1])
+        joined_indices = self._joined_indices(square, row, column)
+        return self.transposition.nest_indices(build, self.nest_dims, joined_indices)
 
-    def _compute(self, build: Builder, square: _Square, row: Index, column: Index) -> None:
-        """Emit the elements of all results at a row and a column, and their stores into the buffers."""
-        offset = self._buffer_offset(build, square, row, column)
+    def _compute_block(self, build: Builder, square: _Square) -> None:
+        """Emit the computation of a block into the buffers, column by column."""
+
+        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            """Emit column `j` of a block."""
+            if not isinstance(square.rows, int) or square.rows < VECTOR_ROWS:
+                builder.parallel(0, square.rows, lambda p, i: self._compute(p, square, i, j))
+                return []
+            last_first = square.rows - VECTOR_ROWS
+
+            def vector(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
+                """Emit `VECTOR_ROWS` rows of the column, from row `i` on, or the last ones of the column."""
+                first = builder.least(i, last_first)
+                builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, square, p.plus(first, lane), j))
+                return []
+
+            builder.loop(0, square.rows, [], vector, step=VECTOR_ROWS)
+            return []
+
+        build.loop(0, square.columns, [], column)
+
+    def _compute(self, build: Builder, square: _Square, i: Index, j: Index) -> None:
+        """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
+        offset = build.plus(build.times(j, self.height), i)
+        indices = self._result_indices(build, square, i, j)
         for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
-            element = self.elements.at(build, value, self._result_indices(square, row, column))
+            element = self.elements.at(build, value, indices)
             self.elements.store(build, element, buffer, [offset])
 
     def _copy_elementwise(self, build: Builder, square: _Square) -> None:
         """Emit the copy of a block from the buffers to the results, element by element."""
 
-        def element(builder: Builder, row: Index, column: Index) -> None:
+        def element(builder: Builder, i: Index, j: Index) -> None:
             """Emit the copy of one element of each buffer to its result."""
-            offset = self._buffer_offset(builder, square, row, column)
+            offset = builder.plus(builder.times(j, self.height), i)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.elements.store(builder, value, result, self._result_indices(square, row, column))
+                self.elements.store(builder, value, result, self._result_indices(builder, square, i, j))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Copy the elements of one row of the square."""
-            builder.parallel(square.left, square.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
+            builder.parallel(0, square.columns, lambda p, j: element(p, i, j))
             return []
 
-        build.loop(square.top, square.bottom, [], row, limit=self.dims[self.along])
+        build.loop(0, square.rows, [], row)
 
     def _transpose_in_registers(self, build: Builder, square: _Square) -> None:
-        """Emit the copy of a full block from the buffers to the results as a `pyd.transpose`."""
+        """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`."""
         strides: list[Index] = [1]
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._result_indices(square, square.top, square.left), strides, strict=True):
+        for index, stride in zip(self._joined_indices(square, square.top, square.left), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
+        assert isinstance(square.rows, int) and isinstance(square.columns, int)
+        stored, read_rows = (square.columns, square.rows), ceil(square.rows / self.side) * self.side
         for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
-            transpose_block(build, (buffer, 0, self.side), (result, offset, strides[self.along]), self.side, self.side)
+            source, target = (buffer, 0, self.height), (result, offset, strides[self.along])
+            transpose_block(build, source, target, self.side, read_rows, stored)
+
+
+def _extent(build: Builder, block: int, first: Index, end: Index, size: Index) -> Index:
+    """Return the number of rows or columns of a block from `first` on.
+
+    Args:
+        build: Emits the arithmetic.
+        block: The number of a full block.
+        first: First row or column of the block.
+        end: End of the rows or columns that the workgroup computes.
+        size: Size of the dimension.
+    """
+    if isinstance(size, int) and size % block == 0:
+        return block
+    return build.least(block, build.minus(end, first))
+
+
+def _static_extents(size: Index, block: int) -> list[int]:
+    """Return the numbers of rows or columns that blocks of at most `block` have in a dimension of `size` elements, as
+    far as they are known and not less than `FEWEST_IN_REGISTERS`."""
+    if not isinstance(size, int):
+        return [block]
+    extents = {min(block, size), size % block or block}
+    return [extent for extent in sorted(extents) if extent >= FEWEST_IN_REGISTERS]
+
+
+def _within(build: Builder, index: Index, size: Index) -> Index:
+    """Record that an index is less than `size`, and return it."""
+    return index if isinstance(index, int) else build.bounded(index, size)

@@ -33,13 +33,23 @@ StridedBlock = tuple[SSAValue, Index, Index]
 """(buffer, offset of the first element, elements between rows)"""
 
 
-def transpose_block(build: Builder, source: StridedBlock, target: StridedBlock, rows: int, columns: int) -> None:
+def transpose_block(
+    build: Builder,
+    source: StridedBlock,
+    target: StridedBlock,
+    rows: int,
+    columns: int,
+    stored: tuple[int, int] | None = None,
+) -> None:
     """Emit the transposition of a block in memory: target[j, i] = source[i, j].
 
-    `rows` and `columns` are those of the source.
+    `rows` and `columns` are those of the source. `stored` are the rows and columns of the source that are stored, if
+    the target has no place for all of them.
     """
+    stored_rows, stored_columns = stored or (rows, columns)
+    shapes = ([rows, columns], [stored_columns, stored_rows])
     views = [
         view_as(build, buffer, offset, shape, [stride, 1])
-        for (buffer, offset, stride), shape in ((source, [rows, columns]), (target, [columns, rows]))
+        for (buffer, offset, stride), shape in zip((source, target), shapes, strict=True)
     ]
     build.add(TransposeOp(operands=views))

@@ -15,7 +15,8 @@ class TransposeOp(IRDLOperation):
     """Transposition of a small static block in kernel IR for CPUs, `pyd.transpose %from, %to : memref<RxC…>,
     memref<CxR…>`.
 
-    to[j, i] = from[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes.
+    to[j, i] = from[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes. `to` may
+    have fewer rows and columns: elements of `from` that it has no place for are read, and not stored.
     """
 
     name = "pyd.transpose"
@@ -24,14 +25,17 @@ class TransposeOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
-        """Check that static matrices of one element type have transposed shapes."""
+        """Check that static matrices have one element type, and that the target is not larger than the transposed
+        source."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shape = source.get_shape()
         if len(shape) != 2 or any(n < 1 for n in shape):
             raise VerifyException(f"pyd.transpose turns static blocks of two dimensions, got {source}")
-        if tuple(target.get_shape()) != (shape[1], shape[0]) or source.element_type != target.element_type:
-            raise VerifyException(f"pyd.transpose of {source} is not {target}")
+        target_shape = target.get_shape()
+        fits = len(target_shape) == 2 and 1 <= target_shape[0] <= shape[1] and 1 <= target_shape[1] <= shape[0]
+        if not fits or source.element_type != target.element_type:
+            raise VerifyException(f"pyd.transpose of {source} is not {target}, nor a part of it")
 
 
 OPERATIONS: list[type[Operation]] = [TransposeOp]

@@ -1,4 +1,4 @@
-"""pyd.transpose: rows are loaded as vectors, exchanged with each other at halving distances, and stored as columns."""
+"""pyd.transpose: rows are loaded as vectors, become columns by shuffles of two rows each, and are stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 MOST_LANES = 16
 """Rows of a square that is turned in registers: with more, they would not fit."""
 
+INTERLEAVED_BITS = 128
+"""Bits of a row up to which squares are turned by interleaving, an instruction of x86 and Arm for each half of such
+vectors. Interleaving longer vectors takes a table of lanes in a register, exchanging squares within them mostly not."""
+
 
 def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `pyd.transpose` to transpositions of square blocks in registers."""
@@ -25,19 +29,21 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
     if source.strides[1] != 1 or target.strides[1] != 1:
         raise emitter.error("pyd.transpose needs rows that are contiguous in both of its operands")
     rows, columns = source.sizes
+    target_rows, target_columns = target.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
+    assert isinstance(target_rows, int) and isinstance(target_columns, int)
     side = min(MOST_LANES, vector_bits(emitter) // bit_width(source.element))
     while rows % side or columns % side:
         side //= 2
-    for row in range(0, rows, side):
-        for column in range(0, columns, side):
+    for row in range(0, min(rows, target_columns), side):
+        for column in range(0, min(columns, target_rows), side):
             _square(emitter, source, target, row, column, side)
 
 
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
     """Emit the transposition of a square block of `side` elements in registers.
 
-    In each round, rows at a distance exchange their off-diagonal squares; the distance is halved from round to round.
+    Elements beyond the rows and columns of the target are not stored.
     """
     type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
     values = [
@@ -46,17 +52,47 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
         )
         for i in range(side)
     ]
+    network = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged
+    target_rows, target_columns = target.sizes
+    assert isinstance(target_rows, int) and isinstance(target_columns, int)
+    lanes = min(side, target_columns - row)
+    for i, value in enumerate(network(emitter, type_, values)[: max(0, target_rows - column)]):
+        if lanes < side:
+            value = _shuffled(emitter, type_, value, value, list(range(lanes)))
+        pointer = address(emitter, target, column + i, row)
+        stored_type = f"<{lanes} x {memory(source.element)}>"
+        emitter.body.emit(f"store {stored_type} {value}, ptr {pointer}, align {align}{emitter.access(target)}")
+
+
+def _interleaved(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[str]:
+    """Return the columns of a square of `rows`, each a vector of `type_`, by interleaving.
+
+    Each round interleaves the elements of row i with those of row i + side / 2: the halves of the result become rows
+    2 i and 2 i + 1. After log2(side) rounds the rows are the columns of the square.
+    """
+    side = len(rows)
+    half = side // 2
+    low, high = ([start + lane // 2 + lane % 2 * side for lane in range(side)] for start in (0, half))
+    for _ in range(half.bit_length()):
+        pairs = zip(rows[:half], rows[half:], strict=True)
+        rows = [_shuffled(emitter, type_, x, y, lanes) for x, y in pairs for lanes in (low, high)]
+    return rows
+
+
+def _exchanged(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[str]:
+    """Return the columns of a square of `rows`, each a vector of `type_`, by exchanging squares.
+
+    In each round, rows at a distance exchange their off-diagonal squares; the distance is halved from round to round.
+    """
+    side, columns = len(rows), list(rows)
     distance = side // 2
     while distance:
         for i in range(side):
             if not i & distance:
-                values[i], values[i + distance] = _exchange(
-                    emitter, type_, values[i], values[i + distance], side, distance
-                )
+                j = i + distance
+                columns[i], columns[j] = _exchange(emitter, type_, columns[i], columns[j], side, distance)
         distance //= 2
-    for i, value in enumerate(values):
-        pointer = address(emitter, target, column + i, row)
-        emitter.body.emit(f"store {type_} {value}, ptr {pointer}, align {align}{emitter.access(target)}")
+    return columns
 
 
 def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:

@@ -75,7 +75,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`.
     """
     elements = frame.elements
-    nest.columns, nest.contiguous_dim = [], -1
+    nest.columns, nest.transposition = [], None
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
