@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, ceil_div, minimum
+from pydispatch.graph.sizes import Expr, Shape, Size, ceil_div, differ, minimum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.products import contract
@@ -82,19 +82,35 @@ def convolution(
     x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
-    channels, filters = x.shape[1], w.shape[0]
-    if isinstance(channels, Expr) or isinstance(filters, Expr):
-        raise builder.fail(f"convolution of {x} by {w}: numbers of channels must be known")
-    if channels % groups or filters % groups or w.shape[1] != channels // groups:
-        raise builder.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
-                     f"{w.shape[1]} channels")  # fmt: skip
+    x, w = _with_equal_channels(builder, x, w, groups)
     if groups == 1:
         return _windows(builder, x, w, inside, out, dtype)
-    channels_per_group, filters_per_group = channels // groups, filters // groups
+    channels_per_group, filters = w.shape[1], w.shape[0]
+    if isinstance(filters, Expr):
+        raise builder.fail(f"convolution of {x} by {w} in {groups} groups: the number of filters must be known")
+    filters_per_group = filters // groups
     xs = reshape(builder, x, [x.shape[0], groups, channels_per_group, *x.shape[2:]])
     ws = reshape(builder, w, [groups, filters_per_group, channels_per_group, *w.shape[2:]])
     result = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
     return reshape(builder, result, [x.shape[0], filters, *out])
+
+
+def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Return images [n, c, spatial...] and filters [f, c / groups, kernel...] with the same number of channels.
+
+    Raise CompileError if they are known to differ; sizes of the call are compared when it runs.
+    """
+    channels, (filters, filter_channels, *kernel) = x.shape[1], w.shape
+    expected = filter_channels * groups
+    if differ(channels, expected) or (not isinstance(filters, Expr) and filters % groups):
+        raise builder.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
+                     f"{filter_channels} channels")  # fmt: skip
+    builder.require_equal(
+        channels, expected, f"convolution of {x} by {w} in {groups} group(s): {{a}} channels, the filters take {{b}}"
+    )
+    if isinstance(channels, Expr):
+        return builder.as_shape(x, (x.shape[0], expected, *x.shape[2:])), w
+    return x, builder.as_shape(w, (filters, channels // groups, *kernel))
 
 
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:

@@ -102,17 +102,19 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of symmetric or Hermitian matrices in ascending order, and the eigenvectors as columns.
 
-    x is [..., n, n]. Only its lower or upper triangle is read, and only the real parts of the diagonal.
+    x is [..., n, n]. Only its lower or upper triangle is read, and only the real parts of the diagonal. Real matrices
+    of static sizes are reduced by Jacobi rotations, others by QR iterations.
     """
-    if not x.dtype.is_complex:
+    if not x.dtype.is_complex and all(isinstance(n, int) for n in x.shape[-2:]):
         return jacobi.eigh(builder, x, lower)
     a = _square_matrices(builder, "eigenvalues", x)
 
     def hermitian(value: Element, other: Element) -> Element:
         """Return an element of the triangle that is read, or `other`, the conjugate of its mirror image."""
         i, j = value.position(1, I64), value.position(2, I64)
-        imag = i.is_equal(j).where(0.0, value.imag)
-        return (i >= j if lower else i <= j).where(value.real.with_imag(imag), other)
+        if value.dtype.is_complex:
+            value = value.real.with_imag(i.is_equal(j).where(0.0, value.imag))
+        return (i >= j if lower else i <= j).where(value, other)
 
     t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
     diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), [1])

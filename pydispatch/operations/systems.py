@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
-from pydispatch.graph.sizes import Size, minimum, product
+from pydispatch.graph.sizes import Size, differ, minimum, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, factors, linear, matrices, reductions, shapes
 from pydispatch.operations import elementwise as ew
@@ -49,20 +49,12 @@ def tridiagonal_solve(
         upper: Element a[i, i + 1] of each row, [..., n]; the last one is not read.
         y: The right-hand sides, [..., n, m].
     """
-    n = diagonal.shape[-1] if diagonal.rank else None
-    shape = diagonal.shape
-    bands = (lower, diagonal, upper)
-    if (
-        n is None
-        or any(v.shape != shape for v in bands)
-        or y.shape[:-1] != shape
-        or {v.dtype for v in bands} != {y.dtype}
-    ):
-        shown = ", ".join(map(str, bands))
-        raise builder.fail(f"a tridiagonal system of {shown} with {y}: their types and sizes do not fit each other")
+    bands = _bands_of_sides(builder, [lower, diagonal, upper], y)
+    *_, n, count = y.shape
+    shape = y.shape[:-1]
     if n == 0:
         return y, shapes.full(builder, 0, shape[:-1], I32)
-    batch, count = product(shape[:-1]), y.shape[-1]
+    batch = product(shape[:-1])
     sides = shapes.transpose(builder, shapes.reshape(builder, y, [batch, n, count]), [1, 0, 2])
     columns = [shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands]
     eliminated = _eliminate_below_diagonal(builder, columns, sides)
@@ -76,6 +68,23 @@ def tridiagonal_solve(
     status = formula(builder, lambda at: (at < 2**31 - 1).where(at, 0), first_zero)
     solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
     return solution, shapes.reshape(builder, status, shape[:-1])
+
+
+def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Tensor]:
+    """Return the bands [..., n] of tridiagonal systems in the sizes of their right-hand sides y [..., n, m].
+
+    Raise CompileError if types or sizes are known to differ; sizes of the call are compared when it runs.
+    """
+    message = (
+        f"a tridiagonal system of {', '.join(map(str, bands))} with {y}: their types and sizes do not fit each other"
+    )
+    for band in bands:
+        pairs = list(zip(band.shape, y.shape, strict=False))
+        if band.rank < 1 or band.rank != y.rank - 1 or band.dtype != y.dtype or any(differ(*pair) for pair in pairs):
+            raise builder.fail(message)
+        for pair in pairs:
+            builder.require_equal(*pair, message)
+    return [builder.as_shape(band, y.shape[:-1]) for band in bands]
 
 
 def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:

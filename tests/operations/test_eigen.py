@@ -116,12 +116,14 @@ def test_matrices_of_order_0(run, dtype: str, dynamic: bool) -> None:
     assert shapes == [(2, 0, 0), (2, 0, 0), (2, 0), (2, 0, 0), (2, 0, 0), (2, 0), (2, 0, 0), (2, 0)]
 
 
-@pytest.mark.parametrize(("dtype", "lower"), [("complex64", True), ("complex128", False)])
-def test_eigenvalues_of_hermitian_matrices(run, dtype: str, lower: bool) -> None:
+@pytest.mark.parametrize(("dtype", "lower", "dynamic"), [
+    ("complex64", True, False), ("complex128", False, False), ("float32", False, True), ("float64", True, True),
+])  # fmt: skip
+def test_eigenvalues_of_hermitian_matrices(run, dtype: str, lower: bool, dynamic: bool) -> None:
     x = random(dtype, 2, 7, 7)
     triangle = np.tril(x, -1) if lower else np.triu(x, 1)
     hermitian = triangle + adjoint(triangle) + np.eye(7) * x.real
-    values, vectors = run(lambda b, a: list(eigen.eigh(b, a, lower)), x)
+    values, vectors = run(lambda b, a: list(eigen.eigh(b, a, lower)), x, dynamic=dynamic)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(hermitian.astype(np.complex128)), atol=100 * eps(dtype))
     assert_small(hermitian @ vectors - values[:, None] * vectors, hermitian, dtype)
     assert np.abs(adjoint(vectors) @ vectors - np.eye(7)).max() < 100 * eps(dtype)

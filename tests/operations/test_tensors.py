@@ -107,7 +107,8 @@ def test_convolutions(run, data: st.DataObject) -> None:
     )
     x = floats(2, groups * per, *(7 + n for n in range(rank)))
     w = floats(groups * each, per, *kernel)
-    (got,) = run(lambda b, x, w: convolutions.convolution(b, x, w, window, groups=groups), x, w)
+    (got,) = run(lambda b, x, w: convolutions.convolution(b, x, w, window, groups=groups), x, w,
+                 dynamic=groups == 1 and data.draw(st.booleans()))  # fmt: skip
     np.testing.assert_allclose(got, convolved(x, w, window, groups), rtol=1e-4, atol=1e-5)
     back = floats(2, groups * each, *got.shape[2:])
     wide = convolutions.Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
@@ -137,6 +138,15 @@ def test_zeros_between_elements(run, data: Any) -> None:
     spread = np.zeros((2, 5, *((n - 1) * f + 1 for n, f in zip(x.shape[2:], factors, strict=True))), np.float32)
     spread[(slice(None), slice(None), *(slice(None, None, f) for f in factors))] = x
     np.testing.assert_allclose(got, convolved(spread, w, window, 1), rtol=1e-4, atol=1e-5)
+
+
+def test_channels_of_a_call_that_differ_are_refused(run) -> None:
+    window = convolutions.Window((1,), (0,), (0,), (1,))
+    with pytest.raises(pd.InvalidArgumentError, match=r"in 1 group\(s\): 3 channels, the filters take 4"):
+        run(lambda b, x, w: convolutions.convolution(b, x, w, window), floats(2, 3, 7), floats(5, 4, 2), dynamic=True)
+    with pytest.raises(pd.CompileError, match="in 2 groups: the number of filters must be known"):
+        run(lambda b, x, w: convolutions.convolution(b, x, w, window, groups=2), floats(2, 4, 7), floats(4, 2, 2),
+            dynamic=True)  # fmt: skip
 
 
 def convolved(x: Any, w: Any, window: convolutions.Window, groups: int) -> np.ndarray[Any, Any]:
