@@ -1,4 +1,4 @@
-"""Language models: tokens per second of prompts and answers, beside PyTorch and llama.cpp.
+"""Language models: tokens per second of prompts and answers, beside PyTorch, llama.cpp and CTranslate2.
 
     python bench/llm/run.py [--only TYPE...] [--billion] [--layers N] [--peers NAME...] [--seconds S] [--json FILE]
 
@@ -6,7 +6,7 @@ A Llama with random weights, 12 layers of 768 (--billion: 16 of 2048) and 32,000
 and 16 sequences that hold 128 tokens each, "prefill" the tokens of a prompt of 128 or 1,024, in chunks of 64 here and
 as a whole by peers, with the time until its first token. Times are CPU times of the process, with one worker or thread.
 The cache is f32 here and in PyTorch, f16 in llama.cpp. Weights of integers are multiplied by activations of 24 bits,
-and with `activation_bits=8` by bytes, as in llama.cpp, which is compared with that.
+and with `activation_bits=8` by bytes, as in llama.cpp and CTranslate2, which are compared with that.
 
 "memory rate" is the share of the rate at which one worker adds up an array in memory that decode reads the weights at;
 "FMA rate" the share of the products per second of a large f32 matrix product that prefill computes. Both rates are
@@ -41,7 +41,9 @@ from measured import (
 from report.figures import OURS, Figures, Row, parser, table
 
 BYTES = f"{OURS}, activation_bits=8"
-PEERS = {"torch": ("f32", "bf16"), "llama_cpp": ("f32", "bf16", "Q8_0", "Q4_0")}
+PEERS = {
+    "torch": ("f32", "bf16"), "llama_cpp": ("f32", "bf16", "Q8_0", "Q4_0"), "ctranslate2": ("f32", "Q8_0"),
+}  # fmt: skip
 """Peers, and the types of weights that each takes."""
 INTEGERS = ("Q8_0", "Q4_0")
 """Types of weights that activations of 8 bits apply to."""

@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pydispatch as pd
 
+PACKAGES = frozenset(("jax", "onnx", "onnxruntime", "starlette", "tokenizers", "torch", "transformers", "uvicorn"))
+"""Packages that modules of this folder import under the names that `pip` has for them."""
+
 
 def report(error: Exception) -> None:
     """Print an error as one line of the standard error, after the name of the running script."""
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, ModuleNotFoundError) and error.name is not None and error.name.split(".")[0] in PACKAGES:
+        text += f": pip install {error.name.split('.')[0]}"
     print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
 
 

@@ -87,3 +87,17 @@ def test_errors_are_raised_for_debugging(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYDISPATCH_DEBUG", "1")
     with pytest.raises(FileNotFoundError, match="tokenizer"):
         command_line.run(chat.main)
+
+
+@pytest.mark.parametrize(
+    ("module", "remedy"), [("jax.numpy", "jax': pip install jax\n"), ("mine.jax", "mine'\n")], ids=["package", "module"]
+)
+def test_missing_packages_are_named_with_their_installation(
+    module: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def imports() -> int:
+        raise ModuleNotFoundError(f"No module named '{module.split('.')[0]}'", name=module)
+
+    with pytest.raises(SystemExit, match="1"):
+        command_line.run(imports)
+    assert capsys.readouterr().err.endswith(f"No module named '{remedy}")

@@ -1,0 +1,73 @@
+"""The same weights in CTranslate2, through a model folder that its specification writes.
+
+CTranslate2 has no function for one step: a step is a part of the difference between answers of 1 and of 1 + `STEPS`
+tokens. Its weights of 8 bits have one scale for each row, and those of Q8_0 one for each block of 32.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+from config import Config
+from ctranslate2.specs import common_spec, transformer_spec
+from measured import HELD, PROMPTS, SEQUENCES, least_seconds, peak_memory, weights_of
+
+COMPUTE_TYPES = {"f32": "float32", "Q8_0": "int8"}
+"""The arithmetic of CTranslate2 for each type of weights."""
+
+STEPS = 16
+"""Tokens of an answer after the first one."""
+
+
+def measure(config: Config, kind: str, seconds: float) -> dict[str, float]:
+    """Return the seconds of each step, and the largest memory of the process in MiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder), config, weights_of(config, "f32"))
+        model = ctranslate2.Generator(folder, compute_type=COMPUTE_TYPES[kind], inter_threads=1, intra_threads=1)
+
+    def answers(prompt_length: int, sequences: int, length: int) -> Callable[[], Any]:
+        """Return the function that answers equal prompts by the most probable tokens, `length` for each."""
+        random = np.random.default_rng(1)
+        prompt = [str(token) for token in random.integers(3, config.vocabulary, prompt_length)]
+        options = {"max_length": length, "min_length": length, "sampling_topk": 1, "include_prompt_in_result": False}
+        return lambda: model.generate_batch([prompt] * sequences, **options)
+
+    lengths = {count: (1, 1 + STEPS) for count in SEQUENCES}
+    decoded = {(count, length): answers(HELD, count, length) for count in SEQUENCES for length in lengths[count]}
+    prompts = {f"prefill {length}": answers(length, sequences=1, length=1) for length in PROMPTS}
+    times = least_seconds({f"{count} {length}": function for (count, length), function in decoded.items()}, seconds)
+    steps = {f"decode {n}": (times[f"{n} {1 + STEPS}"] - times[f"{n} 1"]) / STEPS for n in SEQUENCES}
+    return {"memory": peak_memory(), **steps, **least_seconds(prompts, seconds)}
+
+
+def save(folder: Path, config: Config, weights: dict[str, Any]) -> None:
+    """Write a model folder of CTranslate2. weights: f32, by the names of `transformers`; tokens are decimal numbers."""
+    assert config.rotary is not None
+    specification = transformer_spec.TransformerDecoderModelSpec.from_config(
+        config.layers, config.heads, activation=common_spec.Activation.SWISH, ffn_glu=True, rms_norm=True,
+        rotary_dim=0, rotary_interleave=False, rotary_base=config.rotary.theta,
+    )  # fmt: skip
+    decoder = specification.decoder
+    decoder.scale_embeddings = False
+    embedding = weights["model.embed_tokens.weight"]
+    decoder.embeddings.weight = decoder.projection.weight = embedding
+    decoder.layer_norm.gamma = weights["model.norm.weight"]
+    for number, layer in enumerate(decoder.layer):
+        name = f"model.layers.{number}"
+        projections = [weights[f"{name}.self_attn.{letter}_proj.weight"] for letter in "qkv"]
+        layer.self_attention.layer_norm.gamma = weights[f"{name}.input_layernorm.weight"]
+        layer.self_attention.linear[0].weight = np.concatenate(projections)
+        layer.self_attention.linear[1].weight = weights[f"{name}.self_attn.o_proj.weight"]
+        layer.ffn.layer_norm.gamma = weights[f"{name}.post_attention_layernorm.weight"]
+        for linear, part in (("linear_0", "gate"), ("linear_0_noact", "up"), ("linear_1", "down")):
+            getattr(layer.ffn, linear).weight = weights[f"{name}.mlp.{part}_proj.weight"]
+    specification.config.layer_norm_epsilon = config.epsilon
+    specification.config.unk_token, specification.config.bos_token, specification.config.eos_token = "0", "1", "2"
+    specification.register_vocabulary([str(token) for token in range(config.vocabulary)])
+    specification.validate()
+    specification.save(str(folder))
