@@ -178,7 +178,7 @@ def main() -> None:
         (expected,) = theirs.run(None, {"x": x})
         apart = np.abs(np.asarray(ours(), np.float64) - expected)
         calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
-        if (third := openvino_call(model, x, args.workers, 0)) is not None:
+        if (third := openvino_call(model, x, args.workers, group_size=0)) is not None:
             calls["openvino"] = third
         if bytewise is not None:
             calls[BYTES] = bytewise

@@ -91,8 +91,8 @@ def chain(count: int) -> str:
 
 
 def program_text(folder: Path, function: str) -> str:
-    mul = executable("simple_mul", shader(folder, "simple_mul"), 3)
-    inplace = executable("simple_mul_inplace", shader(folder, "simple_mul_inplace"), 2)
+    mul = executable("simple_mul", shader(folder, "simple_mul"), bindings=3)
+    inplace = executable("simple_mul_inplace", shader(folder, "simple_mul_inplace"), bindings=2)
     body = f"{mul}\n{inplace if 'inplace' in function else ''}\n{function}\n"
     return f'module attributes {{hal.device.targets = [#hal.device.target<"vulkan", [{TARGET}]>]}} {{\n{body}}}\n'
 

@@ -21,7 +21,7 @@ def close_matches(name: str, known: Iterable[str], most: int = 1, cutoff: float 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return "did you mean 'x'? " for the most similar known name, with its blank; "" when no name is similar."""
-    matches = close_matches(name, known, 1, cutoff)
+    matches = close_matches(name, known, most=1, cutoff=cutoff)
     return f"did you mean '{matches[0]}'? " if matches else ""
 
 

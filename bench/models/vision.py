@@ -70,7 +70,7 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
     weights = {"stem": conv_weights(7, 3, width), "stages": stages, "head": dense_weights(inputs, classes)}
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
-        x = pool(jax.nn.relu(conv_norm(x, p["stem"], 2)), 3, 2)
+        x = pool(jax.nn.relu(conv_norm(x, p["stem"], 2)), 3, stride=2)
         for stage, blocks in enumerate(p["stages"]):
             for block, weights in enumerate(blocks):
                 x = _residual(x, weights, 2 if stage and block == 0 else 1)
@@ -132,8 +132,8 @@ def _cnn(small: bool) -> tuple[Tree, int, int]:
 
 
 def _logits(p: Tree, x: jax.Array) -> jax.Array:
-    x = pool(jax.nn.relu(conv(x, p["conv1"]) + p["bias1"]), 2, 2)
-    x = pool(jax.nn.relu(conv(x, p["conv2"]) + p["bias2"]), 2, 2)
+    x = pool(jax.nn.relu(conv(x, p["conv1"]) + p["bias1"]), 2, stride=2)
+    x = pool(jax.nn.relu(conv(x, p["conv2"]) + p["bias2"]), 2, stride=2)
     return dense(jax.nn.relu(dense(x.reshape(x.shape[0], -1), p["dense1"])), p["dense2"])
 
 

@@ -37,7 +37,9 @@ def _values(rows: Sequence[Row]) -> tuple[str, float]:
         label = f"{f'{row.size}: ' * with_size}{row.contender}  {text(row.value, row.unit)}"
         lines.append((label, [(row.value, 0 if row.contender.startswith(OURS) else 1)]))
     rate = rows[0].unit.endswith("/s")
-    return _chart(lines, [OURS, "others"], "higher is better" if rate else "less is better", None, rows[0].unit)
+    return _chart(
+        lines, [OURS, "others"], "higher is better" if rate else "less is better", level=None, unit=rows[0].unit
+    )
 
 
 def _chart(

@@ -174,7 +174,7 @@ def listed(machines: Machines) -> Table:
     heads = ["", *(head for machine in chosen for head in (machine, f"advantage of {OURS}"))]
     lines = []
     for name, size, contender, workers in keys:
-        label = f"{_label(name, size, True)}: {contender}" if several else contender
+        label = f"{_label(name, size, with_name=True)}: {contender}" if several else contender
         line = [Cell(label + f", {workers} worker{'s'[: workers - 1]}" * with_workers)]
         for rows in chosen.values():
             key = (name, size, contender, workers)

@@ -147,7 +147,7 @@ async def events(handle: Handle[str], head: dict[str, Any]) -> AsyncIterator[str
     """Yield the server-sent events of a request. The server ends the iteration when the client disconnects."""
     try:
         async for piece in handle:
-            yield event({**head, "choices": [choice(piece, None)]})
+            yield event({**head, "choices": [choice(piece, finish_reason=None)]})
         completion = await handle
         yield event({**head, "choices": [choice("", completion.finish_reason)]})
         yield "data: [DONE]\n\n"

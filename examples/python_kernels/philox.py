@@ -57,8 +57,8 @@ def expected(n: int, seed: int, stream: int) -> np.ndarray:
 def cases(random: np.random.Generator) -> list[Case]:
     del random
     published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # of Random123: counter 0, key 0
-    assert expected(1, 0, 0)[0].tolist() == published
-    return [Case(philox, (7, 9, np.zeros((100, 4), np.uint32)), (expected(100, 7, 9),))]
+    assert expected(1, 0, stream=0)[0].tolist() == published
+    return [Case(philox, (7, 9, np.zeros((100, 4), np.uint32)), (expected(100, 7, stream=9),))]
 
 
 if __name__ == "__main__":

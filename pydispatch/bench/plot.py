@@ -72,7 +72,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
         return _text(WIDTH / 2, HEIGHT / 2, "no figures", "middle")
     across = Axis.of([x for x, _ in points], LEFT, WIDTH - RIGHT, panel.x_logarithmic, panel.x_text)
     levels = [] if panel.level is None else [panel.level]
-    up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, True, panel.y_text)
+    up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, is_logarithmic=True, text=panel.y_text)
     parts = [_text(LEFT, 14, panel.title, css="title"), _text(WIDTH - RIGHT, HEIGHT - 6, panel.x, "end"),
              _text(WIDTH - RIGHT, 14, panel.y, "end")]  # fmt: skip
     for value, label in across.ticks():
@@ -95,7 +95,7 @@ def legend(names: Sequence[str], columns: int = 2) -> str:
     parts = []
     for index, name in enumerate(names):
         x, y = 8 + index % columns * WIDTH / 2, 8 + index // columns * LEGEND_LINE
-        parts.append(_series([(x, y), (x + 13, y), (x + 26, y)], index, name, (1,)) + _text(x + 33, y + 4, name))
+        parts.append(_series([(x, y), (x + 13, y), (x + 26, y)], index, name, marked=(1,)) + _text(x + 33, y + 4, name))
     return "".join(parts)
 
 

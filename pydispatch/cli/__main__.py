@@ -165,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(text: str) -> None:
     """Print an error to stderr."""
-    print(f"pydispatch: {_colored(text, 'error: ', 31)}", file=sys.stderr)
+    print(f"pydispatch: {_colored(text, 'error: ', color=31)}", file=sys.stderr)
 
 
 def process() -> int:

@@ -250,7 +250,15 @@ class _Child:
         exit_text = f"its process was ended by signal {-code}" if code < 0 else f"its process exited with {code}"
         last_lines = "\n".join(error_output.splitlines()[-8:])
         reason = (self.timeout_message or exit_text) + (f":\n{last_lines}" if last_lines else "")
-        return [Outcome(str(self.file), "", self.device, reason, time.monotonic() - self.start_time)]
+        return [
+            Outcome(
+                str(self.file),
+                function="",
+                device=self.device,
+                failure=reason,
+                seconds=time.monotonic() - self.start_time,
+            )
+        ]
 
 
 def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome]:
@@ -261,7 +269,7 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
     except (OSError, UnicodeDecodeError):
         parts = []  # the compiler says what is wrong
     if len(parts) < 2:
-        return _run_part(file, None, args)
+        return _run_part(file, text=None, args=args)
     return [outcome for text in parts for outcome in _run_part(file, text, args)]
 
 
@@ -290,7 +298,11 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
             module = _parsed(text, file)
         program = load_program(file, args, module)
     except (Error, OSError) as error:
-        return [Outcome(str(file), "", args.device, str(error), time.monotonic() - start_time)]
+        return [
+            Outcome(
+                str(file), function="", device=args.device, failure=str(error), seconds=time.monotonic() - start_time
+            )
+        ]
     outcomes = []
     for name, function in program.functions.items():
         if function.arguments or args.filter not in name:

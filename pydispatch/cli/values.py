@@ -272,7 +272,7 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
         texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
     else:
         texts = [_float(float(item)) for item in array.reshape(-1)[:limit]]
-    return f"{head}={_rows(array.shape, texts, 0, limit)}"
+    return f"{head}={_rows(array.shape, texts, start=0, limit=limit)}"
 
 
 def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:

@@ -55,7 +55,7 @@ class Scheduler:
         self.pool = PagePool(program.page_count)
         self.steps = self.prefills = self.preemptions = 0
         self._page_size, self._chunk = program.page_size, program.chunk
-        self._decode = CallArrays(program.decode, program.rows, 1, program.table_pages)
+        self._decode = CallArrays(program.decode, program.rows, width=1, table_pages=program.table_pages)
         self._prefill = CallArrays(program.prefill, 1, program.chunk, program.table_pages)
         self._clock, self._on_start, self._on_end = clock, on_start, on_end
         self._waiting: deque[TokenSequence] = deque()  # have no pages yet

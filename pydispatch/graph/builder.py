@@ -374,7 +374,7 @@ class Builder(OperationWriter):
             name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
             res_attrs=ArrayAttr(results),
         )  # fmt: skip
-        function.location = LayerLoc(self.filename, "")  # type: ignore[assignment]
+        function.location = LayerLoc(self.filename, layer="")  # type: ignore[assignment]
         self.module.body.block.add_op(function)
         self._scopes = []
 

@@ -99,7 +99,7 @@ def _integer(name: str, kind: Kind, bits: int) -> DType:
     return DType(name, kind, bits, builtin.IntegerType(bits))
 
 
-BOOL = _integer("bool", Kind.BOOL, 1)
+BOOL = _integer("bool", Kind.BOOL, bits=1)
 I2, I4, I8, I16, I32, I64 = (_integer(f"i{n}", Kind.INT, n) for n in (2, 4, 8, 16, 32, 64))
 U2, U4, U8, U16, U32, U64 = (_integer(f"u{n}", Kind.UINT, n) for n in (2, 4, 8, 16, 32, 64))
 F16 = DType("f16", Kind.FLOAT, 16, builtin.f16)

@@ -282,12 +282,12 @@ def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
 
 def divisor(of: Size) -> Size:
     """Return max(of, 1), which divides sizes also in calls with empty tensors: bounds of symbols do not count these."""
-    return _term("max", of, 1) if isinstance(of, Expr) else max(of, 1)
+    return _term("max", of, rhs=1) if isinstance(of, Expr) else max(of, 1)
 
 
 def one_unless_empty(of: Size) -> Size:
     """Return min(of, 1), which is 0 in calls with empty tensors: bounds of symbols do not count these."""
-    return _term("min", of, 1) if isinstance(of, Expr) else min(of, 1)
+    return _term("min", of, rhs=1) if isinstance(of, Expr) else min(of, 1)
 
 
 def ceil_div(lhs: Size, rhs: Size) -> Size:

@@ -87,7 +87,7 @@ class OperationWriter:
         self.filename = filename
         self.module = ModuleOp([])
         # Of the source operations around the current one, innermost last.
-        self._locations: list[Attribute] = [LayerLoc(filename, "")]
+        self._locations: list[Attribute] = [LayerLoc(filename, layer="")]
         self._scopes: list[Scope] = []  # blocks being written, innermost last
         self._symbols: dict[str, SSAValue] = {}  # named size → its value
         self._names: set[str] = set()

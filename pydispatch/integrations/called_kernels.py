@@ -155,7 +155,7 @@ class Kernel(KernelCall, KernelSource):
         """
         args = self.flat(args)
         if are_traced(args):
-            launched(self, args, None)
+            launched(self, args, grid=None)
             return
         self.check_count(args)
         if not self.checks and CHECKS in self._device(args):

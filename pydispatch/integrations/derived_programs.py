@@ -88,7 +88,7 @@ class DerivedProgram(TracedProgram):
 
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
         """Record the primal, whose derivative may be a stated one."""
-        return recorded(trace, self.primal, (), arguments)
+        return recorded(trace, self.primal, args=(), named=arguments)
 
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
         """Return 1, the cotangent of the number that the primal returns."""

@@ -140,7 +140,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
     if value.derivative is None:
-        return LoadedFunction(function, None, batches)
+        return LoadedFunction(function, gradient=None, batches=batches)
     rule, names = _derivative_of(value)
     derivative = _loaded(rule, [f"d{name}" for name in names])
     arguments = [argument.name for argument in function.inputs]

@@ -49,7 +49,7 @@ class Imported(ImportedSource):
             )
         flat = [argument.reshape(-1) for argument in arrays]
         result: Any = np.zeros_like(flat[0], dtype=_dtype(self.result))
-        launch(self._kernel, [*flat, result], None)
+        launch(self._kernel, [*flat, result], grid=None)
         return result.reshape(first.shape)
 
     @functools.cached_property
@@ -65,7 +65,7 @@ class Imported(ImportedSource):
         types = (*self.parameters, self.result)
         template.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
         template.__name__ = self.name
-        return KernelSource(template, (256,), None)
+        return KernelSource(template, (256,), grid=None)
 
 
 def _dtype(name: str) -> Any:

@@ -196,7 +196,9 @@ def _traced(module: Any) -> _Traced:
     )  # fmt: skip
     kept = tuple(o for o, r in zip(listed, results, strict=True) if r.kind in ("tensor", "number"))
     outputs = tuple(GraphOutput("user_output", output) for output in kept)
-    program = ExportedProgram(replace(graph, outputs=kept), tuple(inputs), outputs, {}, (), (), "")
+    program = ExportedProgram(
+        replace(graph, outputs=kept), tuple(inputs), outputs, {}, guards=(), names=(), torch_version=""
+    )
     placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
     return _Traced(Model(_NAME, program, {}, constants), tuple(passed), results, len(nodes), placeholders)
 

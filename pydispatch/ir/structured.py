@@ -162,7 +162,7 @@ def _named(op: StructuredOp) -> Structured:
     """Return the structure of a named operation, such as linalg.matmul."""
     structure = op.structure()
     kinds = tuple("parallel" if parallel else "reduction" for parallel in structure.parallel)
-    return Structured(op, tuple(op.inputs), tuple(op.outputs), tuple(structure.maps), kinds, None)
+    return Structured(op, tuple(op.inputs), tuple(op.outputs), tuple(structure.maps), kinds, body=None)
 
 
 # -- structures are cached

@@ -54,7 +54,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
 def widens(type: str, wanted: str) -> bool:
     """Return whether a value of a type is converted implicitly to another type, such as i8 to i32."""
     try:
-        return joined(Scalar("", type), Scalar("", wanted), "") == wanted
+        return joined(Scalar("", type), Scalar("", wanted), what="") == wanted
     except TypeMismatch:
         return False
 

@@ -41,7 +41,7 @@ def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Sca
 
 def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Emit an atomic read-modify-write operation. `symbol` is a key of `KINDS`, such as "add"."""
-    count_of(low, node, arguments, 3)
+    count_of(low, node, arguments, min_count=3)
     memory, indices = _element(low, node, arguments)
     value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
     kind = KINDS[symbol][0 if is_float(memory.dtype) else 2 if memory.dtype in UNSIGNED else 1]
@@ -57,7 +57,7 @@ def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: s
 
 def _compare_exchange(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `atomic_cas(memory, index, expected, value)`."""
-    count_of(low, node, arguments, 4)
+    count_of(low, node, arguments, min_count=4)
     memory, indices = _element(low, node, arguments)
     if is_float(memory.dtype):
         raise low.error(

@@ -117,7 +117,7 @@ class Size:
         return other - other // self * self
 
     def __neg__(self) -> Size:
-        return self._binary("arith.subi", 0, True)
+        return self._binary("arith.subi", 0, is_reversed=True)
 
     def __lt__(self, other: object) -> bool:
         return self._comparison("slt", other)

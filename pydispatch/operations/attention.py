@@ -64,7 +64,9 @@ def attend(
         formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, stages[1]) if softcap else stages[1]
     )
     exact = precision if precision is not None and precision.bits > inner.bits else inner
-    stages.append(normalization.softmax(builder, ew.convert(builder, stages[2], exact), -1, masked_rows_are_zero=True))
+    stages.append(
+        normalization.softmax(builder, ew.convert(builder, stages[2], exact), axis=-1, masked_rows_are_zero=True)
+    )
     result = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
     return ew.convert(builder, result, query.dtype), ew.convert(builder, stages[stage], query.dtype)
 
@@ -139,7 +141,7 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
 def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
     """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
     limit = shapes.reshape(builder, lengths, [lengths.shape[0], 1, 1, 1])
-    positions = shapes.iota(builder, [1, 1, 1, keys], 3, I64)
+    positions = shapes.iota(builder, [1, 1, 1, keys], axis=3, dtype=I64)
     return formula(builder, lambda j, n: j < n.to(I64), positions, limit)
 
 

@@ -115,7 +115,7 @@ def while_(
     dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
     of `first`.
     """
-    after, forms = _iteration(builder, first, [], lambda _, tensors: body(tensors), shapes_vary)
+    after, forms = _iteration(builder, first, lead=[], body=lambda _, tensors: body(tensors), shapes_vary=shapes_vary)
     before = Block(arg_types=_types(forms))
     with builder.inside(before):
         holds = _truth(builder, condition(_wrap_values(builder, before.args, forms)))
@@ -204,7 +204,7 @@ def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
 
 def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
     """Return x with the row at an index, which must be in bounds, replaced."""
-    new_row = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
+    new_row = builder.as_shape(expand_dims(builder, row, axes=[0]), (1, *x.shape[1:]))
     return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
 
 

@@ -191,7 +191,7 @@ def _windows(
     """
     spatial = len(out)
     if grouped and w.shape[2] == 1:  # depthwise: a single channel per group needs no loop
-        x, w = squeeze(builder, x, [2]), squeeze(builder, w, [2])
+        x, w = squeeze(builder, x, axes=[2]), squeeze(builder, w, axes=[2])
     is_depthwise = grouped and x.rank == spatial + 2
     g = 1 if grouped else 0
     first = 2 + g

@@ -86,7 +86,9 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
                 builder, lambda v, w: v.real.with_imag(w.imag.is_equal(0.0).where(0.0, v.imag)), columns, values
             )
         squares = formula(builder, lambda v: v.real * v.real + v.imag * v.imag, columns)
-        length = formula(builder, lambda v: v.unary("sqrt"), reductions.reduce(builder, "add", squares, [1], True))
+        length = formula(
+            builder, lambda v: v.unary("sqrt"), reductions.reduce(builder, "add", squares, axes=[1], keep=True)
+        )
         unit = formula(builder, lambda v, w: (v.real / w).with_imag(v.imag / w), columns, length)
         return shapes.reshape(builder, unit, x.shape)
 
@@ -94,8 +96,10 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     left_vectors = None
     if left:
         # Left vectors of T are right ones of its adjoint, which is triangular after rows and columns are reversed.
-        reversed_adjoint = indexing.reverse(builder, matrices.adjoint(builder, t), [1, 2])
-        left_vectors = vectors(indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), [1, 2]))
+        reversed_adjoint = indexing.reverse(builder, matrices.adjoint(builder, t), axes=[1, 2])
+        left_vectors = vectors(
+            indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), axes=[1, 2])
+        )
     return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, left_vectors
 
 
@@ -117,11 +121,11 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         return (i >= j if lower else i <= j).where(value, other)
 
     t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
-    diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), [1])
-    values, order = ordering.sort_with_indices(builder, diagonal, 1)
-    order = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [1]), a.shape)
-    vectors = gathers.take_along(builder, q, order, 2)
-    values = ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2]))
+    diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), axes=[1])
+    values, order = ordering.sort_with_indices(builder, diagonal, axis=1)
+    order = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, axes=[1]), a.shape)
+    vectors = gathers.take_along(builder, q, order, axis=2)
+    values = ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, axes=[2]))
     return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, vectors, x.shape)
 
 
@@ -149,8 +153,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if a.shape[1] == 0:
         return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
     sizes = formula(builder, lambda v: v.real.unary("abs").max(v.imag.unary("abs")), a)
-    _, scale = scaled_to_one(builder, sizes, [1, 2])
-    largest = reductions.reduce(builder, "max", sizes, [1, 2], True)
+    _, scale = scaled_to_one(builder, sizes, axes=[1, 2])
+    largest = reductions.reduce(builder, "max", sizes, axes=[1, 2], keep=True)
 
     def quotient(value: Element, scale: Element, largest: Element) -> Element:
         """Return an element divided by the scale; NaN for a matrix with an infinity or NaN."""
@@ -160,7 +164,9 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     n = a.shape[1]
     one = one_unless_empty(n)
     below = shapes.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))
-    inner = shapes.pad(builder, factors.of_reflections(builder, below, scales), [0, one, one], [0, 0, 0], 0.0)
+    inner = shapes.pad(
+        builder, factors.of_reflections(builder, below, scales), [0, one, one], high=[0, 0, 0], value=0.0
+    )
 
     def corner(value: Element, largest: Element) -> Element:
         """Return the element with 1 in the first row and column; NaN there for a matrix with an infinity or NaN.
@@ -226,8 +232,8 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     below = matrices.diagonals(builder, shapes.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
     above = matrices.diagonals(builder, shapes.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
-    first = shapes.pad(builder, imag, [0, 0, 0], [0, 0, one], 0.0)
-    second = shapes.pad(builder, imag, [0, 0, one], [0, 0, 0], 0.0)
+    first = shapes.pad(builder, imag, low=[0, 0, 0], high=[0, 0, one], value=0.0)
+    second = shapes.pad(builder, imag, [0, 0, one], high=[0, 0, 0], value=0.0)
     return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
 
 
@@ -250,9 +256,9 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         """
         (x,) = tensors
         j = n - 1 - index
-        row = shapes.slice_axis(builder, t, 1, j, j + 1)
+        row = shapes.slice_axis(builder, t, axis=1, start=j, limit=j + 1)
         column = shapes.reshape(builder, row, (batch, n, 1))
-        total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), [1], True)
+        total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
         at = builder.constant(np.array(j, object), I64)
 
         def element(total: Element, pivot: Element, value: Element, at: Element) -> Element:
@@ -267,7 +273,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
             solved = -total / is_small.where(smallest.to(total.dtype), difference)
             return (k > at).where(solved, k.is_equal(at).where(total.const(1.0), total.const(0.0)))
 
-        pivot = shapes.slice_axis(builder, row, 2, j, j + 1)
+        pivot = shapes.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
         new = formula(builder, element, total, pivot, values, at)
 
         def stored(old: Element, new: Element, at: Element) -> Element:

@@ -42,7 +42,10 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             tensors: The matrices, the pivots, and the position of the first zero pivot.
         """
         a, pivots, failed = tensors
-        column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
+        column, top = (
+            slice_axis(builder, a, axis=2, start=j, limit=j + 1),
+            slice_axis(builder, a, axis=1, start=j, limit=j + 1),
+        )
 
         def length(value: Element) -> Element:
             """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
@@ -51,9 +54,12 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 size = size + value.imag.unary("abs")
             return (value.position(1, I64) >= Element(value.s, position)).where(size, -1.0)
 
-        chosen = argument(builder, "max", formula(builder, length, column), 1, keep=True)
-        row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), 1)
-        corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
+        chosen = argument(builder, "max", formula(builder, length, column), axis=1, keep=True)
+        row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), axis=1)
+        corner, pivot = (
+            slice_axis(builder, top, axis=2, start=j, limit=j + 1),
+            slice_axis(builder, row, axis=2, start=j, limit=j + 1),
+        )
 
         def element(value: Element, left: Element, *others: Element) -> Element:
             """Return an element after the exchange and the elimination.
@@ -129,7 +135,7 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
         row = reshape(builder, vector, (batch, 1, n))
-        products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), [2], keep=True)
+        products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), axes=[2], keep=True)
         similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
         return [similar, _with_factor(builder, factors, position, factor)]
 
@@ -153,9 +159,9 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         """Apply the reflector of column count - 1 - index."""
         j = count - 1 - index
         position = _position(builder, j)
-        column = slice_axis(builder, a, 2, j, j + 1)
+        column = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
         vector = formula(builder, lambda v: _leading(position, v), column)
-        return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
+        return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, axis=2, start=j, limit=j + 1))]
 
     return reshape(builder, _loop(builder, count, step, [formula(builder, identity_element, a)])[0], x.shape)
 
@@ -169,7 +175,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         The factor [batch, 1, 1].
     """
     position, diagonal = _position(builder, j), _position(builder, row)
-    column, alpha = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, row, j)
+    column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
 
     def below(value: Element, order: str) -> Element:
         """Return whether an element is below the row (gt), or in or below it (ge)."""
@@ -181,7 +187,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         return below(value, "ge").where(largest, 0.0)
 
     # Divided by the largest magnitude, the squares do not underflow.
-    largest = reduce(builder, "max", formula(builder, size, column), [1], keep=True)
+    largest = reduce(builder, "max", formula(builder, size, column), axes=[1], keep=True)
     unit = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
     column, alpha = (formula(builder, _quotient, v, unit) for v in (column, alpha))
 
@@ -190,7 +196,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         length = value.unary("abs")
         return below(value, "gt").where(length * length, 0.0)
 
-    rest = reduce(builder, "add", formula(builder, square, column), [1], keep=True)
+    rest = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
 
     def reflection(alpha: Element, rest: Element, unit: Element) -> list[Element]:
         """Return the new element of the diagonal, the factor, and the divisor of the vector.
@@ -259,7 +265,7 @@ def _leading(position: Scalar, value: Element) -> Element:
 
 def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
     """Return (1 - factor v adjoint(v)) a, with v [batch, m, 1] and factor [batch, 1, 1]."""
-    products = reduce(builder, "add", formula(builder, lambda a, v: v.conj() * a, a, vector), [1], keep=True)
+    products = reduce(builder, "add", formula(builder, lambda a, v: v.conj() * a, a, vector), axes=[1], keep=True)
     return formula(builder, lambda a, v, p, f: a - f * v * p, a, vector, products, factor)
 
 

@@ -64,7 +64,7 @@ def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
 def rfft(builder: Builder, x: Tensor, axis: int = -1) -> Tensor:
     """Return numpy.fft.rfft along one axis: the first n // 2 + 1 elements of the transform of n real floats."""
     axis = axis_of(builder, axis, x.rank)
-    return slice_axis(builder, fft(builder, x, axis), axis, 0, x.shape[axis] // 2 + 1)
+    return slice_axis(builder, fft(builder, x, axis), axis, start=0, limit=x.shape[axis] // 2 + 1)
 
 
 def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
@@ -72,7 +72,7 @@ def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     axis = axis_of(builder, axis, x.rank)
     if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
         raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
-    rest = reverse(builder, slice_axis(builder, x, axis, 1, n - n // 2), [axis])
+    rest = reverse(builder, slice_axis(builder, x, axis, start=1, limit=n - n // 2), [axis])
     whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), rest)], axis)
     return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
 
@@ -173,18 +173,22 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     Real and imaginary parts are concatenated: (re, im) times the matrix ((c, s), (-s, c)).
     """
     cos, sin = _matrix(builder, n, sign, x.dtype.real)
-    matrix = concat(builder, [cos, sin], 1)
+    matrix = concat(builder, [cos, sin], axis=1)
     if x.dtype.is_complex:
-        matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], 1)], 0)
-    both = concat(builder, parts_of(builder, x), 1)
+        matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], axis=1)], axis=0)
+    both = concat(builder, parts_of(builder, x), axis=1)
     dims = [AffineExpr.dimension(d) for d in range(4)]
     row, frequency, rest, summed = dims
     product_ = contract(
         builder, both, matrix, AffineMap(4, 0, (row, summed, rest)),
         AffineMap(4, 0, (summed, frequency)), AffineMap(4, 0, (row, frequency, rest)), (x.shape[0], n * 2, x.shape[2]),
-        [True, True, True, False], x.dtype.real,
+        parallel=[True, True, True, False], dtype=x.dtype.real,
     )  # fmt: skip
-    return complex_of(builder, slice_axis(builder, product_, 1, 0, n), slice_axis(builder, product_, 1, n, n * 2))
+    return complex_of(
+        builder,
+        slice_axis(builder, product_, axis=1, start=0, limit=n),
+        slice_axis(builder, product_, axis=1, start=n, limit=n * 2),
+    )
 
 
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
@@ -204,7 +208,9 @@ def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     x = x if x.dtype.is_complex else ew.convert(builder, x, dtype)
     factors = builder.constant(_array(chirp, dtype), dtype)
     high: list[Size] = [0, m - n]
-    padded = pad(builder, ew.binary(builder, "mul", x, factors), [0, 0], high)
+    padded = pad(builder, ew.binary(builder, "mul", x, factors), low=[0, 0], high=high)
     spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
-    convolved = _transform(builder, ew.binary(builder, "mul", _transform(builder, padded, m, -1), spectrum), m, 1)
-    return ew.binary(builder, "mul", slice_axis(builder, convolved, 1, 0, n), factors)
+    convolved = _transform(
+        builder, ew.binary(builder, "mul", _transform(builder, padded, m, sign=-1), spectrum), m, sign=1
+    )
+    return ew.binary(builder, "mul", slice_axis(builder, convolved, axis=1, start=0, limit=n), factors)

@@ -36,12 +36,14 @@ def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtyp
     none, have no effect.
     """
     groups, depth = ends.shape[0], x.shape[1]
-    index = iota(builder, (groups, depth), 1, I64)
-    is_after = ew.compare(builder, "ge", index, expand_dims(builder, ew.convert(builder, ends, I64), [1]))
-    group = reduce(builder, "add", ew.convert(builder, is_after, I64), [0])
-    is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), 0, I64))
+    index = iota(builder, (groups, depth), axis=1, dtype=I64)
+    is_after = ew.compare(builder, "ge", index, expand_dims(builder, ew.convert(builder, ends, I64), axes=[1]))
+    group = reduce(builder, "add", ew.convert(builder, is_after, I64), axes=[0])
+    is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), axis=0, dtype=I64))
     # Both operands are selected: a NaN of another group times a zero is NaN.
     zero = builder.constant(0, x.dtype)
     of_x, of_y = (expand_dims(builder, is_member, [axis]) for axis in (1, 2))
-    left, right = (ew.select(builder, mask, expand_dims(builder, v, [0]), zero) for mask, v in ((of_x, x), (of_y, y)))
+    left, right = (
+        ew.select(builder, mask, expand_dims(builder, v, axes=[0]), zero) for mask, v in ((of_x, x), (of_y, y))
+    )
     return dot_general(builder, left, right, [(0, 0)], [(2, 1)], dtype)

@@ -121,7 +121,7 @@ def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Split the bits of each complex number into smaller complex numbers, lowest bits first, along a new last axis."""
     parts = [split_bits(builder, builder.wrap(x.dtype.real, x.shape, part), dtype.real) for part in builder.parts(x)]
     pairs = concat(builder, parts, x.rank)  # real part, then imaginary part, as in memory
-    return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], 2) for n in range(2)))
+    return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], stride=2) for n in range(2)))
 
 
 def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:

@@ -51,9 +51,9 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         i, j = value.position(1, I64), value.position(2, I64)
         return (i >= j if lower else i <= j).where(value, mirror_image)
 
-    a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), [1, 2])
+    a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), axes=[1, 2])
     even = _padded_order(n)
-    a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
+    a = shapes.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next.
@@ -78,21 +78,21 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         (a, _) = tensors
         square = formula(builder, lambda v: v * v, a)
         off_diagonal = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(0.0, v), square)
-        off_diagonal_sum, total = (reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square))
+        off_diagonal_sum, total = (reductions.reduce(builder, "add", v, axes=[1, 2]) for v in (off_diagonal, square))
         return formula(builder, quotient, off_diagonal_sum, total)
 
     eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
     a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
     # Rows of `vectors` are eigenvectors.
-    values = shapes.squeeze(builder, matrices.diagonals(builder, a), [1])
+    values = shapes.squeeze(builder, matrices.diagonals(builder, a), axes=[1])
     key = _mark_padding(builder, values, vectors, n, float("inf"))
-    order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
+    order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, axis=1)[1], axis=1, start=0, limit=n)
     values = ew.binary(
-        builder, "mul", gathers.take_along(builder, values, order, 1), shapes.squeeze(builder, scale, [2])
+        builder, "mul", gathers.take_along(builder, values, order, axis=1), shapes.squeeze(builder, scale, axes=[2])
     )
-    rows = shapes.slice_axis(builder, vectors, 2, 0, n)
-    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [rows.shape[0], n, n])
-    columns = shapes.transpose(builder, gathers.take_along(builder, rows, positions, 1), [0, 2, 1])
+    rows = shapes.slice_axis(builder, vectors, axis=2, start=0, limit=n)
+    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, axes=[2]), [rows.shape[0], n, n])
+    columns = shapes.transpose(builder, gathers.take_along(builder, rows, positions, axis=1), [0, 2, 1])
     return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, columns, x.shape)
 
 
@@ -135,19 +135,21 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         )
     even = _padded_order(n)
     # [batch, n, m], or [batch, n, 2 m] if complex
-    rows, scale = scaled_to_one(builder, _with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), [1, 2])
-    columns = shapes.pad(builder, rows, [0, 0, 0], [0, even - n, 0], 0.0)
+    rows, scale = scaled_to_one(
+        builder, _with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
+    )
+    columns = shapes.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
     half = even // 2
     limits = np.finfo(dtype.numpy)
     min_exact_square = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
         """Return the first and the second row of each pair: pair i has the rows i and half + i."""
-        return shapes.split(builder, x, 1, [half, half])
+        return shapes.split(builder, x, axis=1, sizes=[half, half])
 
     def product_of(u: Tensor, v: Tensor) -> Tensor:
         """Return the real scalar product of each two rows, [batch, half, 1]."""
-        return reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True)
+        return reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), axes=[2], keep=True)
 
     def with_real_products(columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Multiply the second column of each pair, and its vector, so that its product with the first one is real."""
@@ -157,7 +159,8 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         turned = _times_imaginary_unit(builder, first)
         phase = formulas(builder, _unit_conjugate, product_of(first, second), product_of(turned, second))
         return tuple(  # type: ignore[return-value]
-            shapes.concat(builder, [u, _times_number(builder, v, *phase)], 1) for u, v in map(parts, (columns, vectors))
+            shapes.concat(builder, [u, _times_number(builder, v, *phase)], axis=1)
+            for u, v in map(parts, (columns, vectors))
         )
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
@@ -176,7 +179,7 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
             # longest.
             return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
 
-        worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), [1, 2])
+        worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), axes=[1, 2])
         rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin)) for v in (columns, vectors)]
         return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
 
@@ -186,35 +189,37 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     columns, vectors, _ = _sweep_until_converged(
         builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
     )
-    directions, sizes = scaled_to_one(builder, columns, [2])
-    squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), [2])
-    lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
-    key = _mark_padding(builder, lengths, vectors, n, -1.0)
-    values, order = (shapes.slice_axis(builder, v, 1, 0, n)
-                     for v in ordering.sort_with_indices(builder, key, 1, descending=True))  # fmt: skip
+    directions, sizes = scaled_to_one(builder, columns, axes=[2])
+    squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
+    lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, axes=[2]))
+    key = _mark_padding(builder, lengths, vectors, n, last=-1.0)
+    values, order = (shapes.slice_axis(builder, v, axis=1, start=0, limit=n)
+                     for v in ordering.sort_with_indices(builder, key, axis=1, descending=True))  # fmt: skip
 
     def reordered(x: Tensor) -> Tensor:
         """Return the rows of x [batch, even, k] in descending order of the singular values, without the padding."""
-        positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
-        return gathers.take_along(builder, x, positions, 1)
+        positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, axes=[2]), [batch, n, x.shape[2]])
+        return gathers.take_along(builder, x, positions, axis=1)
 
     # The rotations multiply the columns from the right: vectors are the rows of V^T.
     v = _with_parts_split(builder, reordered(vectors), a.dtype)
-    vt = formula(builder, lambda v: v.conj() if is_complex else v, shapes.slice_axis(builder, v, 2, 0, n))
+    vt = formula(
+        builder, lambda v: v.conj() if is_complex else v, shapes.slice_axis(builder, v, axis=2, start=0, limit=n)
+    )
     # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
     scaled = shapes.transpose(builder, _with_parts_split(builder, reordered(columns), a.dtype), [0, 2, 1])
     if full and m > n:
-        scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
+        scaled = shapes.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - n], value=0.0)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
-    square = shapes.slice_axis(builder, upper, 1, 0, upper.shape[2])
+    square = shapes.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
     # The diagonal of R is real.
     signs = formula(
         builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)
     )
     return (
         ew.binary(builder, "mul", u, signs),
-        ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2])),
+        ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, axes=[2])),
         vt,
     )
 
@@ -226,7 +231,7 @@ def _with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
     """
     if not x.dtype.is_complex:
         return x
-    return shapes.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), 2)
+    return shapes.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), axis=2)
 
 
 def _with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -234,14 +239,14 @@ def _with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     if not dtype.is_complex:
         return x
     half = int(x.shape[2]) // 2  # type: ignore[arg-type]
-    return formula(builder, lambda u, v: u.with_imag(v), *shapes.split(builder, x, 2, [half, half]))
+    return formula(builder, lambda u, v: u.with_imag(v), *shapes.split(builder, x, axis=2, sizes=[half, half]))
 
 
 def _times_imaginary_unit(builder: Builder, x: Tensor) -> Tensor:
     """Return complex rows with their parts joined, [batch, n, 2 m], times i."""
     half = int(x.shape[2]) // 2  # type: ignore[arg-type]
-    real, imag = shapes.split(builder, x, 2, [half, half])
-    return shapes.concat(builder, [formula(builder, lambda v: -v, imag), real], 2)
+    real, imag = shapes.split(builder, x, axis=2, sizes=[half, half])
+    return shapes.concat(builder, [formula(builder, lambda v: -v, imag), real], axis=2)
 
 
 def _times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Tensor:
@@ -294,9 +299,12 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, las
     count = vectors.shape[1]
     if count == n:
         return values
-    own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, 2, n, count))
+    own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, axis=2, start=n, limit=count))
     return formula(
-        builder, lambda v, w: (w > 0.5).where(v.const(last), v), values, reductions.reduce(builder, "add", own, [2])
+        builder,
+        lambda v, w: (w > 0.5).where(v.const(last), v),
+        values,
+        reductions.reduce(builder, "add", own, axes=[2]),
     )
 
 
@@ -371,7 +379,7 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]: rows i and n / 2 + i by cos and sin [batch, n / 2, 1]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
-    first, second = shapes.split(builder, x, 1, [half, half])
+    first, second = shapes.split(builder, x, axis=1, sizes=[half, half])
 
     def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
         """Rotate one pair of elements."""
@@ -379,7 +387,7 @@ def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tenso
         half_tangent = s / (c + 1.0)
         return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
 
-    return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), 1)
+    return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), axis=1)
 
 
 def _next_round(builder: Builder, x: Tensor) -> Tensor:
@@ -387,4 +395,4 @@ def _next_round(builder: Builder, x: Tensor) -> Tensor:
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = list(range(half)), list(range(half, 2 * half))
     order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]
-    return gathers.take(builder, x, builder.constant(order), 1)
+    return gathers.take(builder, x, builder.constant(order), axis=1)

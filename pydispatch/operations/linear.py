@@ -33,7 +33,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
         `position` is j as an element.
         """
-        column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
+        column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, j)
         row = adjoint(builder, column)
 
         def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
@@ -86,13 +86,13 @@ def triangular_solve(
     if transposed:
         matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
     if not lower:  # reversed rows and columns make the matrix lower triangular
-        matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
+        matrix, sides = reverse(builder, matrix, axes=[1, 2]), reverse(builder, sides, axes=[1])
 
     def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
         """Solve row j of x, and subtract its contribution from the rows below it. `position` is j as an element."""
         column, row, pivot = (
-            slice_axis(builder, matrix, 2, j, j + 1),
-            slice_axis(builder, x, 1, j, j + 1),
+            slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),
+            slice_axis(builder, x, axis=1, start=j, limit=j + 1),
             _element(builder, matrix, j),
         )
 
@@ -108,7 +108,7 @@ def triangular_solve(
         return formula(builder, element, x, column, row, pivot)
 
     solution = _loop(builder, n, step, sides)
-    solution = solution if lower else reverse(builder, solution, [1])
+    solution = solution if lower else reverse(builder, solution, axes=[1])
     return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
 
 

@@ -89,8 +89,8 @@ def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -
     if not x.rank or not y.rank:
         raise builder.fail(f"matmul of {x} and {y}: both need at least one axis")
     row, column = x.rank == 1, y.rank == 1
-    x = expand_dims(builder, x, [0]) if row else x
-    y = expand_dims(builder, y, [1]) if column else y
+    x = expand_dims(builder, x, axes=[0]) if row else x
+    y = expand_dims(builder, y, axes=[1]) if column else y
     result = _matmul(builder, x, y, dtype)
     inserted = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
     return squeeze(builder, result, inserted) if inserted else result
@@ -101,7 +101,7 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
     axes broadcast.
     """
     if y.rank == 2:
-        return dot_general(builder, x, y, [], [(x.rank - 1, 0)], dtype)
+        return dot_general(builder, x, y, batch=[], contracted=[(x.rank - 1, 0)], dtype=dtype)
     lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
     shape = (*lead, x.shape[-2], y.shape[-1])
     k = len(shape)

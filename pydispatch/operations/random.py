@@ -90,17 +90,17 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
         raise builder.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
     if dtype.is_complex or dtype.is_bool or any(isinstance(n, Expr) for n in shape):
         raise builder.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
-    words = [reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)]
+    words = [reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()) for n in range(2)]
     if algorithm == "threefry":
         values, count = _threefry_bits(builder, words[0], words[1], list(shape), dtype)
-        after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
+        after = stack(builder, [words[0], _plus(builder, words[1], count)], axis=0)
     elif state.shape[0] == 3:
-        high = reshape(builder, slice_axis(builder, state, 0, 2, 3), ())
+        high = reshape(builder, slice_axis(builder, state, axis=0, start=2, limit=3), ())
         values, count = _philox_bits(builder, words[0], words[1], high, list(shape), dtype)
-        after = stack(builder, [words[0], *_plus_wide(builder, words[1], high, count)], 0)
+        after = stack(builder, [words[0], *_plus_wide(builder, words[1], high, count)], axis=0)
     else:
         values, count = _philox_bits(builder, words[0], words[1], words[0], list(shape), dtype)
-        after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
+        after = stack(builder, [words[0], _plus(builder, words[1], count)], axis=0)
     return after, values
 
 
@@ -111,12 +111,15 @@ def _bits_of_words(
 
     The words are the lower and upper half of the key, and the upper and lower half of the counter.
     """
-    words = [ew.bitcast(builder, reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()), U32) for n in range(4)]
+    words = [
+        ew.bitcast(builder, reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()), U32)
+        for n in range(4)
+    ]
     numbers = [formula(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
-    after, values = bits(builder, algorithm, stack(builder, numbers, 0), shape, dtype)
-    counter = slice_axis(builder, after, 0, 1, 2)
+    after, values = bits(builder, algorithm, stack(builder, numbers, axis=0), shape, dtype)
+    counter = slice_axis(builder, after, axis=0, start=1, limit=2)
     ends = [reshape(builder, formula(builder, half, counter), ()) for half in (_high, _low)]
-    return ew.bitcast(builder, stack(builder, [*words[:2], *ends], 0), state.dtype), values
+    return ew.bitcast(builder, stack(builder, [*words[:2], *ends], axis=0), state.dtype), values
 
 
 def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
@@ -173,13 +176,13 @@ def _philox_bits(
     words = 2 * total if dtype.bits == 64 else total
     count = -(-words // 4)  # each counter gives four words of 32 bits
     lanes = _counted(builder, [count], lambda at, k, x, y: philox(k, *_added(x, y, at)), key, low, high)
-    flat = reshape(builder, stack(builder, lanes, 1), [4 * count])
+    flat = reshape(builder, stack(builder, lanes, axis=1), [4 * count])
     if dtype.bits == 64:
-        pairs = reshape(builder, slice_axis(builder, flat, 0, 0, words), [total, 2])
-        parts = [reshape(builder, slice_axis(builder, pairs, 1, n, n + 1), [total]) for n in range(2)]
+        pairs = reshape(builder, slice_axis(builder, flat, axis=0, start=0, limit=words), [total, 2])
+        parts = [reshape(builder, slice_axis(builder, pairs, axis=1, start=n, limit=n + 1), [total]) for n in range(2)]
         values = formula(builder, lambda x, y: _joined(x, y).bits(dtype), *parts)
         return reshape(builder, values, shape), count
-    return reshape(builder, _as(builder, slice_axis(builder, flat, 0, 0, total), dtype), shape), count
+    return reshape(builder, _as(builder, slice_axis(builder, flat, axis=0, start=0, limit=total), dtype), shape), count
 
 
 def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
@@ -261,7 +264,11 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
         own_key = key if seed is None else key.const(seed)
         return _joined(*threefry(own_key, call * _SITES + site))
 
-    return formula(builder, fold, *(reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)))
+    return formula(
+        builder,
+        fold,
+        *(reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()) for n in range(2)),
+    )
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
@@ -269,7 +276,7 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 
-    counters = shapes.iota(builder, [product(shape)], 0, U64)
+    counters = shapes.iota(builder, [product(shape)], axis=0, dtype=U64)
     words = formulas(builder, lambda counter, key: threefry(key, counter), counters, key_of_call(builder, seed))
     first, second = (reshape(builder, x, shape) for x in words)
     return first, second

@@ -137,7 +137,7 @@ def variance(
     It is real for complex x, too.
     """
     gone = axes_of(builder, axes, x.rank)
-    deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
+    deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, keep=True))
     if x.dtype.is_complex:
         squares = formula(builder, lambda d: d.real * d.real + d.imag * d.imag, deviations)
     else:

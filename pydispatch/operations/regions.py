@@ -56,12 +56,14 @@ def best_boxes(
         carried: which boxes are kept so far, and how many per set.
         """
         kept, taken = carried
-        corners = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
+        corners = [shapes.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
         hidden = reductions.reduce(
-            builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), [1], keep=True
+            builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), axes=[1], keep=True
         )
-        is_kept = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, index, index + 1), hidden)
+        is_kept = formula(
+            builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, axis=1, start=index, limit=index + 1), hidden
+        )
         if most is not None:
             is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
         kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
@@ -90,8 +92,8 @@ def box_taps(
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
-        start, end = (shapes.slice_axis(builder, boxes, 1, n, n + 1) for n in (1 - side, 3 - side))
-        sample = shapes.iota(builder, [1, count * ratio], 1, F32)
+        start, end = (shapes.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
+        sample = shapes.iota(builder, [1, count * ratio], axis=1, dtype=F32)
 
         def position(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
             """Return the position of sample s of a box from `lo` to `hi`, in elements of the image."""
@@ -155,7 +157,7 @@ def mean_of_boxes(
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
     samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, batch)
     return reductions.mean(
-        builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), [3, 5]
+        builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), axes=[3, 5]
     )
 
 
@@ -192,11 +194,13 @@ def moved_windows(
     moved = shapes.reshape(builder, offset, [n * shared, 1, kernel_size, rank, *out])
     taps = []
     for d in range(rank):
-        at = shapes.reshape(builder, shapes.slice_axis(builder, moved, 3, d, d + 1), [n * shared, 1, kernel_size, *out])
+        at = shapes.reshape(
+            builder, shapes.slice_axis(builder, moved, axis=3, start=d, limit=d + 1), [n * shared, 1, kernel_size, *out]
+        )
         inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
         base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)
         line = shapes.reshape(
-            builder, shapes.iota(builder, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)]
+            builder, shapes.iota(builder, [out[d]], axis=0, dtype=F32), [out[d] if k == d else 1 for k in range(rank)]
         )
         step = strides[d]
         positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)

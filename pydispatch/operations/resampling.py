@@ -72,7 +72,7 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
     if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
-        product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
+        product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), batch=[], contracted=[(axis, 1)])
         return shapes.transpose(builder, product, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
     return weighted_slices(builder, x, axis, [builder.constant(column) for column in taken.T],
                            [builder.constant(column, x.dtype) for column in weights.T])  # fmt: skip

@@ -186,7 +186,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
         return element
 
     region = [old, new, scale, length, _scalar(b, to.start), _scalar(b, to.end)]
-    positions = formula(b, position, shapes.iota(b, [to.size], 0, F32), *region)
+    positions = formula(b, position, shapes.iota(b, [to.size], axis=0, dtype=F32), *region)
     outside = None
     if how.transformation == "tf_crop_and_resize":
         outside = formula(b, lambda p, n: (p < 0.0) | (p > n - 1.0), positions, old)
@@ -258,11 +258,11 @@ def _filtered(
     stretch = formula(b, lambda s: s.min(1.0), scale)
     half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")
     rows = shapes.reshape(b, positions, [new, 1])
-    offsets = shapes.iota(b, [1, 2 * half], 1, F32)
+    offsets = shapes.iota(b, [1, 2 * half], axis=1, dtype=F32)
     first = reductions.size_as(b, half - 1, F32)
     elements = formula(b, lambda p, k, n: _before(p) + k - n, rows, offsets, first)
     weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, s), rows, elements, size, stretch)
-    total = reductions.reduce(b, "add", weights, [1], True)
+    total = reductions.reduce(b, "add", weights, axes=[1], keep=True)
     weights = formula(b, lambda w, t: (w / t).to(x.dtype), weights, total)
     taken = gathers.take(b, x, formula(b, _index, elements, size), axis)
     weights = shapes.reshape(b, weights, [new, 2 * half, *[1] * (x.rank - axis - 1)])

@@ -31,7 +31,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
 
     def without_channels(t: Tensor) -> Tensor:
         """Return weights or indices [n, 1, ...] of taps without the axis of channels."""
-        return shapes.squeeze(builder, t, [1])
+        return shapes.squeeze(builder, t, axes=[1])
 
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
@@ -43,11 +43,11 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         updates.append(
             shapes.reshape(builder, elementwise.binary(builder, "mul", values, factors), [count, x.shape[1]])
         )
-        positions[0].append(row(shapes.iota(builder, lead, 0, I64)))
+        positions[0].append(row(shapes.iota(builder, lead, axis=0, dtype=I64)))
         for d, tap in enumerate(taps):
             positions[1 + d].append(row(without_channels(tap.index)))
-    columns = [shapes.concat(builder, parts, 0) for parts in positions]
-    rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
+    columns = [shapes.concat(builder, parts, axis=0) for parts in positions]
+    rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, axis=0), "add")
     return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
 
 
@@ -59,5 +59,5 @@ def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: 
         slopes = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
         by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_position, grad)
-        gradients.append(reductions.reduce(builder, "add", product_, [1]))
+        gradients.append(reductions.reduce(builder, "add", product_, axes=[1]))
     return shapes.stack(builder, gradients, grid.rank - 1)

@@ -82,8 +82,8 @@ def scatter(
     slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
     if batch == 0:  # there is a single slice
         slices, positions = (
-            [expand_dims(builder, slice_, [0]) for slice_ in slices],
-            [expand_dims(builder, p, [0]) for p in positions],
+            [expand_dims(builder, slice_, axes=[0]) for slice_ in slices],
+            [expand_dims(builder, p, axes=[0]) for p in positions],
         )
         batch = 1
     if not indexed:
@@ -264,7 +264,9 @@ def _slice_by_slice(
         following: Any = index + 1
         starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
         rows = [
-            reshape(builder, slice_axis(builder, slice_tensor, 0, index, following), slice_tensor.shape[1:])
+            reshape(
+                builder, slice_axis(builder, slice_tensor, axis=0, start=index, limit=following), slice_tensor.shape[1:]
+            )
             for slice_tensor in slices
         ]
         sizes = [builder.index(n) for n in rows[0].shape]
@@ -396,7 +398,7 @@ def put_rows(
     """
     depth = len(positions)
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
-    rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)
+    rows = concat(builder, [expand_dims(builder, p, axes=[1]) for p in positions], axis=1)
 
     def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
         """Return the old and new element combined by the function `combine`, or the new one if it is None."""

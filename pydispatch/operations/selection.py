@@ -24,10 +24,10 @@ def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
     """
     numbers = elementwise.convert(builder, mask, I64)
     count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
-    before = scans.cumulative(builder, "add", numbers, 0, exclusive=True)
+    before = scans.cumulative(builder, "add", numbers, axis=0, exclusive=True)
     targets = formula(builder, lambda e, n: e.where(n, n.const(-1)), mask, before)
     zeros = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
-    return put_rows(builder, zeros, [targets], shapes.iota(builder, mask.shape, 0, I64), None)
+    return put_rows(builder, zeros, [targets], shapes.iota(builder, mask.shape, axis=0, dtype=I64), combine=None)
 
 
 def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
@@ -65,9 +65,9 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     starts, run_index = _runs(builder, columns)
     first = indices_of_true(builder, starts)
     boundaries = shapes.concat(
-        builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0
+        builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], axis=0
     )
-    ends = shapes.slice_axis(builder, boundaries, 0, 1, first.shape[0] + 1)
+    ends = shapes.slice_axis(builder, boundaries, axis=0, start=1, limit=first.shape[0] + 1)
     return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
 
 
@@ -83,7 +83,8 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
         raise builder.fail(f"{what}, and distinct ones are looked for")
     table = shapes.reshape(builder, front, [front.shape[0], width])
     return [
-        shapes.reshape(builder, shapes.slice_axis(builder, table, 1, n, n + 1), [table.shape[0]]) for n in range(width)
+        shapes.reshape(builder, shapes.slice_axis(builder, table, axis=1, start=n, limit=n + 1), [table.shape[0]])
+        for n in range(width)
     ]
 
 
@@ -97,7 +98,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         of occurrences of each distinct row.
     """
     size = rows[0].shape[0]
-    positions = shapes.iota(builder, [size], 0, I64)
+    positions = shapes.iota(builder, [size], axis=0, dtype=I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         """Return whether row a precedes row `other` in lexicographic order; the last scalar, its index in the table, is
@@ -109,16 +110,19 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 
-    *columns, origin = ordering.sort(builder, [*rows, positions], 0, before)
+    *columns, origin = ordering.sort(builder, [*rows, positions], axis=0, before=before)
     starts, run_index = _runs(builder, columns)
-    first = take(builder, origin, indices_of_true(builder, starts), 0)
+    first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
-    inverse = put_rows(builder, zeros, [origin], run_index, None)
+    inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
     none = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
     if not sort:
-        first, order = ordering.sort_with_indices(builder, first, 0)
+        first, order = ordering.sort_with_indices(builder, first, axis=0)
         inverse = take(
-            builder, put_rows(builder, none, [order], shapes.iota(builder, first.shape, 0, I64), None), inverse, 0
+            builder,
+            put_rows(builder, none, [order], shapes.iota(builder, first.shape, axis=0, dtype=I64), combine=None),
+            inverse,
+            axis=0,
         )
     ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
     return first, inverse, put_rows(builder, none, [inverse], ones, "add")
@@ -131,7 +135,12 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     size = columns[0].shape[0]
     previous = [
         shapes.concat(
-            builder, [shapes.slice_axis(builder, c, 0, 0, 1), shapes.slice_axis(builder, c, 0, 0, size - 1)], 0
+            builder,
+            [
+                shapes.slice_axis(builder, c, axis=0, start=0, limit=1),
+                shapes.slice_axis(builder, c, axis=0, start=0, limit=size - 1),
+            ],
+            axis=0,
         )
         for c in columns
     ]
@@ -145,7 +154,7 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
             new = new | u.is_unequal(v)
         return new
 
-    positions = shapes.iota(builder, [size], 0, I64)
+    positions = shapes.iota(builder, [size], axis=0, dtype=I64)
     starts = formula(builder, begins, positions, *(t for pair in zip(columns, previous, strict=True) for t in pair))
-    run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
+    run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), axis=0)
     return starts, formula(builder, lambda n: n - 1, run_index)

@@ -17,7 +17,7 @@ Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
 
 def row(builder: Builder, x: Tensor, n: Size) -> Tensor:
     """Return row n of a tensor, without the first axis."""
-    return shapes.reshape(builder, shapes.slice_axis(builder, x, 0, n, n + 1), x.shape[1:])
+    return shapes.reshape(builder, shapes.slice_axis(builder, x, axis=0, start=n, limit=n + 1), x.shape[1:])
 
 
 def over_steps(
@@ -44,7 +44,7 @@ def over_steps(
         if lengths is None:
             return new, new[:1]
         index = reductions.size_as(b, now, I64)
-        is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), index)
+        is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
         selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
 
@@ -56,4 +56,4 @@ def over_steps(
     outputs: dict[int, Tensor] = {}
     for now in reversed(range(steps)) if backwards else range(steps):
         carried, (outputs[now],) = run(now, carried)
-    return shapes.stack(b, [outputs[now] for now in range(steps)], 0), carried
+    return shapes.stack(b, [outputs[now] for now in range(steps)], axis=0), carried

@@ -30,7 +30,7 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     operands = broadcast_batches(builder, a, y)
     factored, _, failed = factors.lu(builder, shapes.concat(builder, list(operands), operands[0].rank - 1))
     last = factored.rank - 1
-    matrix = shapes.slice_axis(builder, factored, last, 0, n)
+    matrix = shapes.slice_axis(builder, factored, last, start=0, limit=n)
     right = shapes.slice_axis(builder, factored, last, n, factored.shape[last])
     return linear.triangular_solve(builder, matrix, right, lower=False), failed
 
@@ -64,7 +64,7 @@ def tridiagonal_solve(
         """Return the position of a pivot, counted from 1, if it is zero; else one beyond all positions."""
         return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, 2**31 - 1)
 
-    first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), [0, 2])
+    first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), axes=[0, 2])
     status = formula(builder, lambda at: (at < 2**31 - 1).where(at, 0), first_zero)
     solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
     return solution, shapes.reshape(builder, status, shape[:-1])
@@ -95,7 +95,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     """
     n, batch, count = sides.shape
     # Row i meets row i + 1 in step i; a row of zeros follows the last one.
-    following = [shapes.pad(builder, v, [0, 0, 0], [1, 0, 0], 0.0) for v in (*bands, sides)]
+    following = [shapes.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
     def choose(pivot: Element, low: Element) -> tuple[Element, Element]:
         """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
@@ -132,7 +132,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
         eliminated_side, remaining_side = formulas(builder, eliminate_sides, side, next_side, pivot, low)
         return [remaining_pivot, remaining_above, remaining_side], [*eliminated, eliminated_side]
 
-    start = [row(builder, v, 0) for v in (*bands[1:], sides)]
+    start = [row(builder, v, n=0) for v in (*bands[1:], sides)]
     rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]
     return control.scan(builder, n, start, step, rows=rows)[1]
 
@@ -182,9 +182,11 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     """
     k = minimum(*x.shape[-2:])
     factored, scales = factors.qr(builder, x)
-    rows = shapes.slice_axis(builder, factored, x.rank - 2, 0, k)
+    rows = shapes.slice_axis(builder, factored, x.rank - 2, start=0, limit=k)
     upper = matrices.triangle(builder, rows, "ge", builder.constant(0, I64))
-    return factors.of_reflections(builder, shapes.slice_axis(builder, factored, x.rank - 1, 0, k), scales), upper
+    return factors.of_reflections(
+        builder, shapes.slice_axis(builder, factored, x.rank - 1, start=0, limit=k), scales
+    ), upper
 
 
 def _pivots_on_diagonal(builder: Builder, what: str, factored: Tensor) -> Tensor:

@@ -265,7 +265,7 @@ def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1
     _check("matcher", function, benefit, phase)
     if function is None:
         return lambda f: matcher(f, benefit=benefit, phase=phase)
-    return Pattern(function.__name__, (), (), benefit, phase, function)
+    return Pattern(function.__name__, (), outputs=(), benefit=benefit, phase=phase, match_op=function)
 
 
 def exp(x: Any) -> Any:

@@ -126,7 +126,7 @@ class WholeKernel:
         _check_list("constants", self.constants, lambda name: isinstance(name, str), "names of sizes")
         _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
         if self.workgroup_size is not None:
-            _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
+            _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", count=3)
         object.__setattr__(self, "defines", _checked_strings("WholeKernel: defines", self.defines))
         if self.parameters is not None:
             _check_list("parameters", self.parameters, _is_parameter, "strings, or lists of them")

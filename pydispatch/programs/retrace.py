@@ -30,7 +30,7 @@ def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
                 _place(other, again) or _place(op, module), _NOTE,
             )  # fmt: skip
     if sum(1 for _ in walk(module)) != sum(1 for _ in walk(again)):
-        raise CompileError(f"program '{name}' has another length each time it is traced", None, _NOTE)
+        raise CompileError(f"program '{name}' has another length each time it is traced", location=None, note=_NOTE)
 
 
 def _place(op: Operation, module: ModuleOp) -> Any:

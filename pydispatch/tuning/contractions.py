@@ -54,7 +54,7 @@ def contraction_tunable(
 ) -> ContractionTunable | None:
     """Return the tunable of an export that is one contraction with static sizes and no schedule; else None."""
     module, use = ModuleOp([]), fewest_constants(uses)
-    entry = add_standalone(module, executable.clone(), export, use, 0)
+    entry = add_standalone(module, executable.clone(), export, use, trial=0)
     levels = [level_of(machine)]
     pack_constants(module, DerivedFunctions(module), levels)  # schedules are for panels, where the compiler makes any
     function = function_named(module, entry.export)

@@ -96,7 +96,7 @@ def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[Convolu
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                     value.name_hint = None
             key = ir.print_module(program)
-            tunable, indices = tunables.setdefault(key, (ConvolutionTunable(convolution, program, key, 0), []))
+            tunable, indices = tunables.setdefault(key, (ConvolutionTunable(convolution, program, key, calls=0), []))
             indices.append(index)
             tunable.calls = len(indices)
     return dict(tunables.values())

@@ -75,7 +75,7 @@ def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> 
     for index, candidate in enumerate(candidates):
         match = candidate.match
         module = program_of(match.ops | {match.root}, match.outputs)
-        tunable = None if module is None else MatchTunable(candidate, module, 1)
+        tunable = None if module is None else MatchTunable(candidate, module, calls=1)
         built = None if tunable is None else programs.build([(tunable, tunable.default)])[0]
         if tunable is not None and built is not None:
             tunable.key = _code_key(built.artifact)

@@ -82,7 +82,7 @@ def add_standalone(
                 op.properties["sym_name"] = StringAttr(own)
     module.body.block.add_op(executable)
     module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(own)]), f"trial_{trial}"))
-    return DispatchEntry(name, own, ())
+    return DispatchEntry(name, own, ops=())
 
 
 def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:

@@ -21,7 +21,7 @@ def available():
 
 
 def open(name, options):
-    check_options("toy", options, ())
+    check_options("toy", options, known=())
     return ToyDevice("toy", Context(), Language())
 
 
@@ -53,7 +53,7 @@ class Context(context.Context):
 
     def copy_out(self, block, target, size, at=0):
         self.transfers.add("from_device", size)
-        view_of(target, size, True)[:] = block.bytes[at : at + size].data
+        view_of(target, size, writable=True)[:] = block.bytes[at : at + size].data
 
     def copy(self, source, target, size, at=0, to=0):
         target.bytes[to : to + size] = source.bytes[at : at + size]
@@ -127,7 +127,7 @@ class ToyDevice(AcceleratorDevice):
         return Executor(self._context)
 
     def _host(self):
-        return HostProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, 1)
+        return HostProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, workers=1)
 
     def _check_code(self, data, where):
         data.decode()

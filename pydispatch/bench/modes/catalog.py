@@ -150,7 +150,7 @@ def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
 
 
 def _embedded_plugin(folder: Path) -> tuple[Any, Any]:
-    return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, None))
+    return _with_plugin(folder, _standalone("PLUGIN"), programs.function(ARCH, path=None))
 
 
 def _system_library() -> bytes:
@@ -164,7 +164,7 @@ def _system_library() -> bytes:
 
 
 def _system_plugin(folder: Path) -> tuple[Any, Any]:
-    return _with_plugin(folder, _system_library(), programs.function(ARCH, None))
+    return _with_plugin(folder, _system_library(), programs.function(ARCH, path=None))
 
 
 def _shared_library(folder: Path) -> Path:
@@ -202,7 +202,7 @@ def _given_kernel(folder: Path) -> tuple[Any, Any]:
     )
     device = pydispatch.device("cpu")
     device.add_executable("kernels", code)
-    return _loaded(programs.kernel(ARCH, None), device)
+    return _loaded(programs.kernel(ARCH, path=None), device)
 
 
 def _host_command(folder: Path) -> tuple[Any, Any]:

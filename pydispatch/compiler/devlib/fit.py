@@ -155,8 +155,8 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
     polynomials in f32.
     """
     half = mp.log(2) / 2
-    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)
-    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], 3)
+    exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
+    log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)
     double: list[Spec] = [
         ("PYD_EXP_P", "exp", exp_rest, -half, half, 9),
         ("PYD_EXPF_P", "", exp_rest, -half, half, 5),
@@ -181,7 +181,7 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
         # erfcx(x) (1 + 2x) of u = (x - 4)/(x + 4), for 0 <= x <= 12; from 0.4375 to 28, where erfc in double is 0; and
         # from 0.8 to 6, where erf in double is 1.
         ("PYD_ERFCF_P", "", erfcx_scaled, -1, mp.mpf("0.5"), 16),
-        ("PYD_ERFC_P", "", rest(erfcx_scaled, [erfcx_scaled(0)], 1), mp.mpf("-0.8029"), mp.mpf("0.75"), 20),
+        ("PYD_ERFC_P", "", rest(erfcx_scaled, [erfcx_scaled(0)], order=1), mp.mpf("-0.8029"), mp.mpf("0.75"), 20),
         ("PYD_ERFCD_P", "erfcx", erfcx_scaled, mp.mpf(-2) / 3, mp.mpf("0.2"), 17),
         # And beyond 6: x erfcx(x), of 1/x^2.
         ("", "erfc far", lambda z: erfcx(1 / mp.sqrt(z)) / mp.sqrt(z), mp.mpf(1) / 784, mp.mpf(1) / 36, 12),

@@ -65,7 +65,7 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
         reading=arguments.read_options(stated["kernels"], stated["weights"], stated["inputs"], stated["constants"]),
         explain=arguments.flag("explain", stated["explain"]),
         reassociate=arguments.flag("reassociate", stated["reassociate"]),
-        activation_bits=arguments.one_of("activation_bits", stated["activation_bits"], (24, 16, 8)),
+        activation_bits=arguments.one_of("activation_bits", stated["activation_bits"], choices=(24, 16, 8)),
         weight_type=arguments.half_type("weight_type", stated["weight_type"]),
         precision=arguments.precision("precision", stated["precision"]),
         progress=arguments.called("progress", stated["progress"]),

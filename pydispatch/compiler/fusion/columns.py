@@ -67,7 +67,7 @@ class _Readers:
 def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     """Return the readers of a concatenation; None if one of them is of another kind, or if none is a reduction."""
     axis = int(concat.dim.value.data)
-    readers = _Readers([], [], [])
+    readers = _Readers([], [], slices=[])
     values: set[SSAValue] = {concat.results[0]}
     pending = list(values)
     while pending:

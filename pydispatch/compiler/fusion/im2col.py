@@ -218,7 +218,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     n = len(convolution.batches)
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, patch_dims, convolution)
-    filter_matrix = _matrix(op, convolution.filter, [], filter_dims, convolution)
+    filter_matrix = _matrix(op, convolution.filter, ones=[], dims=filter_dims, convolution=convolution)
     groups = [*batch_groups, run_of(n, result_dims[0]), run_of(n + len(result_dims[0]), result_dims[1])]
     initial_matrix = _matrix(op, output, batch_groups, result_dims, convolution)
     dims = [AffineExpr.dimension(i) for i in range(n + 3)]

@@ -107,7 +107,7 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     partials = rewrite_loops(
         op, [*inputs, initial], new_maps, [*generic.iterators[:loop], "parallel", *generic.iterators[loop:]]
     )
-    _combine(op, combine, partials, 0)
+    _combine(op, combine, partials, axis=0)
 
 
 def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
@@ -189,7 +189,7 @@ def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool)
     generic = structured(op)
     divisible = generic.extent(loop) - remainder
     peeled = _partial_reduction(op, loop, divisible, remainder, op.outputs[0])
-    main = _partial_reduction(op, loop, 0, divisible, peeled.results[0])
+    main = _partial_reduction(op, loop, first=0, count=divisible, output=peeled.results[0])
     replace_op(op, main.results[0])
     _split_reduction(main, reassociate)
 

@@ -57,7 +57,7 @@ def call(straight: Straight, op: Operation) -> None:
                 f"operand {index} of '@{name}' has the type {declared}", location_of(op),
                 "host commands take tensors and scalars of up to 64 bits",
             )  # fmt: skip
-        operands.append(HostOperand(dtype_of(declared, location_of(op)), None))
+        operands.append(HostOperand(dtype_of(declared, location_of(op)), sizes=None))
         constants += [straight.registers[value], straight.registers[value] | HIGH_WORD]
     for index, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
         if not isinstance(declared, TensorType):

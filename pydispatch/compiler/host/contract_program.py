@@ -63,7 +63,7 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     """Lower a contract: its assertions become checks, its returned sizes results."""
     registers: Registers = {}
     for argument in op.body.block.args:
-        words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), None))
+        words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None))
                  for _ in range(words_of(argument.type))]  # fmt: skip
         if argument.uses:
             registers[argument] = _argument(function, words, argument.type)

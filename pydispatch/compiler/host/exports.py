@@ -91,7 +91,7 @@ class Executables:
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
                 function = self.program.add_function(f"{variant.sym_name.data}.condition", public=False)
-                (value,) = inline(function, op.body, [])
+                (value,) = inline(function, op.body, arguments=[])
                 add_scalar_result(function, value)
                 return self.program.function_index(function)
         return NONE
@@ -113,7 +113,7 @@ class Executables:
                 "give every variant a hal.executable.constant.block with as many keys; one of 64 bits counts twice",
             )
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
-        function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
+        function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None, name="variant"))
         chosen = function.emit(Opcode.SCALAR, 0)
         values: list[int] = []
         for variant_index, variant in enumerate(variants):
@@ -303,7 +303,7 @@ class Executables:
             raise CompileError(
                 f"'@{fallback}' cannot stand in for '@{export}': their layouts differ", location_of(declaration)
             )
-        (condition,) = inline(function, declaration.condition, [])
+        (condition,) = inline(function, declaration.condition, arguments=[])
         other = self._with_fallbacks(function, executable, variant, fallback, workload, op, (*seen, export))
         grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
         return _select(function, condition, export_register, other[0]), (grid[0], grid[1], grid[2])
@@ -356,7 +356,9 @@ def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) 
 def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBlockOp) -> list[int]:
     """Return the registers whose low 32 bits are the words of a block of executable constants."""
     registers: list[int] = []
-    for register, type in zip(inline(function, block.body, []), block.function_type.outputs.data, strict=True):
+    for register, type in zip(
+        inline(function, block.body, arguments=[]), block.function_type.outputs.data, strict=True
+    ):
         registers.append(register)
         if not isinstance(type, IndexType) and words_of(type, location_of(block)) == 2:
             registers.append(function.binary(Opcode.SHRU, register, function.constant(32), 64))
@@ -364,4 +366,4 @@ def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBloc
 
 
 def add_scalar_result(function: ProgramFunction, register: int) -> None:
-    function.results.append(Result(dtype_word(Numerical.INTEGER, 64), None, register=register))
+    function.results.append(Result(dtype_word(Numerical.INTEGER, 64), dims=None, register=register))

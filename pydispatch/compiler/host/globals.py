@@ -53,7 +53,7 @@ class Globals:
         if not isinstance(type, TensorType):
             dtype = dtype_of(type, location_of(source))
             bits = 0 if initial is None else constant_bits(initial, source)
-            return program.add_global(name, dtype, None, NONE, bits, is_mutable)
+            return program.add_global(name, dtype, dims=None, constant=NONE, value=bits, is_mutable=is_mutable)
         dtype = dtype_of(type.element_type, location_of(source))
         dims = tuple(d if d >= 0 else -1 for d in type.get_shape())
         constant = NONE if initial is None else self._constant(initial, type, dtype, source)

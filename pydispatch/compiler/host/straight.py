@@ -101,7 +101,7 @@ class Straight:
                 f"argument {index} ('{name}') has the type {value.type}", location,
                 "arguments are tensors and scalars of up to 64 bits",
             )  # fmt: skip
-        self.function.add_argument(FunctionArgument(dtype_of(value.type, location), None, name))
+        self.function.add_argument(FunctionArgument(dtype_of(value.type, location), dims=None, name=name))
         self.registers[value] = self.function.emit(Opcode.SCALAR, index)
         self._origins[self.registers[value]] = f"argument {index} ('{name}')"
 
@@ -314,7 +314,7 @@ class Straight:
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
             register = self.function.emit(Opcode.ZEXT, register, 0, 0, 1)
         dtype = dtype_of(value.type, location_of(self.place))
-        self.function.results.append(Result(dtype, None, register=register, name=name))
+        self.function.results.append(Result(dtype, dims=None, register=register, name=name))
 
     def _assign_buffer(self, storage: Storage) -> None:
         """Assign a buffer of the function to a storage that has none. Arguments have theirs from the start."""

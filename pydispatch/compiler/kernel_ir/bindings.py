@@ -43,7 +43,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
             natural = alignment(element_of(result.type))
         except CompileError as error:
             raise CompileError(error.message, location_of(op), error.note) from None
-        binding.alignment = max(binding.alignment, integer(op, "alignment", 1), natural)
+        binding.alignment = max(binding.alignment, integer(op, "alignment", default=1), natural)
         binding.read_only &= _read_only(op)
     return facts
 

@@ -107,7 +107,7 @@ class _Reduction:
 
     def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
         """Emit the partial result of one block of values, and its store."""
-        value = self._tree(build, self.row, build.times(block, BLOCK), self.count, BLOCK, 1)
+        value = self._tree(build, self.row, build.times(block, BLOCK), self.count, BLOCK, bits=1)
         build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
 
     def _tree(self, build: Builder, row: SSAValue, first: Index, end: int, count: int, bits: int) -> SSAValue:

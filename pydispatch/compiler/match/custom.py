@@ -32,7 +32,7 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
         return list(op.arguments), list(op.results_)
 
     kernel = kernel.kernel if isinstance(kernel, CustomOperation) else kernel
-    return Pattern(symbol_of(name), (), (), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])
+    return Pattern(symbol_of(name), (), outputs=(), match_op=match, replacements=[Replacement(kernel_of(kernel, name))])
 
 
 def symbol_of(name: str) -> str:

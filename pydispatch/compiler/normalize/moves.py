@@ -147,7 +147,7 @@ def _computed(build: Build, op: PackingOp, body: BodyBuilder) -> None:
     """Replace the operation by a generic without inputs whose body computes the index and extracts the element."""
     rank = len(shape_of(op.dest.type))
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
-    build.replace(*generic(build, structure, [], [op.dest], body.block))
+    build.replace(*generic(build, structure, inputs=[], outputs=[op.dest], body=body.block))
 
 
 def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:

@@ -81,7 +81,7 @@ class Grid:
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
     """Inline the body of a marked region, and return its grid. Raises CompileError if it has none."""
-    kernel = RegionKernel(region, "")
+    kernel = RegionKernel(region, name="")
     count = kernel.count()
     for op in list(walk(region.body)):
         if op.name in WORKGROUP_QUERIES:

@@ -253,7 +253,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
-    return generic(build, structure, [], [empty], body.finish(row_index))[0]
+    return generic(build, structure, inputs=[], outputs=[empty], body=body.finish(row_index))[0]
 
 
 def _old_rows(

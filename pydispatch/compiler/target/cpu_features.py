@@ -43,7 +43,7 @@ def check_features(arch: str, stated: Iterable[str]) -> None:
             )
         if name in named_features(arch) or name in (names := known(arch)):
             continue
-        note = nearest(name, names, 3, 0.5, prefix=sign)
+        note = nearest(name, names, most=3, cutoff=0.5, prefix=sign)
         if not note:
             examples = sorted(named_features(arch) - BASELINE[arch])[:6]
             note = f"for example {', '.join('+' + known_name for known_name in examples)}"

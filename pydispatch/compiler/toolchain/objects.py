@@ -282,7 +282,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
     """Return known names similar to missing ones, as text for a message; "" if there are none."""
-    similar = {near for name in missing for near in close_matches(name, known, 2, 0.75)}
+    similar = {near for name in missing for near in close_matches(name, known, most=2, cutoff=0.75)}
     return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
 
 
@@ -366,5 +366,5 @@ def _parses(data: bytes) -> str:
 def _error(file: ObjectFile | None, message: str, note: str | None = None, name: str | None = None) -> CompileError:
     """Return an error about a user's object; `name` is '' when the message names it already."""
     if file is None:
-        return CompileError(message, None, "this is a defect of the compiler")
+        return CompileError(message, location=None, note="this is a defect of the compiler")
     return CompileError(message if name == "" else f"object '{file.name}' {message}", file.location, note)

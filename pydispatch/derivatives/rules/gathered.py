@@ -45,7 +45,12 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
     zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)
     total = scatters.scatter_first(
-        trace, zeros, shapes.concat(trace, columns, 1), rows, len(lead), lambda s, old, new: s.binary("add", old, new)
+        trace,
+        zeros,
+        shapes.concat(trace, columns, axis=1),
+        rows,
+        len(lead),
+        lambda s, old, new: s.binary("add", old, new),
     )
     moved = shapes.reshape(trace, total, [source.shape[axis] for axis in order])
     inverse = [order.index(axis) for axis in range(source.rank)]

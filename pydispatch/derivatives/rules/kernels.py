@@ -102,7 +102,7 @@ def _gradients(
     trace = cotangents.trace
     if isinstance(rule, KernelSource):
         begun = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
-        launch(rule, _by_name(trace, kernel, rule, [of.name for of in rule.passed], {**values, **begun}), None)
+        launch(rule, _by_name(trace, kernel, rule, [of.name for of in rule.passed], {**values, **begun}), grid=None)
         return [gradient.tensor for gradient in begun.values()]
     parameters = [name for name, type in rule.parameters.items() if type is not None]
     arguments = _by_name(trace, kernel, rule, parameters, values)

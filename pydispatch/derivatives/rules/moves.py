@@ -92,7 +92,7 @@ def _from_elements(cotangents: Cotangents, op: tensor.FromElementsOp) -> None:
     trace = cotangents.trace
     flat = shapes.reshape(trace, _of_result(cotangents, op), (-1,))
     for index, operand in enumerate(op.operands):
-        own = shapes.slice_axis(trace, flat, 0, index, index + 1)
+        own = shapes.slice_axis(trace, flat, axis=0, start=index, limit=index + 1)
         cotangents.add(operand, shapes.reshape(trace, own, ()))
 
 

@@ -32,7 +32,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     is_sum = len(body) == 1 and body[0].name == "arith.addf" and set(body[0].operands) == {new, old}
     if (not is_sum and end.operands[0] is not new) or not isinstance(depth, int):
         raise cotangents.refuse("an assignment that combines elements otherwise than by a sum")
-    of_slices = gathers.take_nd(trace, of_result, indices, 0)
+    of_slices = gathers.take_nd(trace, of_result, indices, batch=0)
     if is_sum:
         cotangents.add(x, of_result)
         counts = _is_inside(trace, indices, of_result)
@@ -59,11 +59,11 @@ def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
     """Return for each slice whether it is the last one at its position, which is within x: the one that remains."""
     lead, depth = indices.shape[:-1], indices.shape[-1]
     assert isinstance(depth, int)
-    numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), 0, I64), lead)
+    numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), axis=0, dtype=I64), lead)
     none = shapes.full(trace, -1, x.shape[:depth], I64)
     slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
     last = scatters.scatter_first(trace, none, indices, slices, depth, lambda s, old, new: new)
-    return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, 0), numbers)
+    return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, batch=0), numbers)
 
 
 SCATTER_RULES: dict[str, Rule] = {"iree_linalg_ext.scatter": _scatter}

@@ -117,10 +117,10 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
     for _ in range(64):  # a chain that ends in itself is no type
         of = unit.get(int(values.get(_TYPE, -1)))
         if of is None:  # void
-            return DebugParameter(name, "", is_pointer, is_constant)
+            return DebugParameter(name, type="", is_pointer=is_pointer, is_constant=is_constant)
         if of.tag in _POINTERS:
             if is_pointer:
-                return DebugParameter(name, "", is_pointer=True, is_constant=False)  # to a pointer
+                return DebugParameter(name, type="", is_pointer=True, is_constant=False)  # to a pointer
             is_pointer = True
         elif of.tag == _CONST:
             is_constant = is_pointer

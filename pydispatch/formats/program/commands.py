@@ -178,7 +178,7 @@ def _read_dispatch(pool: Sequence[int], at: int) -> Command:
     """Decode the record of a dispatch at an index of the pool: export, grid, count and constants, count and bindings of
     three words each.
     """
-    export, x, y, z, constant_count = words_of(pool, at, 5)
+    export, x, y, z, constant_count = words_of(pool, at, count=5)
     constants = words_of(pool, at + 5, constant_count)
     end = at + 5 + constant_count
     return Dispatch(export, (x, y, z), constants, _read_ranges(pool, end))
@@ -186,29 +186,29 @@ def _read_dispatch(pool: Sequence[int], at: int) -> Command:
 
 def _read_ranges(pool: Sequence[int], at: int) -> list[BindingRange]:
     """Decode a count and as many ranges of buffers, of three words each."""
-    (count,) = words_of(pool, at, 1)
+    (count,) = words_of(pool, at, count=1)
     words: Iterator[int] = iter(words_of(pool, at + 1, 3 * count))
     return [BindingRange(*fields) for fields in zip(words, words, words, strict=True)]
 
 
 def _read_fill(pool: Sequence[int], at: int) -> Command:
     """Return the fill whose record begins at a word of the pool."""
-    buffer, offset, length, pattern, size = words_of(pool, at, 5)
+    buffer, offset, length, pattern, size = words_of(pool, at, count=5)
     return Fill(BindingRange(buffer, offset, length), pattern, size)
 
 
 def _read_copy(pool: Sequence[int], at: int) -> Command:
-    return Copy(*words_of(pool, at, 5))
+    return Copy(*words_of(pool, at, count=5))
 
 
 def _read_custom(pool: Sequence[int], at: int) -> Command:
     """Decode the record of a host command's call at an index of the pool: command, count and sizes, count and
     constants, count and operands of three words each.
     """
-    command, size_count = words_of(pool, at, 2)
+    command, size_count = words_of(pool, at, count=2)
     sizes = words_of(pool, at + 2, size_count)
     at += 2 + size_count
-    (constant_count,) = words_of(pool, at, 1)
+    (constant_count,) = words_of(pool, at, count=1)
     constants = words_of(pool, at + 1, constant_count)
     return Custom(command, sizes, constants, _read_ranges(pool, at + 1 + constant_count))
 

@@ -201,7 +201,7 @@ class ProgramText(Records):
                 if opcode == Opcode.CONST:
                     constants[dst] = join_words(b, c)
                 elif opcode & 0xFFFF == Opcode.DISPATCH:
-                    ordinal = constants.get(words_of(pool, a, 1)[0], NONE)
+                    ordinal = constants.get(words_of(pool, a, count=1)[0], NONE)
                     name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
                     if opcode >> 16:  # the dispatch continues the sequence of the previous one
                         chain.append(name)
@@ -230,7 +230,7 @@ class ProgramText(Records):
             return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
         if op in (Opcode.CHECK_EQ, Opcode.CHECK):
             condition = f"r{a} == r{b}" if op is Opcode.CHECK_EQ else f"r{a}"
-            return f"check {condition}, {self.string(*words_of(pool, c, 2))!r}"
+            return f"check {condition}, {self.string(*words_of(pool, c, count=2))!r}"
         if op in COMMANDS:
             chain = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
             return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"

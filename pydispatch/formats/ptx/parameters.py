@@ -97,7 +97,7 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     offsets, sizes, alignments, fields = [], [], [], []
     at = 0
     for index, description in enumerate(descriptions):
-        scalars, size, alignment = _laid_out(description, index, 0)
+        scalars, size, alignment = _laid_out(description, index, depth=0)
         at = _up(at, alignment)
         offsets.append(at)
         sizes.append(size)

@@ -213,7 +213,7 @@ class _ModuleChecker:
             Op.SPEC_CONSTANT_TRUE,
             Op.SPEC_CONSTANT_FALSE,
         ):
-            fits = shape == Shape("b", 0, 1)
+            fits = shape == Shape("b", 0, count=1)
         elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
             fits = shape is not None and shape.count == 1 and shape.kind != "b"
             fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)

@@ -76,11 +76,11 @@ class SpirvDeclarations:
         """Return the shape of a type, without the cache."""
         op, words = self.type(id)
         if op == Op.TYPE_INT:
-            return Shape("i", words[0], 1)
+            return Shape("i", words[0], count=1)
         if op == Op.TYPE_FLOAT:
-            return Shape("f", words[0], 1)
+            return Shape("f", words[0], count=1)
         if op == Op.TYPE_BOOL:
-            return Shape("b", 0, 1)
+            return Shape("b", 0, count=1)
         if op == Op.TYPE_VECTOR:
             inner = self.shape(words[0])
             return Shape(inner.kind, inner.width, words[1]) if inner is not None else None

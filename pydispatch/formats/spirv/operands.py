@@ -118,7 +118,7 @@ def _positions_by_length(opcode: int, count: int) -> Positions | None:
         return None
     try:
         return _walked_positions(
-            SpirvInstruction(opcode, list(range(count)), 0), lambda at, text: ValueError(text), _no_words
+            SpirvInstruction(opcode, list(range(count)), at=0), lambda at, text: ValueError(text), _no_words
         )
     except ValueError:
         return None

@@ -156,7 +156,7 @@ class WebProgram(ProgramText):
         if op is Opcode.CONST:
             return {"op": name, "to": dst, "value": str(signed(join_words(b, c)))}
         if op in (Opcode.CHECK, Opcode.CHECK_EQ):
-            return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, 2))}
+            return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, count=2))}
         formats = [modifier, b] if op is Opcode.FCVT else [modifier]
         if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
             raise InvalidArgumentError(

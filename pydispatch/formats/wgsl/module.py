@@ -57,7 +57,7 @@ class Declaration:
         if attribute is None or len(attribute.arguments) != 1:
             return None
         literal = integer(attribute.arguments[0])
-        return evaluate(tokens_of(attribute.arguments[0], ""), lambda name: None) if literal is None else literal
+        return evaluate(tokens_of(attribute.arguments[0], where=""), lambda name: None) if literal is None else literal
 
     @property
     def space(self) -> str:

@@ -114,7 +114,7 @@ class _WgslReader:
             return self._struct(first)
         if kind == "const_assert":
             self.at = self._find((";",)) + 1
-            return Declaration(kind, "", first, self.at)
+            return Declaration(kind, name="", first=first, end=self.at)
         if kind not in ("var", "override", "const", "alias"):
             raise self._error(f"expected a declaration, got '{kind}'" if kind else "expected a declaration")
         self.at += 1

@@ -72,7 +72,7 @@ def least(module: WgslModule, type_: str) -> tuple[int, bool]:
     named = module.named.get(type_)
     if named is not None and named.kind == "struct" and named.members:
         *members, (_, last) = named.members
-        before = _struct(module, [t for _, t in members], 0)
+        before = _struct(module, [t for _, t in members], depth=0)
         element = _element(module, last)
         if before is not None and element is not None:
             size, alignment = element

@@ -64,7 +64,7 @@ class UserKernels:
             if name in self._used:
                 continue
             folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
-            like = close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
+            like = close_matches(name.rpartition("::")[2].lower(), folded, most=3, cutoff=0.7)
             similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
             known = ", ".join(sorted(self._seen))
             named = f"near are {similar}" if similar else f"it has {known}"
@@ -108,7 +108,7 @@ def call(
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
     results: Sequence[tuple[DType, Shape]] | None
-    results = result_types(tracer.builder, tracer.options.kernels, name, present, (), names)
+    results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
     assumed = False
     if results is None and convert is not None:
         results = _types_of(tracer, convert, len(node.output))
@@ -149,7 +149,7 @@ def _undeclared_result(tracer: CustomCallContext, name: str, output: str, operan
     """Return the error for a custom operation whose result type is neither declared nor stated by the user."""
     types = ", ".join(map(str, operands))
     names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
-    like = close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
+    like = close_matches(name.rpartition("::")[2].lower(), names, most=1, cutoff=0.7)
     hint = f". A kernel is given for '{names[like[0]]}', which is another name" if like else ""
     return tracer.builder.fail(
         f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",

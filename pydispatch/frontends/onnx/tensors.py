@@ -68,7 +68,7 @@ class Files:
         """
         location = entries.get("location", "")
         data = self._file(location)
-        offset, length = _entry_number(entries, "offset", 0), _entry_number(entries, "length", None)
+        offset, length = _entry_number(entries, "offset", default=0), _entry_number(entries, "length", default=None)
         if offset > len(data) or (length is not None and length > len(data) - offset):
             raise ModelFault(
                 f"bytes {offset} to {offset + (length or 0)} of '{location}' are asked for; it has {len(data)}"

@@ -115,7 +115,7 @@ class _Program:
         for spec, name in zip(users, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:  # a number
-                inputs.append(Input(name, I64, ()))
+                inputs.append(Input(name, I64, shape=()))
                 continue
             inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
         arguments: list[Any] = []
@@ -148,7 +148,7 @@ class _Program:
             if term is not None:
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
-        limits = self.program.ranges.get(name, SymbolRange(None, None))
+        limits = self.program.ranges.get(name, SymbolRange(None, most=None))
         clamped = size
         if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
             clamped = maximum(clamped, limits.least)

@@ -126,7 +126,7 @@ def _operand(token: str) -> tuple[str, str | None]:
 def _type(token: str, what: str) -> tuple[str, str | None]:
     """Return the message, and a note with the nearest known type, for a token that is no type."""
     message = f"expected {what}, got '{token}'" if token else f"expected {what}"
-    note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, 2)
+    note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, most=2)
     return message, note or None
 
 

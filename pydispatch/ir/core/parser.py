@@ -190,7 +190,7 @@ class ProgramParser(FastParser):
                 return f"dialect '{dialect}' is not known; known are {', '.join(known_dialects)}"
             self.ctx.get_optional_dialect(matches[0])
         loaded = [op.name for op in self.ctx.loaded_ops]
-        return nearest(name, loaded, 3, 0.5) or "no operation has a similar name"
+        return nearest(name, loaded, most=3, cutoff=0.5) or "no operation has a similar name"
 
     # --- locations: operations have those in this text; of `loc(...)` in the text only names are used ---
 
@@ -265,7 +265,7 @@ class ProgramParser(FastParser):
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
         if alias not in self._alias_positions:
             known = [*self.attribute_aliases, *self._alias_positions]
-            note = nearest(alias, known, 1) or f"define it at the top: {alias} = ..."
+            note = nearest(alias, known, most=1) or f"define it at the top: {alias} = ..."
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
         if alias in self._open_aliases:
             self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
@@ -322,7 +322,7 @@ class ProgramParser(FastParser):
             self.parse_punctuation(",", " in a complex number")
             parts: Any = (real, self._parse_tensor_literal_element())
             self.parse_punctuation(")", " in a complex number")
-            return _ComplexElement(False, parts, span)
+            return _ComplexElement(is_negative=False, value=parts, span=span)
         element = super()._parse_tensor_literal_element()
         return _HexElement(element.is_negative, element.value, element.span) if (
             element.span.text.startswith("0x")

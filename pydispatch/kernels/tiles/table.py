@@ -85,18 +85,18 @@ def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str
 
 def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `arange(n)`: the tile 0, 1, ..., n - 1 of i32."""
-    (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), 1)["size"])[:1]
+    (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), min_count=1)["size"])[:1]
 
     def element(indices: Any) -> Scalar:
         """Return the index of the element as an i32."""
         return converted(low.writer, indices[0], "i32")
 
-    return low.lazy(node, (size,), "i32", [], element)
+    return low.lazy(node, (size,), "i32", of=[], element=element)
 
 
 def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view."""
-    named = _arguments(low, node, arguments, ("part", "other"), 2)
+    named = _arguments(low, node, arguments, ("part", "other"), min_count=2)
     part_node, part = named["part"]
     if not isinstance(part, Tile) or part.part is None or part.is_transposed:
         raise low.error(
@@ -109,7 +109,7 @@ def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return a tile of another shape, whose elements are those of the tile in row-major order."""
-    named = _arguments(low, node, arguments, ("x", "shape"), 2)
+    named = _arguments(low, node, arguments, ("x", "shape"), min_count=2)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
         raise low.error(tile_node, f"reshape takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
@@ -133,7 +133,7 @@ def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     """Return the result of `sum`, `max` or `min` of a tile. `name` is a key of `SYMBOLS`."""
     called = ast.unparse(node.func)
-    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
+    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
         raise low.error(
@@ -186,7 +186,7 @@ def _along(low: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, in
 
 def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `cumsum(x, axis)`: the sums of all elements up to each one."""
-    tile, axis = _along(low, node, _arguments(low, node, arguments, ("x", "axis"), 1))
+    tile, axis = _along(low, node, _arguments(low, node, arguments, ("x", "axis"), min_count=1))
 
     def add(lhs: Scalar, rhs: Scalar) -> Scalar:
         """Return the sum of two elements."""
@@ -199,7 +199,7 @@ def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `scan(x, combine, axis)`, with a function of the user, which is inlined into the loop."""
-    named = _arguments(low, node, arguments, ("x", "combine", "axis"), 2)
+    named = _arguments(low, node, arguments, ("x", "combine", "axis"), min_count=2)
     tile, axis = _along(low, node, named)
     combine_node, combine = named["combine"]
     if not isinstance(combine, Known) or not isfunction(combine.value):
@@ -221,7 +221,7 @@ def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 def _place(low: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Return the index of the largest (`argmax`, symbol ">") or smallest (`argmin`, "<") element along an axis."""
-    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
+    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile, axis = _along(low, node, named)
     return low.extreme_and_place(node, tile, symbol, axis, _keepdims(low, named))
 

@@ -248,7 +248,7 @@ class TileValues(WorkgroupMemory):
         `stated` begins the message: it says where the type is from, such as "an element of 'y' is f32".
         """
         try:
-            fits = joined(Scalar("", tile.dtype), Scalar("", dtype), "") == dtype
+            fits = joined(Scalar("", tile.dtype), Scalar("", dtype), what="") == dtype
         except TypeMismatch:
             fits = False
         if not fits:

@@ -98,13 +98,13 @@ def gathered(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
     offset until addresses are assigned.
     """
     sections = {
-        ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
-        ".text": OutputSection(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
+        ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, alignment=1),
+        ".text": OutputSection(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, alignment=1),
     }
     for name, kind in ((".data.rel.ro", reader.SHT_PROGBITS), (".init_array", reader.SHT_INIT_ARRAY),
                        (".fini_array", reader.SHT_FINI_ARRAY), (".data", reader.SHT_PROGBITS),
                        (".bss", reader.SHT_NOBITS)):  # fmt: skip
-        sections[name] = OutputSection(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
+        sections[name] = OutputSection(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, alignment=1)
     for part in parts:
         section = sections[_section_of(part)]
         section.alignment = max(section.alignment, part.alignment)
@@ -189,7 +189,7 @@ def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequen
         sections: Sections in file order, without the null section and .shstrtab, which are added here.
         end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
-    names = OutputSection(".shstrtab", reader.SHT_STRTAB, 0, 1)
+    names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
     every = [*sections, names]
     texts = bytearray(b"\0")
     at = []

@@ -94,7 +94,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
             info=0,
             size=4 * (3 + 2 * len(exports) + 1),
         ),
-        OutputSection(".dynstr", reader.SHT_STRTAB, alloc, 1, size=len(texts), content=texts),
+        OutputSection(".dynstr", reader.SHT_STRTAB, alloc, alignment=1, size=len(texts), content=texts),
     ]
     if plan.bases:
         tables.append(
@@ -152,7 +152,7 @@ def _fill(
         numbers: Section of an input → number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
-    table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, 0)
+    table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, flags=0)
     relocations = applied([section for section in sections if section.parts], plan, table)
     if plan.bases:
         by_name[".rela.dyn"].content = relocations
@@ -229,7 +229,7 @@ def _symbols(
             size=len(table),
             content=table,
         ),
-        OutputSection(".strtab", reader.SHT_STRTAB, 0, 1, size=len(texts), content=texts),
+        OutputSection(".strtab", reader.SHT_STRTAB, flags=0, alignment=1, size=len(texts), content=texts),
     ]
 
 

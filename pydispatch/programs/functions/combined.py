@@ -98,18 +98,18 @@ def _all_atleast_nd(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]
 
 def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
     """Join arrays along axis 0; vectors are rows."""
-    return np.concatenate(_all_atleast_nd(trace, arrays, 2), axis=0)
+    return np.concatenate(_all_atleast_nd(trace, arrays, rank=2), axis=0)
 
 
 def hstack(trace: Trace, arrays: Sequence[Any]) -> Any:
     """Join arrays along axis 1, and vectors along axis 0."""
-    operands = _all_atleast_nd(trace, arrays, 1)
+    operands = _all_atleast_nd(trace, arrays, rank=1)
     return np.concatenate(operands, axis=0 if operands[0].ndim == 1 else 1)
 
 
 def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
     """Join arrays along axis 1; vectors are columns."""
-    operands = _all_atleast_nd(trace, arrays, 1)
+    operands = _all_atleast_nd(trace, arrays, rank=1)
     return np.concatenate([x[:, None] if x.ndim == 1 else x for x in operands], axis=1)
 
 

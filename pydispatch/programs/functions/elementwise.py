@@ -209,7 +209,7 @@ def view(trace: Trace, a: Any, dtype: Any) -> Array:
 def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
     """Return a * a. Conditions become i8, as in NumPy."""
     x = trace.tensor_of(a)
-    return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, 2)
+    return power(trace, Array(trace, elementwise.convert(trace, x, I8)) if x.dtype.is_bool else a, b=2)
 
 
 def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:

@@ -103,7 +103,7 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
         if key.start is not None or key.stop is not None:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
         reversed_ = indexing.reverse(trace, x, [axis])
-        return shapes.slice_axis(trace, reversed_, axis, 0, size, -step)
+        return shapes.slice_axis(trace, reversed_, axis, start=0, limit=size, stride=-step)
     start, stop = _ends(trace, key, size)
     return shapes.slice_axis(trace, x, axis, start, stop, step)
 

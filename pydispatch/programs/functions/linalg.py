@@ -114,7 +114,7 @@ def _inverse(trace: Trace, x: Tensor) -> Tensor:
 def solve(trace: Trace, a: Any, b: Any) -> Array:
     """Return x of a x = b. As in NumPy 2, b is a vector only if it has one axis."""
     x, y = _matrices(trace, a, b)
-    columns = shapes.expand_dims(trace, y, [1]) if y.rank == 1 else y
+    columns = shapes.expand_dims(trace, y, axes=[1]) if y.rank == 1 else y
     solution = systems.solve(trace, x, columns)[0]
     return Array(trace, shapes.squeeze(trace, solution, [solution.rank - 1]) if y.rank == 1 else solution)
 

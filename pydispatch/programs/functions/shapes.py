@@ -34,7 +34,7 @@ def transpose(trace: Trace, a: Any, axes: Any = None) -> Array:
 
 def matrix_transpose(trace: Trace, a: Any) -> Array:
     """Exchange the last two axes."""
-    return swapaxes(trace, a, -1, -2)
+    return swapaxes(trace, a, axis1=-1, axis2=-2)
 
 
 def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
@@ -112,7 +112,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     """Rotate elements along axes, one shift for each; without `axis` in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
-        return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, 0), x.shape)
+        return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, axis=0), x.shape)
     for offset, along in np.broadcast(np.asarray(shift, object), axis):
         x = shapes.roll(trace, x, offset, int(along) % x.rank)
     return Array(trace, x)
@@ -132,7 +132,7 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
     """Repeat each element along an axis; without `axis` in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
-        return repeat(trace, reshape(trace, a, (-1,)), repeats, 0)
+        return repeat(trace, reshape(trace, a, (-1,)), repeats, axis=0)
     axis %= x.rank
     wide = shapes.broadcast_to(
         trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
@@ -201,7 +201,7 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
     if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-    places = Array(trace, shapes.iota(trace, (max(count, 0) if isinstance(count, int) else count,), 0, I64))
+    places = Array(trace, shapes.iota(trace, (max(count, 0) if isinstance(count, int) else count,), axis=0, dtype=I64))
     result = places * step + start
     return result if dtype is None else Array(trace, as_type(trace, result, dtype_from(dtype)))
 

@@ -157,8 +157,8 @@ _FLOAT_LAYOUTS = {
 
 
 KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
-    "expect_true": _is_true(True),
-    "expect_false": _is_true(False),
+    "expect_true": _is_true(wanted=True),
+    "expect_false": _is_true(wanted=False),
     "expect_all_true": _all_true,
     "expect_eq": _equal,
     "expect_almost_eq": _almost_equal,

@@ -155,7 +155,14 @@ class Units:
         """
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
-        tables = library(variant.executable, variant.exports, (), len(variant.constants), pages, functions)
+        tables = library(
+            variant.executable,
+            variant.exports,
+            imports=(),
+            constants=len(variant.constants),
+            pages=pages,
+            functions=functions,
+        )
         text = "\n".join([*lines, *(text for _, text in tables)])
         return Unit(variant, text, frozenset([QUERY_SYMBOL]))
 

@@ -145,7 +145,7 @@ def _declared_binary(variant: Variant) -> Binary:
         "constants": list(variant.constants),
         **_parameter_descriptions(variant),
     }
-    return Binary(b"", ".ptx", (), ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
+    return Binary(b"", ".ptx", requires=(), alignment=ALIGNMENT, notes={"dynamic": True, "ptx": ptx})
 
 
 def _parameter_descriptions(variant: Variant) -> dict[str, object]:

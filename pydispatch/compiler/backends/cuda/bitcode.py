@@ -52,7 +52,7 @@ def of_c(file: ObjectFile, arch: str) -> bytes:
     """
     import pydispatch
 
-    return _compiled(file, arch, [*file.include_path, Path(pydispatch.get_include())], (), "c")
+    return _compiled(file, arch, [*file.include_path, Path(pydispatch.get_include())], flags=(), language="c")
 
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:

@@ -115,7 +115,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     warnings: tuple[str, ...] = ()
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         try:
-            linked = link.link(generated.ptx, inputs.libraries, (), where, unique=True)
+            linked = link.link(generated.ptx, inputs.libraries, optional=(), where=where, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), variant.location) from None
         text, target, unresolved = linked.data, linked.target, linked.unresolved

@@ -155,7 +155,7 @@ def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> 
         return module
     if link.imports_of(module.ptx, module.name):
         try:
-            linked = link.link(module.ptx, libraries, (), module.name, unique=True)
+            linked = link.link(module.ptx, libraries, optional=(), where=module.name, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), file.location) from None
         needs = tuple(interface.requirements(linked.target))

@@ -45,7 +45,9 @@ def tool(name: str) -> str | None:
     path = shutil.which(setting or name)
     if setting and path is None:
         raise CompileError(
-            f"{variable}={setting} is no program that can be run", None, f"give the path of {name}, or off"
+            f"{variable}={setting} is no program that can be run",
+            location=None,
+            note=f"give the path of {name}, or off",
         )
     return path
 

@@ -66,7 +66,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:
-        return Binary(b"", ".spv", (), ALIGNMENT, notes={"dynamic": True})
+        return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
     seconds: dict[str, float] = {}
     modules: list[SpirvModule] = []
@@ -76,7 +76,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
         generated = generate(variant)
         label = f"@{variant.executable}"
-        modules.append(SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
+        modules.append(SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, stem=""))
         seconds["emit"] = time.perf_counter() - start
     else:
         modules += [_user_module(file) for file in variant.objects]

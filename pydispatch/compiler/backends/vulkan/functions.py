@@ -51,9 +51,9 @@ def generate(variant: Variant) -> GeneratedSpirv:
     data = emit_module(module, variant.exports, variant.constants, variant.target, watch=True)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
-        return GeneratedSpirv(data, (), [])
+        return GeneratedSpirv(data, (), calls=[])
     try:
-        linked = link.link(data, libraries, (), f"executable '@{variant.executable}'")
+        linked = link.link(data, libraries, absent=(), what=f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
     known = [name for library in libraries for name in library.names()]

@@ -41,7 +41,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if variant.module is None and not variant.objects:
         read_only = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
         declared = {"overrides": list(variant.constants), "read_only": read_only}
-        return Binary(b"", ".wgsl", (), ALIGNMENT, notes={"dynamic": True, "wgsl": declared})
+        return Binary(b"", ".wgsl", requires=(), alignment=ALIGNMENT, notes={"dynamic": True, "wgsl": declared})
     if variant.module is None:
         return compile_objects(variant, dump)
     start = time.perf_counter()

@@ -56,9 +56,9 @@ def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary]
     """Link a generated module with the functions of the libraries. Raises CompileError."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
-        return GeneratedWgsl(text, (), [])
+        return GeneratedWgsl(text, (), calls=[])
     try:
-        linked = link(text.encode(), libraries, (), f"executable '@{variant.executable}'")
+        linked = link(text.encode(), libraries, absent=(), where=f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
     known = [name for library in libraries for name in library.names()]

@@ -258,7 +258,7 @@ class FunctionEmitter:
     def _leave_function(self, op: Operation) -> None:
         """Emit the return of the function."""
         if self.exported:
-            self.platform.export_return(self, None)
+            self.platform.export_return(self, status=None)
             return
         operands = ["0"] if self.module.fallible(self.name) else []
         self._return(operands + self.flat(op.operands))

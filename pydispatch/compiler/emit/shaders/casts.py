@@ -134,7 +134,7 @@ class Casts(Registers[E, V]):
             if width == 1 and is_signed:
                 value = self.resized(emitter, value, 1, 32)
             elif width == 1:
-                value = self.unsigned_resized(emitter, value, 1, 1, 32)
+                value = self.unsigned_resized(emitter, value, bits=1, from_width=1, to_width=32)
             elif not is_signed:
                 value = self.zero_extended(emitter, value, bits, width)
             emitter.define(result, self.int_to_float(emitter, value, max(width, 32), is_signed, result.type))

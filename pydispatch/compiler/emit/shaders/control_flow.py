@@ -77,7 +77,7 @@ def _for(emitter: Emitter, op: Operation) -> None:
 
     bounds = bound(lower), bound(upper), bound(step)
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))
-    most, is_unsigned = integer(op, MOST, -1), attribute(op, "unsignedCmp") is not None
+    most, is_unsigned = integer(op, MOST, default=-1), attribute(op, "unsignedCmp") is not None
     result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)
     emitter.take(list(op.results), result, roots)
 

@@ -122,7 +122,7 @@ class Memory(Registers[E, V]):
             word = self.shifted(emitter, LOGICAL_RIGHT, 32, word, shift)
         width = bit_width(element)
         if width == 1:
-            byte = self.zero_extended(emitter, word, bits, 32)
+            byte = self.zero_extended(emitter, word, bits, width=32)
             return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
         return self.from_bits(emitter, self.wrap(emitter, word, min(bits, width), 32), element)
 
@@ -136,7 +136,7 @@ class Memory(Registers[E, V]):
         if width == 1:
             part = self.select(emitter, i32, value, emitter.constant(1, i32), emitter.constant(0, i32))
         else:
-            part = self.zero_extended(emitter, self.to_bits(emitter, value, element), min(bits, width), 32)
+            part = self.zero_extended(emitter, self.to_bits(emitter, value, element), min(bits, width), width=32)
         return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
 
     def others(self, emitter: E, bits: int, shift: Index) -> V:
@@ -155,10 +155,10 @@ class Memory(Registers[E, V]):
         """
         bits = storage_bits(memref.element)
         word_index, shift = self.part(emitter, index, bits)
-        address = self.atomic_address(emitter, memref, word_index, 32)
+        address = self.atomic_address(emitter, memref, word_index, bits=32)
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        self.atomic_update(emitter, "andi", memref, address, 32, self.others(emitter, bits, shift))
-        self.atomic_update(emitter, "ori", memref, address, 32, part)
+        self.atomic_update(emitter, "andi", memref, address, bits=32, value=self.others(emitter, bits, shift))
+        self.atomic_update(emitter, "ori", memref, address, bits=32, value=part)
 
     # Lowerings
 

@@ -133,7 +133,7 @@ class _Outer:
         if id in self.ids:
             return True
         if self._keys.get(id) == "glsl":
-            return self._note(id, lambda m, parts: m.glsl(), ())
+            return self._note(id, lambda m, parts: m.glsl(), parts=())
         words = self._globals.get(id)
         if words is None:
             return False
@@ -153,11 +153,11 @@ class _Outer:
             return self._note(id, table, [array, element])
         if code in (OP["TypeInt"], OP["TypeFloat"]):
             width = words[2]
-            return self._note(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), ())
+            return self._note(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
         if code == OP["Constant"]:
             return self._note(id, lambda m, parts: m.constant(parts[0], *words[3:]), words[1:2])
         if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
-            return self._note(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), ())
+            return self._note(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
         name, operands = key
         if name == "TypePointer":
             return self._note(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])

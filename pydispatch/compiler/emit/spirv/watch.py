@@ -27,7 +27,7 @@ def watch(emitter: FunctionEmitter) -> None:
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
     bounds = (zero, limit, one)
     (count,) = emitter.plain_loop(
-        bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], 32, is_unsigned=False
+        bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], width=32, is_unsigned=False
     )
 
     def note() -> list[int]:

@@ -197,4 +197,4 @@ def integer_of(value: SSAValue) -> int | None:
 def constant_expr(value: int) -> ScalarExpr:
     """Return the expression of a constant i32."""
     constant = arith.ConstantOp(IntegerAttr(value, i32))
-    return ScalarExpr((constant,), constant.result, ())
+    return ScalarExpr((constant,), constant.result, inputs=())

@@ -58,7 +58,7 @@ class Space:
                 stride_of_digit *= digit.size
             if digits is None or stride_of_digit != size:
                 return None
-            dims.append([digit for _, digit in digits] or [Digit(0, 1, 1)])
+            dims.append([digit for _, digit in digits] or [Digit(0, 1, size=1)])
         return dims
 
     def has(self, terms: Sequence[Term]) -> bool:

@@ -252,7 +252,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
 def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
     """Expand the query of a memref's base, offset, sizes and strides."""
     source = strided(op, op.operands[0])
-    base = _cast(build, Strided(source.storage, 0, (), ()), op.results[0].type)
+    base = _cast(build, Strided(source.storage, 0, sizes=(), strides=()), op.results[0].type)
     return [base, *(build.value(part) for part in (source.offset, *source.sizes, *source.strides))]
 
 

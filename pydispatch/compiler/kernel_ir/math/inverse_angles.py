@@ -85,7 +85,7 @@ def _table_angle(small: Number, large: Number) -> Pair:
     c = sixteenths * 0.0625
     whole, lost = product(c, large)
     t = ((small - whole) - lost) / c.fma(small, large)
-    row = choose(row.below(17), row, 0)  # of NaN too
+    row = choose(row.below(17), row, otherwise=0)  # of NaN too
     base, base_low = (Number(t.body, (row * 2 + part).element_of("atan", ATAN, Float64Type())) for part in (0, 1))
     square = t * t
     high, low = fast_sum(base, t)

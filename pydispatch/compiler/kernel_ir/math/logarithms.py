@@ -136,7 +136,7 @@ def log1p(x: Number) -> Number:
     if format.extended:
         lost = (scaled - (near - one)) + (one - (near - (near - one)))
         parts = parts._replace(tail=parts.tail + choose(far, 0.0, lost / (1.0 + parts.f)))
-    return choose(x.equals(0.0), x, _special(x, _sum(parts), -1.0))
+    return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
 
 
 # The logarithm as a sum of two numbers, which powers and f64's inverse hyperbolic functions need.

@@ -113,4 +113,4 @@ def _inverse(base: N, power: N) -> N:
     if isinstance(power, Number):
         return 1.0 / power
     assert isinstance(base, Word)
-    return choose((base + 1).below(3) & base.differs(0), power, 0)
+    return choose((base + 1).below(3) & base.differs(0), power, otherwise=0)

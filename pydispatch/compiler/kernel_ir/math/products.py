@@ -14,5 +14,5 @@ def extended_product(lhs: Word, rhs: Word, is_signed: bool) -> tuple[Word, Word]
     other = low_a * high_b + (middle & mask)
     high = high_a * high_b + (middle >> half) + (other >> half)
     if is_signed:  # a negative factor counted 2^width too much
-        high = high - choose(lhs < 0, rhs, 0) - choose(rhs < 0, lhs, 0)
+        high = high - choose(lhs < 0, rhs, otherwise=0) - choose(rhs < 0, lhs, otherwise=0)
     return lhs * rhs, high

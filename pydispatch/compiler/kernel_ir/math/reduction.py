@@ -97,7 +97,7 @@ def large_quadrant(x: Number) -> Quadrant:
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
     below = high < 0
-    carry = choose(low.equals(0), low.new(1), 0)
+    carry = choose(low.equals(0), low.new(1), otherwise=0)
     high = choose(below, (high ^ -1) + carry, high)
     low = choose(below, 0 - low, low)
     head, tail = _fraction(high, low)

@@ -143,7 +143,7 @@ def rounded_to_odd(x: Number) -> Number:
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
     adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
-    step = choose(x.magnitude() > back.magnitude(), bits.new(1), -1)
+    step = choose(x.magnitude() > back.magnitude(), bits.new(1), otherwise=-1)
     return choose(adjust, bits + step, bits).as_float()
 
 
@@ -163,7 +163,7 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     factor: Number | None = None
     for least, cut in _CUTS[x.width]:
         large = size.below(1 << least)
-        kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), 1)
+        kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), otherwise=1)
         size = choose(large, size, kept)
         factor = choose(large, one(x.body), 2.0**cut) if factor is None else choose(large, factor, factor * 2.0**cut)
     assert factor is not None

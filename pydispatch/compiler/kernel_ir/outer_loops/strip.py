@@ -131,7 +131,7 @@ class Strip:
         for result in op.results:
             self.memories[result] = self._memory(build, result.type)
         if op.cond not in self.lanes.varying:
-            self._over_lanes(build, pending, (), op)
+            self._over_lanes(build, pending, stores=(), consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
             self._choose(build, self.copies.get(op.cond, op.cond), *branches)
             return
@@ -194,7 +194,7 @@ class Strip:
                 self._loop(build, body)
 
         copy([value for value in self.memories if value in read], shared, self.memories)
-        self._over_lanes(build, [op], (), None)
+        self._over_lanes(build, [op], stores=(), consumer=None)
         copy(op.results, self.memories, shared)
         self.memories = shared
 

@@ -95,7 +95,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
     if isinstance(high, int):
         end: Index = high // width * width
         if end == width:
-            Strip(loop, lanes, 0, dict(copies)).block(build, loop.body.block, ())
+            Strip(loop, lanes, first=0, copies=dict(copies)).block(build, loop.body.block, ())
         else:
             build.loop(0, end, width, (), strip)
         if end == high:

@@ -39,7 +39,7 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
     done: dict[str, Ops] = {}
     for name in exports:
         if name in functions:
-            _flatten(name, functions, [], done)
+            _flatten(name, functions, around=[], done=done)
     return {name: (functions[name], done[name]) for name in exports if name in done}
 
 

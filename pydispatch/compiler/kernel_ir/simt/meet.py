@@ -55,8 +55,8 @@ def combine_partials(
             width //= 2
         values[index] = value
     if workgroup.count == lanes:
-        return [shuffle(build, value, INDEX, 0, lanes) for value in values]
-    return _combine_in_line(workgroup, loop, ops, values, workgroup.count // lanes, None)
+        return [shuffle(build, value, INDEX, offset=0, lanes=lanes) for value in values]
+    return _combine_in_line(workgroup, loop, ops, values, workgroup.count // lanes, place=None)
 
 
 def _combine_in_line(

@@ -59,7 +59,7 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
         inline_block(block, build, indices, last)
         return []
 
-    distribute(workgroup, op, bounds_of(op), [], element, unroll_factor(workgroup, block))
+    distribute(workgroup, op, bounds_of(op), carried=[], element=element, times=unroll_factor(workgroup, block))
     replace(op, ())
 
 
@@ -71,7 +71,14 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
         return  # every invocation has its own
     workgroup.keys(op, source)
     workgroup.before(op, workgroup.shared(accesses_of(op)))
-    distribute(workgroup, op, _copied(op), [], lambda build, at, _, last: _element(build, source, target, at), AT_ONCE)
+    distribute(
+        workgroup,
+        op,
+        _copied(op),
+        carried=[],
+        element=lambda build, at, _, last: _element(build, source, target, at),
+        times=AT_ONCE,
+    )
     replace(op, ())
 
 
@@ -122,7 +129,7 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
     build = workgroup.build(op)
     if op.name == "memref.copy":
         source, target = op.operands
-        nest(build, _copied(op), [], lambda inner, indices, _: _element(inner, source, target, indices))
+        nest(build, _copied(op), carried=[], body=lambda inner, indices, _: _element(inner, source, target, indices))
         replace(op, ())
         return
     block, inits = op.regions[0].blocks[0], list[SSAValue]()

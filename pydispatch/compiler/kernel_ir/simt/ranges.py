@@ -6,6 +6,7 @@ The invocation of row-major iteration p is p modulo the number of invocations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import MemRefType
@@ -89,8 +90,15 @@ Element = Callable[[Build, list[SSAValue], list[SSAValue], bool], list[SSAValue]
 
 Unrolled loops have several copies of the body. The last copy moves the operations, so that no other can follow."""
 
-Body = Callable[[Build, Index, list[SSAValue], bool], list[SSAValue]]
-"""Inserts the iteration of a number: (builder, number, carried values, is last copy) -> new carried values."""
+
+class Body(Protocol):
+    """Function that inserts one iteration of a loop, and returns the new carried values."""
+
+    def __call__(
+        self, build: Build, iteration: Index, carried: list[SSAValue], /, *, is_last_copy: bool
+    ) -> list[SSAValue]:
+        """Insert iteration number `iteration`. The last copy of a body moves its operations, see `Element`."""
+
 
 AT_ONCE = 4
 """Iterations of an invocation that follow each other without a test between, so that memory reads several at once;
@@ -135,10 +143,10 @@ def distribute(
     total = total_of(build, counts)
     narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < FEW)
 
-    def at(inner: Build, linear: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
-        """Insert the iteration number `linear` of all ranges together."""
-        indices = indices_of(inner, bounds, counts, linear, narrow)
-        return element(inner, [inner.value(index) for index in indices], values, last)
+    def at(inner: Build, iteration: Index, values: list[SSAValue], *, is_last_copy: bool) -> list[SSAValue]:
+        """Insert the iteration number `iteration` of all ranges together."""
+        indices = indices_of(inner, bounds, counts, iteration, narrow)
+        return element(inner, [inner.value(index) for index in indices], values, is_last_copy)
 
     return _rounds(build, workgroup.own(), total, workgroup.count, times, carried, at)
 
@@ -155,7 +163,12 @@ def _rounds(
     if type(total) is int and total <= n:
         return values if total <= 0 else _at_most_one(build, own, total, n, values, body)
     if type(total) is int and total % n == 0:
-        return build.loop(0, total // n, 1, values, lambda b, k, v: body(b, b.plus(b.times(k, n), own), v, True))
+
+        def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+            """Insert iteration round_ * n + own."""
+            return body(inner, inner.plus(inner.times(round_, n), own), values, is_last_copy=True)
+
+        return build.loop(0, total // n, 1, values, one_round)
     start: Index = 0
     if times > 1 and n & (n - 1) == 0 and not (type(total) is int and total < times * n):
         many = times * n
@@ -164,7 +177,7 @@ def _rounds(
             """Insert `times` iterations without a test between: base + own, base + own + n, ..."""
             first = inner.plus(base, own)
             for round_ in range(times):
-                values = body(inner, inner.plus(first, round_ * n), values, False)
+                values = body(inner, inner.plus(first, round_ * n), values, is_last_copy=False)
             return values
 
         if type(total) is int:
@@ -173,16 +186,16 @@ def _rounds(
             start = build.binary(arith.AndIOp, build.most(total, 0), -many)
         values = build.loop(0, start, many, values, several)
     most = -(-(total - start) // n) if type(total) is int and type(start) is int else None
-    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, True), most)
+    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, is_last_copy=True), most)
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
     """Insert one iteration for each invocation below `total`, and return the carried values."""
     if total == n:
-        return body(build, own, values, True)
+        return body(build, own, values, is_last_copy=True)
     condition, block = build.compare("slt", own, total), Block()
     inner = build.inside(block)
-    inner.end(body(inner, own, values, True))
+    inner.end(body(inner, own, values, is_last_copy=True))
     otherwise = Region()
     if values:
         otherwise.add_block(Block())

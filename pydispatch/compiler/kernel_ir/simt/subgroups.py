@@ -40,7 +40,7 @@ def _exchanged(build: Build, op: Operation, value: SSAValue) -> SSAValue:
     """Emit the operation on the own values of the invocations, and return its result."""
     if isinstance(op, SubgroupShuffleOp):
         lane = build.make(arith.IndexCastOp, (op.source,), WORD)  # its low bits are the lane
-        return shuffle(build, value, INDEX, 0, SUBGROUP_SIZE, lane)
+        return shuffle(build, value, INDEX, offset=0, lanes=SUBGROUP_SIZE, lane=lane)
     if not isinstance(op, SubgroupReduceOp):
         return build.let(BallotOp.create(operands=[value], result_types=[WORD]))
     distance = 1

@@ -110,7 +110,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     recurrences = [nest for nest in nests if isinstance(nest.space, OrderedOp)]
     nests = [nest for nest in nests if not isinstance(nest.space, OrderedOp)]
     for nest in nests:
-        trial = emit_trial(frame, nest, None)
+        trial = emit_trial(frame, nest, depth=None)
         depths = [builder.depth for _, builder in trial.elements.reduced if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
@@ -119,7 +119,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         if nest.by_rows and _find_stages(frame, nest):
             nest.row_storage = _choose_row_storage(frame, nest)
         if not nest.by_rows and not isinstance(nest.space, UpdateStep):
-            trial = emit_trial(frame, nest, None)
+            trial = emit_trial(frame, nest, depth=None)
             nest.columns = find_stages(trial.elements, trial.elements.finished, trial.indices) if trial.indices else []
             if not trial.elements.reduced:
                 result_bits = max(bits_of(tensor_type(value).element_type) for value, _ in nest.stores)
@@ -268,7 +268,7 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
     elements.row_buffers.clear()
     for value, result in nest.row_storage.items():
         if result is not None:
-            elements.row_buffers[value] = RowBuffer(buffers[result], None, dims)
+            elements.row_buffers[value] = RowBuffer(buffers[result], index_map=None, dims=dims)
             continue
         inner = dims[nest.outer_rank :]
         size = 1

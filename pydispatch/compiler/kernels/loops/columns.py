@@ -209,7 +209,7 @@ class _StageEmitter:
         if self.block and depth == 0:
             build.loop(0, size, [], block, step=self.block, limit=size)
         else:
-            self._iterations(build, depth, 0, size)
+            self._iterations(build, depth, first=0, end=size)
 
     def _iterations(self, build: Builder, depth: int, first: Index, end: Index) -> None:
         """Emit the iterations `first` to `end` of the reduced loop at `depth`, with the loops inside it.

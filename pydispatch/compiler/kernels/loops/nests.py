@@ -202,7 +202,7 @@ def emit_inner(
 
         def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:
             """Emit the inner loops at an index of the first one."""
-            emit_inner(inner, [*indices, index], dims[1:], 0, dims[1], write)
+            emit_inner(inner, [*indices, index], dims[1:], low=0, high=dims[1], write=write)
             return []
 
         build.loop(0, dims[0], [], body)  # type: ignore[arg-type]

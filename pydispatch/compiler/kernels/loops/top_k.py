@@ -93,7 +93,7 @@ class _Scan:
         """Emit the visit of one column: its element replaces the root if it precedes the root."""
         element = self._read(build, column)
         enters = self.heap.before(build, element, self.heap.load(build, 0))
-        build.when(enters, lambda inner: self.heap.sift_down(inner, element, 0, self.op.count))
+        build.when(enters, lambda inner: self.heap.sift_down(inner, element, start=0, size=self.op.count))
         return []
 
     def _visit_blocks(self, build: Builder, low: Index, high: Index, widths: Sequence[int]) -> None:
@@ -156,7 +156,7 @@ class _Heap:
         """Emit the comparator of the operation: whether the element `lhs` comes before `rhs`, an i1."""
         pairs = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
         mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, pairs, strict=True))
-        return clone_block(self.elements, build, self.op.before.block, mapping, [])[0]
+        return clone_block(self.elements, build, self.op.before.block, mapping, point=[])[0]
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
@@ -213,7 +213,7 @@ class _Heap:
             last = inner.minus(self.op.count - 1, index)
             element = self.load(inner, last)
             self.store(inner, last, self.load(inner, 0))
-            self.sift_down(inner, element, 0, last)
+            self.sift_down(inner, element, start=0, size=last)
             return []
 
         build.loop(0, self.op.count - 1, [], step)

@@ -104,7 +104,7 @@ def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
     """
     rows, columns = shape_of(tile)
     if not part.transposed or element_of(part.value) != element_of(tile):
-        _copy_elements(build, part, tile, (0, 0), (rows, columns))
+        _copy_elements(build, part, tile, low=(0, 0), high=(rows, columns))
         return
     target, source = TileView(build.source, tile), TileView(build.source, part.value, part.first)
     for row in range(0, rows, SIDE):

@@ -93,7 +93,9 @@ class GraphView:
         if not isinstance(child, OpResult):
             known = self._outside.get(child)
             if known is None:
-                known = self._outside[child] = Node(("outside", id(child)), (), child.type, None, "an argument", child)
+                known = self._outside[child] = Node(
+                    ("outside", id(child)), (), child.type, op=None, label="an argument", value=child
+                )
             return known
         return self.nodes(child.op)[child.index]
 
@@ -130,7 +132,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         text = expressions.constant_text(value)
         return [Node(key, (), op.results[0].type, op, "constant", op.results[0], parts=[("value", text)])]
     if op.name in _SPLATS:
-        return [_splat(op, op.operands[0], view, ())]
+        return [_splat(op, op.operands[0], view, unread=())]
     unit_axes = map_of_unit_axes(op)
     if unit_axes is not None:
         return [_reshaped(op, unit_axes, view)]

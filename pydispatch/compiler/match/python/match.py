@@ -113,7 +113,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
     operations or an input is unused.
     """
     if pattern.match_op is not None:
-        return Compiled(pattern, order, None, [])
+        return Compiled(pattern, order, dag=None, outputs=[])
     from pydispatch import ir
 
     if pattern.program is not None:

@@ -113,7 +113,7 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `apply_registered_pass`."""
     name = op.pass_name.data
     if name not in cleanup.PASSES:
-        hint = nearest(name, cleanup.PASSES, 2)
+        hint = nearest(name, cleanup.PASSES, most=2)
         run.fail(op, f"there is no pass '{name}'" + (f" ({hint})" if hint else ""),
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
     for target in run.ops(op, env):

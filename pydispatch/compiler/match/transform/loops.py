@@ -198,7 +198,7 @@ def _defining(run: Interpreter, op: Any, env: Env) -> None:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
         if not isinstance(value.owner, Operation):
-            reject(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", None)
+            reject(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", op=None)
         producers.append(value.owner)
     env[op.results[0]] = list(dict.fromkeys(producers))
 

@@ -37,13 +37,13 @@ def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
-            reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, 0)
+            reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, depth=0)
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.operation_empty`."""
     if env[op.operands[0]]:
-        reject("expected no operation", None)
+        reject("expected no operation", op=None)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -55,12 +55,12 @@ def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.param.cmpi`."""
     left, right = env[op.operands[0]], env[op.operands[1]]
     if len(left) != len(right):
-        reject(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", None)
+        reject(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", op=None)
     for a, b in zip(left, right, strict=True):
         if not _COMPARE[op.predicate.data](_integer(run, op, a), _integer(run, op, b)):
             hint = op.operands[0].name_hint
             wanted = f"%{hint or 'value'} {op.predicate.data} {_integer(run, op, b)}"
-            reject(f"expected {wanted}, got {_integer(run, op, a)}", None)
+            reject(f"expected {wanted}, got {_integer(run, op, a)}", op=None)
 
 
 def _integer(run: Interpreter, op: Operation, param: Any) -> int:
@@ -75,7 +75,7 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured`: run its body with the operation as argument; the results are what the body yields."""
     root = run.one(op, env)
     if as_structured(root) is None:
-        reject(f"expected a structured operation, got {root.name}", root, 0)
+        reject(f"expected a structured operation, got {root.name}", root, depth=0)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}
     yielded = run.block(block, inner)
@@ -91,7 +91,7 @@ def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, St
     root = run.one(op, env)
     view = as_structured(root)
     if view is None:
-        reject(f"expected a structured operation, got {root.name}", root, 0)
+        reject(f"expected a structured operation, got {root.name}", root, depth=0)
     return root, view
 
 
@@ -121,7 +121,7 @@ def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
     elif isinstance(type, AnyFloat):
         width = type.bitwidth
     else:
-        reject(f"expected numbers, got {value.type}", None)
+        reject(f"expected numbers, got {value.type}", op=None)
     env[op.results[0]] = [IntegerAttr(width, 64)]
 
 
@@ -307,18 +307,18 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
             reject(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
-               else None, 2)  # fmt: skip
+               else None, depth=2)  # fmt: skip
 
 
 def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
     """Return the only value of the first operand and the dimension that `op` names; reject values without it."""
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
-        reject(f"expected a tensor, got {value.type}", None, 2)
+        reject(f"expected a tensor, got {value.type}", op=None, depth=2)
     rank, dim = len(value.type.get_shape()), op.dim.value.data
     dim += rank if dim < 0 else 0
     if not 0 <= dim < rank:
-        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", None, 2)
+        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", op=None, depth=2)
     return value, dim
 
 
@@ -330,7 +330,7 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
     if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
         got = str(known) if known is not None else "a dynamic size"
         more = "" if known is not None or size.multiple == 1 else f" that is a multiple of {size.multiple}"
-        reject(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", None, 2)
+        reject(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", op=None, depth=2)
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
@@ -339,11 +339,13 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
     size = size_of(value, dim)
     if op.umin is not None and size.low < op.umin.value.data:
         reject(
-            f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}", None, 2
+            f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}",
+            op=None,
+            depth=2,
         )
     if op.umax is not None and (size.high is None or size.high > op.umax.value.data):
         known = "nothing" if size.high is None else f"at most {size.high}"
-        reject(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", None, 2)
+        reject(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", op=None, depth=2)
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
@@ -355,7 +357,7 @@ def _regions(run: Interpreter, op: Any, env: Env) -> None:
         captured: list[SSAValue] = []
         if _regions_of(root) == expressions.region_key(wanted, captured):
             continue
-        reject(_region_difference(wanted, root), root, 2)
+        reject(_region_difference(wanted, root), root, depth=2)
 
 
 def _regions_of(op: Operation) -> list[Any]:

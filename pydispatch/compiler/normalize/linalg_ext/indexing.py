@@ -118,7 +118,7 @@ def _map_load(op: Operation, build: Build) -> None:
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
         value = body.either(inside, value, padding)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
-    build.replace(*generic(build, structure, [], [op.output], body.finish(value)))
+    build.replace(*generic(build, structure, inputs=[], outputs=[op.output], body=body.finish(value)))
 
 
 ROWS: dict[str, Row] = {

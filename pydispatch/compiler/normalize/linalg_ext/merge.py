@@ -50,7 +50,7 @@ def sorted_rows(
         before: Function that emits whether one element (a value of each tensor) precedes another.
         most_passes: Maximum number of passes, each of which doubles the length of sorted runs; None to sort whole rows.
     """
-    size = size_of(build, tensors[0], 1)
+    size = size_of(build, tensors[0], axis=1)
     if most_passes == 0 or (isinstance(size, int) and size < 2):
         return list(tensors)
     block, passes = _block(build, size), _passes(build, size, most_passes)
@@ -87,7 +87,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         before: Function that emits whether one element precedes another.
         count: Number of elements.
     """
-    length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], 1)
+    length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], axis=1)
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
         return _selected(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
@@ -101,7 +101,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         """Emit a pass; `carried` are the elements of a row, and the tensors."""
         return _halved(inner, carried[1:], carried[0], length, before)
 
-    passes = as_value(build, _passes(build, blocks_of(build, size, length), None))
+    passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))
     return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
 
 
@@ -144,7 +144,7 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
         return carried[width:] + carried[:width], carried[:width]
 
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
-    selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
     return selected if segments == 1 else _selected(build, selected, segments * count, before, count)
 
 
@@ -210,7 +210,7 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         return _taken(code, lambda place: read(code, at[0], place), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
-    halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
     others = build.add(arith.SubiOp(pairs, build.index(1))).result
     last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair)).result)).result
     kept = build.add(arith.MinSIOp(last, run)).result
@@ -283,7 +283,9 @@ def _merged(
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
     merge = _MergePass(tensors=tensors, before=before, pass_index=pass_index, run=run, total=total, length=length)
     types = [TensorType(element_of(t), shape) for t in tensors]
-    return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, merge.begin, merge.step)]
+    return [
+        joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=merge.begin, step=merge.step)
+    ]
 
 
 @dataclass(frozen=True)

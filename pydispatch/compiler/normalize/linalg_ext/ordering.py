@@ -64,7 +64,7 @@ def _ordered(
     if isinstance(count, SSAValue) or count == shape[-1]:
         ordered = sorted_rows(build, flat, _by(body))
     else:
-        size = size_of(build, flat[0], 1)
+        size = size_of(build, flat[0], axis=1)
         if isinstance(size, SSAValue):
             enough = build.add(arith.CmpiOp(build.index(count), size, "sle")).result
             build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
@@ -155,7 +155,7 @@ def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -
     body.finish(body.cast(body.add(IndexOp(along)), element, unsigned=False))
     out = build.empty(TensorType(element, shape), build.dynamic_dims(values))
     structure = Structure((AffineMap.identity(len(shape)),), (True,) * len(shape))
-    return generic(build, structure, [], [out], body.block)[0]
+    return generic(build, structure, inputs=[], outputs=[out], body=body.block)[0]
 
 
 def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:

@@ -109,7 +109,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     nothing = identity_of(combining, element)
     assert nothing is not None
     rows, size = shape_of(values.type)[0], build.dim(values, 1)
-    blocks = blocks_of(build, size_of(build, values, 1), BLOCK)
+    blocks = blocks_of(build, size_of(build, values, axis=1), BLOCK)
     count = blocks if isinstance(blocks, int) else DYNAMIC
     dynamic = [] if isinstance(blocks, int) else [blocks]
 
@@ -139,7 +139,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
         """Emit what the next block begins with, and what this one does."""
         return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
 
-    (starts,) = recurrence(build, [totals_type], dynamic, 1, before_all, add_total)
+    (starts,) = recurrence(build, [totals_type], dynamic, along=1, first=before_all, step=add_total)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         return [code.extract(starts, row)]
@@ -149,8 +149,8 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
         return combined, combined if op.is_inclusive else carried
 
     type_ = TensorType(element, [rows, count, BLOCK])
-    (results,) = recurrence(build, [type_], dynamic, 2, first, step)
-    results = sliced_rows(build, joined_blocks(build, results), size_of(build, values, 1))
+    (results,) = recurrence(build, [type_], dynamic, along=2, first=first, step=step)
+    results = sliced_rows(build, joined_blocks(build, results), size_of(build, values, axis=1))
     shape = shape_of(op.outputs[0].type)
     return expanded_rows(build, results, shape, build.dynamic_dims(op.inputs[0]))
 
@@ -178,7 +178,7 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     if shape_of(results.type)[op.along] < 1:
         value = body.either(body.less(last, body.index(0)), body.block.args[0], value)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
-    return generic(build, structure, [], [before], body.finish(value))[0]
+    return generic(build, structure, inputs=[], outputs=[before], body=body.finish(value))[0]
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.scan": _scan, "tm_tensor.scan": _scan}

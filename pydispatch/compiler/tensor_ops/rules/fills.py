@@ -138,7 +138,7 @@ class Generate(TensorOp):
         """Emit the body with these indices."""
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
-        return clone_block(elements, build, block, mapping, [])[0]
+        return clone_block(elements, build, block, mapping, point=[])[0]
 
     def repeats_cheaply(self, op: Any) -> bool:
         return not any(isinstance(v.type, TensorType) for inner in walk(op) for v in inner.operands)

@@ -37,7 +37,7 @@ class Pad(TensorOp):
             """Compute the padding value at these indices."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
-            return clone_block(elements, builder, block, mapping, [])[0]
+            return clone_block(elements, builder, block, mapping, point=[])[0]
 
         return build.choose(is_inside, lambda b: elements.at(b, op.source, source_indices), padding)
 
@@ -83,7 +83,7 @@ class Concat(TensorOp):
                 lambda inner: from_operand(inner, operand_index + 1, end),
             )
 
-        return from_operand(build, 0, 0)
+        return from_operand(build, 0, start=0)
 
 
 def pad_amounts(elements: Elements, op: Any) -> tuple[list[Index], list[Index]]:
@@ -100,7 +100,7 @@ def is_in_source(elements: Elements, build: Builder, op: Any, indices: Sequence[
     for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):
         source_index = build.minus(index, before)
         if before != 0:
-            inside = both(build, inside, not_less(build, source_index, 0))
+            inside = both(build, inside, not_less(build, source_index, rhs=0))
         if after != 0:
             inside = both(build, inside, build.less(source_index, size))
     return inside

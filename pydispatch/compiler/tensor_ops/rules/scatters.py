@@ -21,7 +21,7 @@ def inside(build: Builder, indices: Sequence[Index], sizes: Sequence[Index]) -> 
     """Return whether `indices` are inside a tensor of these sizes."""
     condition: SSAValue | bool = True
     for index, size in zip(indices, sizes, strict=True):
-        condition = both(build, condition, both(build, not_less(build, index, 0), build.less(index, size)))
+        condition = both(build, condition, both(build, not_less(build, index, rhs=0), build.less(index, size)))
     return condition
 
 

@@ -62,10 +62,10 @@ class InsertSlice(Update):
                 where.append(index)
                 continue
             distance = build.minus(index, offset)
-            inside = both(build, inside, not_less(build, distance, 0))
+            inside = both(build, inside, not_less(build, distance, rhs=0))
             source_index = distance
             if stride != 1:
-                inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), 0))
+                inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), rhs=0))
                 source_index = build.quotient(build.most(distance, 0), stride)
             inside = both(build, inside, build.less(source_index, size))
             where.append(source_index)

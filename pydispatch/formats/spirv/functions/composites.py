@@ -10,7 +10,7 @@ from pydispatch.formats.spirv.names import Op
 def check_extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCompositeExtract type result composite index...`: the indices, from word 4 on, lead to an element of the
     type."""
-    element_type = _element_type(code, inst, code.value(inst, 3), 4)
+    element_type = _element_type(code, inst, code.value(inst, 3), first=4)
     code.demand(inst, element_type == inst.type_id)
 
 
@@ -18,7 +18,7 @@ def check_insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCompositeInsert type result object composite index...`: the indices, from word 5 on, lead to an element
     of the object's type."""
     code.same(inst, 4, inst.type_id)
-    code.same(inst, 3, _element_type(code, inst, inst.type_id, 5))
+    code.same(inst, 3, _element_type(code, inst, inst.type_id, first=5))
 
 
 def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:

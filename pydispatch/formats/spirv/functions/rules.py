@@ -193,7 +193,7 @@ def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpAny or OpAll."""
-    code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, 1) and code.shape(inst, 3).kind == "b")
+    code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, count=1) and code.shape(inst, 3).kind == "b")
 
 
 def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -208,7 +208,7 @@ def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBranchConditional."""
-    code.demand(inst, code.shape(inst, 1) == Shape("b", 0, 1), "a condition that is no bool")
+    code.demand(inst, code.shape(inst, 1) == Shape("b", 0, count=1), "a condition that is no bool")
     code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
@@ -276,7 +276,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.demand(inst, result is not None)
     assert result is not None
     if inst.op in _GROUP_VOTES:
-        code.demand(inst, result == Shape("b", 0, 1))
+        code.demand(inst, result == Shape("b", 0, count=1))
     elif inst.op in _GROUP_MOVES:
         code.same(inst, 4, inst.type_id)
         if len(inst.ids) > 2:
@@ -284,7 +284,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     elif inst.op in _GROUP_BALLOTS:
         code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
         position = 5 if inst.op == _BALLOT_BIT_COUNT else 4
-        wanted = Shape("b", 0, 1) if inst.op == _BALLOT else Shape("i", 32, 4)
+        wanted = Shape("b", 0, count=1) if inst.op == _BALLOT else Shape("i", 32, count=4)
         code.demand(inst, code.shape(inst, position) == wanted)
     else:
         code.same(inst, 5, inst.type_id)

@@ -41,9 +41,9 @@ def _attention(
     if any(t.rank != 4 for t in (query, key, value)):
         raise call.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
     if past_key is not None:
-        key = shapes.concat(call.b, [past_key, key], 2)
+        key = shapes.concat(call.b, [past_key, key], axis=2)
     if past_value is not None:
-        value = shapes.concat(call.b, [past_value, value], 2)
+        value = shapes.concat(call.b, [past_value, value], axis=2)
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
         past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
@@ -102,27 +102,33 @@ def rotate(
     if isinstance(size, Expr) or width % 2 or not 0 < width <= size:
         raise call.fail(f"{width} of the elements of {x} cannot be turned in pairs")
     if position_ids is not None:
-        cosines, sines = (gathers.take(b, t, position_ids, 0) for t in (cosines, sines))
+        cosines, sines = (gathers.take(b, t, position_ids, axis=0) for t in (cosines, sines))
     half = width // 2
     cosines, sines = (
-        shapes.expand_dims(b, shapes.slice_axis(b, t, t.rank - 1, 0, half), [t.rank - 1]) for t in (cosines, sines)
+        shapes.expand_dims(b, shapes.slice_axis(b, t, t.rank - 1, start=0, limit=half), [t.rank - 1])
+        for t in (cosines, sines)
     )
-    rotary = shapes.slice_axis(b, x, 3, 0, width)
+    rotary = shapes.slice_axis(b, x, axis=3, start=0, limit=width)
     if interleaved:
         pairs = shapes.reshape(b, rotary, [*x.shape[:3], half, 2])
         first, second = (
-            shapes.reshape(b, shapes.slice_axis(b, pairs, 4, n, n + 1), [*x.shape[:3], half]) for n in (0, 1)
+            shapes.reshape(b, shapes.slice_axis(b, pairs, axis=4, start=n, limit=n + 1), [*x.shape[:3], half])
+            for n in (0, 1)
         )
     else:
-        first, second = (shapes.slice_axis(b, rotary, 3, n * half, (n + 1) * half) for n in (0, 1))
+        first, second = (shapes.slice_axis(b, rotary, axis=3, start=n * half, limit=(n + 1) * half) for n in (0, 1))
     operands = (first, second, cosines, sines)
     real = formula(b, lambda u, v, k, s: u * k - v * s, *operands)
     imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *operands)
     if interleaved:
-        rotated = shapes.reshape(b, shapes.stack(b, [real, imaginary], 4), [*x.shape[:3], width])
+        rotated = shapes.reshape(b, shapes.stack(b, [real, imaginary], axis=4), [*x.shape[:3], width])
     else:
-        rotated = shapes.concat(b, [real, imaginary], 3)
-    return rotated if width == size else shapes.concat(b, [rotated, shapes.slice_axis(b, x, 3, width, size)], 3)
+        rotated = shapes.concat(b, [real, imaginary], axis=3)
+    return (
+        rotated
+        if width == size
+        else shapes.concat(b, [rotated, shapes.slice_axis(b, x, axis=3, start=width, limit=size)], axis=3)
+    )
 
 
 def rotate_any(

@@ -31,9 +31,9 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     then_branch, else_branch = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:
-        return _run(call, then_branch if bool(known.reshape(-1)[0]) else else_branch, [])
+        return _run(call, then_branch if bool(known.reshape(-1)[0]) else else_branch, inputs=[])
     remedy = f"one branch alone is taken where the condition is known{call.known_by(call.node.input[0])}"
-    branches = (lambda: _run(call, then_branch, [])), (lambda: _run(call, else_branch, []))
+    branches = (lambda: _run(call, then_branch, inputs=[])), (lambda: _run(call, else_branch, inputs=[]))
     return control.if_(call.b, condition, *branches, remedy)
 
 
@@ -107,7 +107,7 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
                 *carried,
                 *_no_rows(call, lambda: _run(call, graph, [b.constant(0, I64), true, *carried])[1:], rows),
             ]
-        return [*carried, *(shapes.stack(b, column, 0) for column in columns)]
+        return [*carried, *(shapes.stack(b, column, axis=0) for column in columns)]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit one iteration. Return the tensors for the next one, and the rows to stack."""
@@ -146,7 +146,7 @@ def _unrolled(
         carried = outputs[: len(carried)]
     if rows and not columns[0]:
         return None
-    return [*carried, *(shapes.stack(b, column, 0) for column in columns)]
+    return [*carried, *(shapes.stack(b, column, axis=0) for column in columns)]
 
 
 def _open(
@@ -197,7 +197,10 @@ def _open(
     if not rows:
         return ends
     total = b.size_of(b.scalar(count), "runs")
-    return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
+    return [
+        *ends[: len(carried)],
+        *(shapes.slice_axis(b, t, axis=0, start=0, limit=total) for t in ends[len(carried) :]),
+    ]
 
 
 @ONNX.converts("Scan")
@@ -222,11 +225,11 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     for t, axis, back in zip(moved, axes, backwards, strict=True):
         axis = call.axis(axis, t.rank)
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
-        fronts.append(reverse(call.b, front, [0]) if back else front)
+        fronts.append(reverse(call.b, front, axes=[0]) if back else front)
     carried, stacks = _scanned(call, graph, carried, fronts, rows)
     stacked = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
-        t = reverse(call.b, t, [0]) if back else t
+        t = reverse(call.b, t, axes=[0]) if back else t
         axis = call.axis(axis, t.rank)
         stacked.append(shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
     return [*carried, *stacked]
@@ -253,7 +256,10 @@ def _scanned(
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit the iteration for one slice of each scanned tensor."""
-        slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, iteration, iteration + 1), t.shape[1:]) for t in moved]
+        slices = [
+            shapes.reshape(b, shapes.slice_axis(b, t, axis=0, start=iteration, limit=iteration + 1), t.shape[1:])
+            for t in moved
+        ]
         outputs = _run(call, graph, [*tensors, *slices])
         return outputs[:count], outputs[count:]
 
@@ -264,7 +270,7 @@ def _scanned(
         carried, row_tensors = run(iteration, carried)
         for column, row in zip(columns, row_tensors, strict=True):
             column.append(row)
-    return carried, [shapes.stack(b, column, 0) for column in columns]
+    return carried, [shapes.stack(b, column, axis=0) for column in columns]
 
 
 def _scan_of_batches(
@@ -281,11 +287,13 @@ def _scan_of_batches(
     batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
         raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
-    moved = [reverse(call.b, t, [1]) if back else t for t, back in zip(moved, backwards, strict=True)]
+    moved = [reverse(call.b, t, axes=[1]) if back else t for t, back in zip(moved, backwards, strict=True)]
     by_batch = []
     for n in range(batches):
-        first, slices = ([shapes.squeeze(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), [0]) for t in part]
-                         for part in (carried, moved))  # fmt: skip
+        first, slices = (
+            [shapes.squeeze(call.b, shapes.slice_axis(call.b, t, axis=0, start=n, limit=n + 1), axes=[0]) for t in part]
+            for part in (carried, moved)
+        )
         ends, stacks = _scanned(call, graph, first, slices, rows)
         by_batch.append([*ends, *stacks])
-    return [shapes.stack(call.b, column, 0) for column in zip(*by_batch, strict=True)]
+    return [shapes.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]

@@ -106,7 +106,9 @@ def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> 
     shape = tuple(size if d == axis else n for d, n in enumerate(expanded.shape))
     length = reductions.size_as(call.b, size, I64)
     expanded = formula(call.b, lambda i, n: (i < 0).where(i + n, i), expanded, length)
-    off, on = (shapes.reshape(call.b, shapes.slice_axis(call.b, values, 0, n, n + 1), []) for n in (0, 1))
+    off, on = (
+        shapes.reshape(call.b, shapes.slice_axis(call.b, values, axis=0, start=n, limit=n + 1), []) for n in (0, 1)
+    )
     positions = shapes.iota(call.b, shape, axis, I64)
     return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, expanded, off, on)
 
@@ -130,7 +132,7 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
 def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [axes, elements]."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
-    return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
+    return shapes.stack(call.b, rows, axis=0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
 @ONNX.converts("Compress")
@@ -226,28 +228,30 @@ def _non_max_suppression(
     size = classes * batch
     limit = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
     threshold = shapes.reshape(b, max_overlap if max_overlap is not None else b.constant(0.0, F32), [])
-    valued, order = ordering.top_k(b, scores, count, 2)
+    valued, order = ordering.top_k(b, scores, count, axis=2)
     good = formula(b, lambda v: v.is_equal(v), valued)
     if min_score is not None:
         good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, min_score, []))
-    sides = [gathers.take_along(b, _coordinate_per_class(call, boxes, n, scores), order, 2) for n in range(4)]
+    sides = [gathers.take_along(b, _coordinate_per_class(call, boxes, n, scores), order, axis=2) for n in range(4)]
     low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
 
     kept = regions.best_boxes(b, flat, good, threshold, lambda common, both, limit: common > both * limit, limit)
     indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
-    box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, 0)
+    box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, axis=0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
     kind = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
-    return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
+    return shapes.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, kind, box)], axis=1)
 
 
 def _coordinate_per_class(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
     """Return coordinate `side` of each box, repeated for each class: [batch, classes, boxes]."""
     part = shapes.reshape(
-        call.b, shapes.slice_axis(call.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]]
+        call.b,
+        shapes.slice_axis(call.b, boxes, axis=2, start=side, limit=side + 1),
+        [boxes.shape[0], 1, boxes.shape[1]],
     )
     return shapes.broadcast_to(call.b, part, scores.shape)
 

@@ -27,10 +27,16 @@ def _batch_normalization(
     epsilon, momentum = call.real("epsilon", 1e-5), call.real("momentum", 0.9)
     call.ignore("spatial")
     if not (call.version >= 14 and call.flag("training_mode")):
-        return [normalization.batch_norm(call.b, x, 1, mean, variance, scale, bias, epsilon)]
+        return [
+            normalization.batch_norm(
+                call.b, x, axis=1, mean=mean, variance=variance, scale=scale, bias=bias, epsilon=epsilon
+            )
+        ]
     axes = [d for d in range(x.rank) if d != 1]
     of_batch = [shapes.reshape(call.b, t, mean.shape) for t in normalization.moments(call.b, x, axes)]
-    result = normalization.batch_norm(call.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
+    result = normalization.batch_norm(
+        call.b, x, axis=1, mean=of_batch[0], variance=of_batch[1], scale=scale, bias=bias, epsilon=epsilon
+    )
     running = [
         formula(call.b, lambda old, new: old * momentum + new.to(old.dtype) * (1.0 - momentum), old, new)
         for old, new in zip((mean, variance), of_batch, strict=True)
@@ -41,7 +47,7 @@ def _batch_normalization(
 @ONNX.converts("InstanceNormalization")
 def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Normalize each channel of each image by its own mean and variance."""
-    vectors = [normalization.along(call.b, t, 1, x.rank) for t in (scale, bias)]
+    vectors = [normalization.along(call.b, t, axis=1, rank=x.rank) for t in (scale, bias)]
     return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
 
@@ -126,7 +132,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     low, high = [0] * x.rank, [0] * x.rank
     low[1], high[1] = (size - 1) // 2, size // 2
     padded = shapes.pad(call.b, squares, low, high, 0.0)
-    parts = [shapes.slice_axis(call.b, padded, 1, n, n + x.shape[1]) for n in range(size)]
+    parts = [shapes.slice_axis(call.b, padded, axis=1, start=n, limit=n + x.shape[1]) for n in range(size)]
 
     def written(value: Element, *around: Element) -> Element:
         """Return an element divided by a power of the mean of the squares around it."""
@@ -151,7 +157,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]
-    indexing.require_elements(call.b, x, [1], target.shape)
+    indexing.require_elements(call.b, x, axes=[1], shape=target.shape)
     last = call.b.index(classes - 1)
 
     def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:
@@ -180,5 +186,5 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
 @ONNX.converts("SoftmaxCrossEntropyLoss")
 def _softmax_cross_entropy(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
     """Return the negative log likelihood of the softmax of x [n, c, ...], and the logarithms of the softmax."""
-    logarithms = normalization.log_softmax(call.b, x, 1)
+    logarithms = normalization.log_softmax(call.b, x, axis=1)
     return [_negative_log_likelihood(call, logarithms, target, weight), logarithms]

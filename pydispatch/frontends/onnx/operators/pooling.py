@@ -107,13 +107,13 @@ def _spatial(call: NodeCall, x: Tensor) -> list[int]:
 def _global_average(call: NodeCall, x: Tensor) -> Tensor:
     """Return the mean over the spatial axes."""
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
-    return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), True), x.dtype)
+    return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), keep=True), x.dtype)
 
 
 @ONNX.converts("GlobalMaxPool")
 def _global_max(call: NodeCall, x: Tensor) -> Tensor:
     """Return the maximum over the spatial axes."""
-    return reductions.reduce(call.b, "max", x, _spatial(call, x), True)
+    return reductions.reduce(call.b, "max", x, _spatial(call, x), keep=True)
 
 
 @ONNX.converts("GlobalLpPool")

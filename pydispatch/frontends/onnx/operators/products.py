@@ -68,8 +68,8 @@ def _matmul_integer(
     call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
     """Return the matrix product, in i32, of two quantized matrices without their zero points."""
-    rows = without_zero_point(call, x, x_zero, -2)
-    return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, -1), I32)
+    rows = without_zero_point(call, x, x_zero, axis=-2)
+    return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, axis=-1), I32)
 
 
 # -- convolutions
@@ -166,7 +166,7 @@ def conv_integer(
     x.
     """
     window = window_of(call, x, kernel_of(call, w, x))
-    inputs, filters = without_zero_point(call, x, x_zero, 1), without_zero_point(call, w, w_zero, 0)
+    inputs, filters = without_zero_point(call, x, x_zero, axis=1), without_zero_point(call, w, w_zero, axis=0)
     return convolutions.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 

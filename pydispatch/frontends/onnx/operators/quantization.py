@@ -70,7 +70,7 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
         wide = shapes.expand_dims(call.b, t, [axis + 1])
         repeated = shapes.broadcast_to(call.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
         flat = shapes.reshape(call.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
-        return shapes.slice_axis(call.b, flat, axis, 0, size)
+        return shapes.slice_axis(call.b, flat, axis, start=0, limit=size)
     if t.rank == 1 and t.shape[0] == 1:
         return shapes.reshape(call.b, t, [])
     if t.rank != 1:
@@ -165,7 +165,10 @@ def _qlinear_matmul(
     zero: Tensor,
 ) -> Tensor:
     """Return the product of two quantized matrices, quantized again."""
-    rows, columns = products.without_zero_point(call, x, x_zero, -2), products.without_zero_point(call, y, y_zero, -1)
+    rows, columns = (
+        products.without_zero_point(call, x, x_zero, axis=-2),
+        products.without_zero_point(call, y, y_zero, axis=-1),
+    )
     product = matmul(call.b, rows, columns, I32)
     x_scale = _along(call, x_scale, product, product.rank - 2)
     return requantize(
@@ -196,4 +199,4 @@ def _qlinear_conv(
     """Return the convolution of quantized x by quantized filters, quantized again."""
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
-    return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, 1)], scale, zero, zero.dtype)
+    return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, axis=1)], scale, zero, zero.dtype)

@@ -108,8 +108,8 @@ def _recurrent(
         )  # fmt: skip
         outputs.append(output)
         last.append(ends)
-    all_outputs = shapes.stack(b, outputs, 1)
-    final = [shapes.stack(b, [ends[n] for ends in last], 0) for n in range(len(states))]
+    all_outputs = shapes.stack(b, outputs, axis=1)
+    final = [shapes.stack(b, [ends[n] for ends in last], axis=0) for n in range(len(states))]
     if by_batch:
         all_outputs = shapes.transpose(b, all_outputs, [2, 0, 1, 3])
         final = [shapes.transpose(b, t, [1, 0, 2]) for t in final]
@@ -124,7 +124,9 @@ def _split_bias(
         return None, None
     own = row(call.b, bias, n)
     middle = hidden * gates
-    return shapes.slice_axis(call.b, own, 0, 0, middle), shapes.slice_axis(call.b, own, 0, middle, middle + middle)
+    return shapes.slice_axis(call.b, own, axis=0, start=0, limit=middle), shapes.slice_axis(
+        call.b, own, axis=0, start=middle, limit=middle + middle
+    )
 
 
 def _initial_state(
@@ -189,7 +191,7 @@ def _rnn(
 
         return step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h], 1, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h], gates=1, cell=cell)
 
 
 @ONNX.converts("GRU")
@@ -210,18 +212,20 @@ def _gru(
         """
         f, g = functions[n]
         hidden = r.shape[2]
-        gate_weights = shapes.slice_axis(call.b, weights, 0, 0, hidden + hidden)
-        candidate_weights = shapes.slice_axis(call.b, weights, 0, hidden + hidden, weights.shape[0])
+        gate_weights = shapes.slice_axis(call.b, weights, axis=0, start=0, limit=hidden + hidden)
+        candidate_weights = shapes.slice_axis(call.b, weights, axis=0, start=hidden + hidden, limit=weights.shape[0])
         gate_biases = candidate_bias = None
         if own_bias is not None:
-            gate_biases = shapes.slice_axis(call.b, own_bias, 0, 0, hidden + hidden)
-            candidate_bias = shapes.slice_axis(call.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
+            gate_biases = shapes.slice_axis(call.b, own_bias, axis=0, start=0, limit=hidden + hidden)
+            candidate_bias = shapes.slice_axis(call.b, own_bias, axis=0, start=hidden + hidden, limit=own_bias.shape[0])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             """Return the new hidden state, from the inputs times their weights and the old state."""
             old = states[0]
-            update, reset, candidate = _split_gates(call, inputs, 3)
-            own_update, own_reset = _split_gates(call, _recurrent_product(call, old, gate_weights, gate_biases), 2)
+            update, reset, candidate = _split_gates(call, inputs, count=3)
+            own_update, own_reset = _split_gates(
+                call, _recurrent_product(call, old, gate_weights, gate_biases), count=2
+            )
             update_gate = formula(call.b, lambda u, v: f(u + v), update, own_update)
             reset_gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
             if resets_product:
@@ -235,7 +239,7 @@ def _gru(
 
         return step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h], 3, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h], gates=3, cell=cell)
 
 
 @ONNX.converts("LSTM")
@@ -257,7 +261,7 @@ def _lstm(
         bias; None without biases. With `coupled` the forget gate is 1 minus the input gate.
         """
         f, g, k = functions[n]
-        peeps = _split_gates(call, row(call.b, peepholes, n), 3) if peepholes is not None else None
+        peeps = _split_gates(call, row(call.b, peepholes, n), count=3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
             """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any."""
@@ -269,14 +273,14 @@ def _lstm(
             """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
             hidden, cell_state = states
             of_input, of_state = (
-                _split_gates(call, inputs, 4),
-                _split_gates(call, _recurrent_product(call, hidden, weights, own_bias), 4),
+                _split_gates(call, inputs, count=4),
+                _split_gates(call, _recurrent_product(call, hidden, weights, own_bias), count=4),
             )
-            input_gate = gate(of_input[0], of_state[0], cell_state, 0)
+            input_gate = gate(of_input[0], of_state[0], cell_state, peep=0)
             forget_gate = (
                 formula(call.b, lambda v: 1.0 - v, input_gate)
                 if coupled
-                else gate(of_input[2], of_state[2], cell_state, 2)
+                else gate(of_input[2], of_state[2], cell_state, peep=2)
             )
             new = formula(
                 call.b,
@@ -287,9 +291,9 @@ def _lstm(
                 cell_state,
                 forget_gate,
             )
-            output_gate = gate(of_input[1], of_state[1], new, 1)
+            output_gate = gate(of_input[1], of_state[1], new, peep=1)
             return [formula(call.b, lambda o, s: o * k(s), output_gate, new), new]
 
         return step
 
-    return _recurrent(call, x, w, r, bias, lengths, [h, state], 4, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h, state], gates=4, cell=cell)

@@ -47,12 +47,14 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
 
     def column(d: int) -> Tensor:
         """Return the coordinate along axis d of each point of the grid."""
-        line = formula(b, coordinate, shapes.iota(b, [sizes[d]], 0, I64), reductions.size_as(b, sizes[d], I64))
+        line = formula(
+            b, coordinate, shapes.iota(b, [sizes[d]], axis=0, dtype=I64), reductions.size_as(b, sizes[d], I64)
+        )
         spread = shapes.broadcast_to(b, line, sizes, [d])
         return shapes.reshape(b, elementwise.convert(b, spread, theta.dtype), [product(sizes)])
 
     ones = shapes.full(b, 1.0, [product(sizes)], theta.dtype)
-    grid = shapes.stack(b, [*(column(d) for d in reversed(range(rank))), ones], 1)
+    grid = shapes.stack(b, [*(column(d) for d in reversed(range(rank))), ones], axis=1)
     mapped = products.matmul(b, grid, shapes.transpose(b, theta, [0, 2, 1]))
     return shapes.reshape(b, mapped, [theta.shape[0], *sizes, rank])
 
@@ -86,7 +88,9 @@ def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor
     largest = parts[0]
     for part in parts[1:]:
         largest = elementwise.binary(b, "max", largest, part)
-    return reductions.reduce(b, "max", shapes.reshape(b, largest, [count, channels, high, ratio, wide, ratio]), [3, 5])
+    return reductions.reduce(
+        b, "max", shapes.reshape(b, largest, [count, channels, high, ratio, wide, ratio]), axes=[3, 5]
+    )
 
 
 # -- deformable convolutions

@@ -87,10 +87,10 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
     if step == 0:
         raise call.fail("a step is 0")
     if step > 0:
-        low, high = (_clamped(call, position, size, 0, size) for position in (start, end))
+        low, high = (_clamped(call, position, size, least=0, most=size) for position in (start, end))
         return shapes.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
     # From `start` down to above `end`: the same of the reversed axis.
-    low, high = _clamped(call, start, size, 0, size - 1), _clamped(call, end, size, -1, size - 1)
+    low, high = _clamped(call, start, size, least=0, most=size - 1), _clamped(call, end, size, least=-1, most=size - 1)
     x = indexing.reverse(call.b, x, [axis])
     first, last = size - 1 - low, size - 1 - high
     return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))

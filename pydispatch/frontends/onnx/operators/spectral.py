@@ -60,13 +60,13 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
     """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
-        x = shapes.slice_axis(b, x, axis, 0, minimum(size, length))
+        x = shapes.slice_axis(b, x, axis, start=0, limit=minimum(size, length))
         missing = maximum(length - size, 0)
         x = shapes.pad(b, x, [0] * x.rank, [missing if d == axis else 0 for d in range(x.rank)], 0.0)
         x = b.as_shape(x, [*x.shape[:axis], length, *x.shape[axis + 1 :]])
     spectrum = fourier.fft(b, x, axis, inverse)
     size = x.shape[axis]
-    return shapes.slice_axis(b, spectrum, axis, 0, size // 2 + 1) if one_sided else spectrum
+    return shapes.slice_axis(b, spectrum, axis, start=0, limit=size // 2 + 1) if one_sided else spectrum
 
 
 @ONNX.converts("DFT")
@@ -89,7 +89,9 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
         return _pairs(call, _fft(call, signal, along, count, inverse, one_sided))
     (along.axes[0] < signal.rank).require("DFT: its axis is the last one")
     signal_axis = ChosenAxes(call.b, along.axes, signal.rank)
-    spectrum = _fft(call, as_rows(call.b, signal, signal_axis), 1, count, inverse, one_sided)
+    spectrum = _fft(
+        call, as_rows(call.b, signal, signal_axis), axis=1, length=count, inverse=inverse, one_sided=one_sided
+    )
     return _pairs(call, shapes.reshape(call.b, spectrum, signal_axis.replaced(signal.shape, spectrum.shape[1])))
 
 
@@ -109,19 +111,17 @@ def _stft(
         size = window.shape[0] if window is not None else total
     b.require_positive(total - size + 1, f"STFT: its signal {x} is shorter than a frame")
     frames = 1 + (total - size) // hop
-    positions = formula(
-        b, lambda i, j, n: i * n + j, shapes.iota(b, [frames, 1], 0, I64), shapes.iota(b, [1, size], 1, I64),
-        reductions.size_as(b, hop, I64),
-    )  # fmt: skip
+    frame, sample = shapes.iota(b, [frames, 1], axis=0, dtype=I64), shapes.iota(b, [1, size], axis=1, dtype=I64)
+    positions = formula(b, lambda i, j, hop: i * hop + j, frame, sample, reductions.size_as(b, hop, I64))
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
-    frame_parts = [gathers.take(b, part, positions, 1) for part in parts]
+    frame_parts = [gathers.take(b, part, positions, axis=1) for part in parts]
     if window is not None:
         frame_parts = [elementwise.binary(b, "mul", t, window) for t in frame_parts]
     if len(frame_parts) == 1:
         framed = frame_parts[0]
     else:
         framed = b.wrap(signal.dtype, frame_parts[0].shape, *(b.value(t) for t in frame_parts))
-    return _pairs(call, _fft(call, framed, 2, None, inverse=False, one_sided=call.flag("onesided", True)))
+    return _pairs(call, _fft(call, framed, axis=2, length=None, inverse=False, one_sided=call.flag("onesided", True)))
 
 
 def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
             total = total + (angle * float(harmonic)).unary("cos") * factor
         return total
 
-    return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
+    return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], axis=0, dtype=I64), length), to)
 
 
 @ONNX.converts("MelWeightMatrix")
@@ -159,9 +159,9 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
         return ((size.to(F64) + 1.0) * hertz / rate.to(F64)).unary("floor").to(I64)
 
     scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
-    edges = formula(b, edge, shapes.iota(b, [count + 2], 0, I64), *scalars)
-    row = shapes.iota(b, [frequencies, 1], 0, I64)
-    left, middle, right = (shapes.slice_axis(b, edges, 0, n, count + n) for n in range(3))
+    edges = formula(b, edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
+    row = shapes.iota(b, [frequencies, 1], axis=0, dtype=I64)
+    left, middle, right = (shapes.slice_axis(b, edges, axis=0, start=n, limit=count + n) for n in range(3))
 
     def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
         """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""

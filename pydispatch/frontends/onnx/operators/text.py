@@ -43,7 +43,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     size = max(columns, default=0) + 1
     if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
         raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
-    rows = x if x.rank == 2 else shapes.expand_dims(b, x, [0])
+    rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
     counts, matrices, gram_count = [], [], 0
     for length, (first, last) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
         if not 0 <= first <= last <= len(pool) or (last - first) % length:
@@ -59,7 +59,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         gram_count += len(grams)
     if not counts:
         raise call.fail("no n-gram counts")
-    total = products.matmul(b, shapes.concat(b, counts, 1), b.constant(np.concatenate(matrices), F32))
+    total = products.matmul(b, shapes.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
         weights = call.reals("weights", [1.0] * len(columns))
         placed = np.ones(size)
@@ -67,7 +67,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         weight = b.constant(placed, F32)
         total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
     call.ignore("weights")
-    return total if x.rank == 2 else shapes.squeeze(b, total, [0])
+    return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
 
 
 def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
@@ -80,8 +80,8 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
         window_count = words - (length - 1) * step
         operands = []
         for n in range(length):
-            part = shapes.slice_axis(b, rows, 1, n * step, n * step + window_count)
-            operands += [shapes.expand_dims(b, part, [2]), b.constant(grams[:, n], rows.dtype)]
+            part = shapes.slice_axis(b, rows, axis=1, start=n * step, limit=n * step + window_count)
+            operands += [shapes.expand_dims(b, part, axes=[2]), b.constant(grams[:, n], rows.dtype)]
 
         def matches(*pairs: Element) -> Element:
             """Return 1 where both text lengths and all words are equal."""
@@ -90,5 +90,7 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
                 equal = equal & u.is_equal(v)
             return equal.to(F32)
 
-        total = elementwise.binary(b, "add", total, reductions.reduce(b, "add", formula(b, matches, *operands), [1]))
+        total = elementwise.binary(
+            b, "add", total, reductions.reduce(b, "add", formula(b, matches, *operands), axes=[1])
+        )
     return total

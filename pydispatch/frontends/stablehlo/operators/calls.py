@@ -146,7 +146,7 @@ def _approximate_top_k(tracer: StablehloTracer, op: Operation, *operands: Tensor
     if count is None:
         raise tracer.b.fail(f"'ApproxTopK': the size of {op.results[0].type} along axis {along} is not known")
     ordered = reductions.sort_by(tracer, callee.body, along, tensors)
-    return [slice_axis(tracer.b, x, along, 0, count) for x in ordered]
+    return [slice_axis(tracer.b, x, along, start=0, limit=count) for x in ordered]
 
 
 _PLACEMENTS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",

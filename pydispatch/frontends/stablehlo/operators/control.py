@@ -143,7 +143,7 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
     last: Any = block.last_op
-    return _added(tracer, last.operands[index], block.args[index], {}, 0)
+    return _added(tracer, last.operands[index], block.args[index], {}, depth=0)
 
 
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:

@@ -19,7 +19,7 @@ def _dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor
     """Return the product of vectors or matrices: the last axis of x is contracted with the first of y."""
     if not 0 < x.rank < 3 or not 0 < y.rank < 3:
         raise tracer.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
-    return products.dot_general(tracer.b, x, y, [], [(x.rank - 1, 0)], tracer.dtype(op))
+    return products.dot_general(tracer.b, x, y, batch=[], contracted=[(x.rank - 1, 0)], dtype=tracer.dtype(op))
 
 
 def _dot_general(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:

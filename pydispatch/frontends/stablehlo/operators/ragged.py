@@ -83,7 +83,9 @@ def _sums_of_groups(
         is_member.shape[of_x[e] + 1] if e in of_x else 1 for e in range(y.rank)
     )])  # fmt: skip
     zero = b.constant(0, x.dtype)
-    left, right = (ew.select(b, mask, shapes.expand_dims(b, v, [0]), zero) for mask, v in ((is_member, x), (of_y, y)))
+    left, right = (
+        ew.select(b, mask, shapes.expand_dims(b, v, axes=[0]), zero) for mask, v in ((is_member, x), (of_y, y))
+    )
     batching, contracting = ([(d + 1, e + 1) for d, e in pairs] for pairs in (batching, contracting))
     return products.dot_general(b, left, right, [(0, 0), *batching], contracting, dtype)
 
@@ -91,7 +93,9 @@ def _sums_of_groups(
 def _ends(tracer: StablehloTracer, sizes: Tensor) -> Tensor:
     """Return the sum of the sizes [..., g] of all groups up to and including each group, as i64."""
     b, count = tracer.b, sizes.shape[-1]
-    later = ew.compare(b, "ge", shapes.iota(b, (count, count), 0, I32), shapes.iota(b, (count, count), 1, I32))
+    later = ew.compare(
+        b, "ge", shapes.iota(b, (count, count), axis=0, dtype=I32), shapes.iota(b, (count, count), axis=1, dtype=I32)
+    )
     wide = shapes.expand_dims(b, ew.convert(b, sizes, I64), [sizes.rank - 1])
     return reduce(b, "add", ew.select(b, later, wide, b.constant(0, I64)), [sizes.rank])
 

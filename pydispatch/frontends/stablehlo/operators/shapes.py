@@ -66,7 +66,7 @@ def _concatenate(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> T
 def _set_dimension_size(tracer: StablehloTracer, op: Operation, x: Tensor, size: Tensor) -> Tensor:
     """Return x cropped to a new size along an axis; elements beyond that size are not part of the tensor."""
     axis = tracer.axis(op, "dimension", x.rank)
-    return shapes.slice_axis(tracer.b, x, axis, 0, size_in(tracer, size, "size"))
+    return shapes.slice_axis(tracer.b, x, axis, start=0, limit=size_in(tracer, size, "size"))
 
 
 def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:

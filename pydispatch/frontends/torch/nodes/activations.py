@@ -58,7 +58,7 @@ def hardtanh(builder: Builder, self: Tensor, min_val: Number = -1, max_val: Numb
 @converts("aten.relu6")
 def relu6(builder: Builder, self: Tensor) -> Tensor:
     """Return x limited to [0, 6]."""
-    return hardtanh(builder, self, 0, 6)
+    return hardtanh(builder, self, min_val=0, max_val=6)
 
 
 @converts("aten.softplus")
@@ -90,7 +90,7 @@ def glu(builder: Builder, self: Tensor, dim: int = -1) -> Tensor:
 def prelu(builder: Builder, self: Tensor, weight: Tensor) -> Tensor:
     """Return the leaky ReLU with a slope per channel (axis 1), or one for all elements."""
     if weight.rank and weight.shape[0] != 1 and self.rank > 1:
-        slopes = normalization.along(builder, weight, 1, self.rank)
+        slopes = normalization.along(builder, weight, axis=1, rank=self.rank)
     else:
         slopes = shapes.reshape(builder, weight, [1] * self.rank)
     return in_floats(builder, activations.leaky_relu, self, slopes)

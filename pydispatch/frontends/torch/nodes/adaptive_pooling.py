@@ -67,10 +67,10 @@ def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     else:
         longest = n // out + 2
     size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
-    numbers = shapes.reshape(builder, shapes.iota(builder, [out], 0, I64), [out, 1])
+    numbers = shapes.reshape(builder, shapes.iota(builder, [out], axis=0, dtype=I64), [out, 1])
     first = formula(builder, lambda o, n, m: o * n / m, numbers, size, count)
     last = formula(builder, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
-    within = shapes.reshape(builder, shapes.iota(builder, [longest], 0, I64), [1, longest])
+    within = shapes.reshape(builder, shapes.iota(builder, [longest], axis=0, dtype=I64), [1, longest])
     indices = formula(builder, lambda k, f, e: (f + k).min(e), within, first, last)
     return indices, formula(builder, lambda f, e: e - f + 1, first, last)
 
@@ -89,7 +89,7 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
         (part,) = parts
         count = shapes.reshape(builder, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
         index = shapes.reshape(
-            builder, shapes.iota(builder, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
+            builder, shapes.iota(builder, [part.shape[axis]], axis=0, dtype=I64), [-1, *[1] * (part.rank - axis - 1)]
         )
         counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
         total = reductions.reduce(builder, "add", counted, [axis], keep=True)
@@ -133,7 +133,7 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
     for d in range(self.rank - spatial, self.rank):
         size = reductions.size_as(builder, self.shape[d], I64)
         axis_index = shapes.reshape(
-            builder, shapes.iota(builder, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
+            builder, shapes.iota(builder, [self.shape[d]], axis=0, dtype=I64), [-1, *[1] * (self.rank - d - 1)]
         )
         index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(builder, index, self.shape)

@@ -89,7 +89,7 @@ def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
 def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
     """Rotate elements along axes, or in the flattened tensor if `dims` is empty."""
     if not dims:
-        return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, (0,)), self.shape)
+        return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, dims=(0,)), self.shape)
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
         result = shapes.roll(builder, result, shift, axis_of(builder, dim, self.rank))
@@ -108,8 +108,8 @@ def diff(
         size = result.shape[axis]
         if size == 0:
             break
-        later = shapes.slice_axis(builder, result, axis, 1, size)
-        earlier = shapes.slice_axis(builder, result, axis, 0, size - 1)
+        later = shapes.slice_axis(builder, result, axis, start=1, limit=size)
+        earlier = shapes.slice_axis(builder, result, axis, start=0, limit=size - 1)
         result = ew.binary(builder, "xor" if result.dtype == BOOL else "sub", later, earlier)
     return result
 

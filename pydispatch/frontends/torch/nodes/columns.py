@@ -32,14 +32,14 @@ def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, pa
 
     The image is convolved by one filter for each element of a window, which selects it.
     """
-    x = self if self.rank == 4 else shapes.expand_dims(builder, self, [0])
+    x = self if self.rank == 4 else shapes.expand_dims(builder, self, axes=[0])
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     image = shapes.reshape(builder, x, [n * c, 1, *sizes])
     columns = convolutions.convolution(builder, image, _selection_filters(builder, x, kernel_size), window)
     count = math.prod(kernel_size)
     columns = shapes.reshape(builder, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
-    return columns if self.rank == 4 else shapes.squeeze(builder, columns, [0])
+    return columns if self.rank == 4 else shapes.squeeze(builder, columns, axes=[0])
 
 
 @converts("aten.col2im")
@@ -47,7 +47,7 @@ def col2im(
     builder: Builder, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
     """Return the image that is the sum of windows at their positions, the adjoint of `im2col`."""
-    x = self if self.rank == 3 else shapes.expand_dims(builder, self, [0])
+    x = self if self.rank == 3 else shapes.expand_dims(builder, self, axes=[0])
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     summed = image_of_columns(builder, x, output_size, kernel_size, window)
-    return summed if self.rank == 3 else shapes.squeeze(builder, summed, [0])
+    return summed if self.rank == 3 else shapes.squeeze(builder, summed, axes=[0])

@@ -37,7 +37,9 @@ def complex_(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
 @converts("aten.view_as_complex")
 def view_as_complex(builder: Builder, self: Tensor) -> Tensor:
     """Return the pairs along the last axis, a real and an imaginary part, as complex numbers."""
-    return complex_(builder, select(builder, self, self.rank - 1, 0), select(builder, self, self.rank - 1, 1))
+    return complex_(
+        builder, select(builder, self, self.rank - 1, index=0), select(builder, self, self.rank - 1, index=1)
+    )
 
 
 @converts("aten.conj", "aten._conj", "aten.conj_physical", "aten._conj_physical")

@@ -58,7 +58,7 @@ def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extr
 @converts("higher_order.map_impl")
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
-    return _over_rows(tracer, body, [], [as_tensor(tracer.b, x) for x in xs], list(extra))
+    return _over_rows(tracer, body, carried=[], rows=[as_tensor(tracer.b, x) for x in xs], more=list(extra))
 
 
 def _over_rows(
@@ -75,7 +75,10 @@ def _over_rows(
 
     def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run `body` for the slices at `index`. Return the next carried tensors, and the results to stack."""
-        slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, index, index + 1), [0]) for x in rows]
+        slices = [
+            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis=0, start=index, limit=index + 1), axes=[0])
+            for x in rows
+        ]
         results = list(tracer.tensors(body, [*now, *slices, *more]))
         return results[:carried_count], results[carried_count:]
 

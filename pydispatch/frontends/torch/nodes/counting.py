@@ -20,7 +20,9 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
     `minlength` elements.
     """
     positions = ew.convert(builder, self, I64)
-    largest = reductions.reduce(builder, "max", shapes.concat(builder, [positions, builder.constant([-1], I64)], 0))
+    largest = reductions.reduce(
+        builder, "max", shapes.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
+    )
     min_count = reductions.size_as(builder, minlength, I64)
     count = formula(builder, lambda n, m: (n + 1).max(m), largest, min_count)
     size = builder.size_of(builder.scalar(count), "count")
@@ -71,7 +73,7 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
         output_size = builder.size_of(builder.scalar(reductions.reduce(builder, "add", counts)), "count")
     # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
     # indices with a count of 0 add several marks at one position.
-    begins = scans.cumulative(builder, "add", counts, 0, exclusive=True)
+    begins = scans.cumulative(builder, "add", counts, axis=0, exclusive=True)
     marks = scatters.put_rows(
         builder,
         shapes.full(builder, 0, (output_size,), I64),
@@ -79,7 +81,7 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
         shapes.full(builder, 1, counts.shape, I64),
         "add",
     )
-    return formula(builder, lambda n: n - 1, scans.cumulative(builder, "add", marks, 0))
+    return formula(builder, lambda n: n - 1, scans.cumulative(builder, "add", marks, axis=0))
 
 
 @converts("aten.repeat_interleave.Tensor")

@@ -84,7 +84,7 @@ def scalar_tensor(builder: Builder, s: Operand, *, dtype: DType | None = None) -
 @converts("aten.arange")
 def arange(builder: Builder, end: Number, *, dtype: DType | None = None) -> Tensor:
     """Return the numbers 0, 1, 2, ... below `end`."""
-    return arange_step(builder, 0, end, 1, dtype=dtype)
+    return arange_step(builder, 0, end, step=1, dtype=dtype)
 
 
 @converts("aten.arange.start", "aten.arange.start_step")
@@ -105,7 +105,7 @@ def arange_step(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
-    positions = shapes.iota(builder, [max(0, math.ceil((last - first) / interval))], 0, I64)
+    positions = shapes.iota(builder, [max(0, math.ceil((last - first) / interval))], axis=0, dtype=I64)
     values = formula(builder, lambda e: e.to(F64) * interval + first, positions)
     return ew.convert(builder, values, dtype or F32)
 
@@ -125,7 +125,7 @@ def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DTy
 @converts("prims.iota")
 def iota(builder: Builder, length: Size, *, start: Size, step: Size, dtype: DType) -> Tensor:
     """Return `length` numbers from `start` at intervals of `step`."""
-    positions = shapes.iota(builder, [length], 0, dtype)
+    positions = shapes.iota(builder, [length], axis=0, dtype=dtype)
     scaled = positions if step == 1 else ew.binary(builder, "mul", positions, as_tensor(builder, step, dtype))
     return scaled if start == 0 else ew.binary(builder, "add", scaled, as_tensor(builder, start, dtype))
 

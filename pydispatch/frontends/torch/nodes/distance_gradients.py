@@ -63,5 +63,5 @@ def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
     positions = builder.constant(pairs + pairs.T)
-    grad_matrix, distance_matrix = (gathers.take(builder, vector, positions, 0) for vector in (grad, pdist))
+    grad_matrix, distance_matrix = (gathers.take(builder, vector, positions, axis=0) for vector in (grad, pdist))
     return cdist_backward(builder, grad_matrix, self, self, p, distance_matrix)

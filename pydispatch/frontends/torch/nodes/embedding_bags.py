@@ -43,10 +43,10 @@ def embedding_bag(
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     bag = _bag_of_each(builder, indices, offsets, bags, padding_idx)
     counts = _counts(builder, bag, bags)
-    rows = gathers.take(builder, weight, indices, 0)
+    rows = gathers.take(builder, weight, indices, axis=0)
     if per_sample_weights is not None:
-        rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, [1]))
-    shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, [1])
+        rows = ew.binary(builder, "mul", rows, shapes.expand_dims(builder, per_sample_weights, axes=[1]))
+    shape, column = (bags, weight.shape[1]), shapes.expand_dims(builder, counts, axes=[1])
     omits_bags = (
         mode == _SUM and weight.dtype.name in _TYPES_WITHOUT_BAG_INDICES and (padding_idx is None or padding_idx < 0)
     )
@@ -69,8 +69,10 @@ def embedding_bag(
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the bag of each index; -1 for padding, which belongs to no bag."""
-    begins = shapes.slice_axis(builder, offsets, 0, 0, bags)
-    positions = searchsorted(builder, begins, shapes.iota(builder, indices.shape, 0, offsets.dtype), right=True)
+    begins = shapes.slice_axis(builder, offsets, axis=0, start=0, limit=bags)
+    positions = searchsorted(
+        builder, begins, shapes.iota(builder, indices.shape, axis=0, dtype=offsets.dtype), right=True
+    )
     bag = formula(builder, lambda n: n - 1, positions)
     if padding_idx is None or padding_idx < 0:
         return bag
@@ -86,12 +88,12 @@ def _counts(builder: Builder, bag: Tensor, bags: Size) -> Tensor:
 def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
     """Return, for each bag and column, the table index of the first row that has the maximum."""
     no_row = reductions.largest(I64)
-    largest_of_bag = gathers.take(builder, largest, bag, 0)
+    largest_of_bag = gathers.take(builder, largest, bag, axis=0)
     row_numbers = formula(
         builder, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
     )
     first_row = scatters.put_rows(builder, shapes.full(builder, no_row, largest.shape, I64), [bag], row_numbers, "min")
-    return gathers.take(builder, indices, first_row, 0)
+    return gathers.take(builder, indices, first_row, axis=0)
 
 
 @converts("aten._embedding_bag_backward")
@@ -111,18 +113,20 @@ def embedding_bag_backward(
     inner = normalization.wide(grad.dtype)
     bags, width = grad.shape
     bag = _bag_of_each(builder, indices, offsets, bags, padding_idx)
-    counts = shapes.expand_dims(builder, _counts(builder, bag, bags), [1])
+    counts = shapes.expand_dims(builder, _counts(builder, bag, bags), axes=[1])
     table = shapes.full(builder, 0, [num_weights, width], inner)
     if mode == _MAX:
         updates = formula(builder, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
-        return ew.convert(builder, scatters.put_along(builder, table, maximum_indices, updates, 0, "add"), grad.dtype)
+        return ew.convert(
+            builder, scatters.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
+        )
     share = ew.convert(builder, grad, inner)
     if mode == _MEAN:
         share = formula(builder, lambda g, n: g / n.max(1).to(inner), share, counts)
-    rows = gathers.take(builder, share, bag, 0)
+    rows = gathers.take(builder, share, bag, axis=0)
     if per_sample_weights is not None:
         rows = formula(
-            builder, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(builder, per_sample_weights, [1])
+            builder, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(builder, per_sample_weights, axes=[1])
         )
     positions = formula(builder, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
     return ew.convert(builder, scatters.put_rows(builder, table, [positions], rows, "add"), grad.dtype)
@@ -136,6 +140,8 @@ def per_sample_weights_backward(
     """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag."""
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)
-    rows, own = gathers.take(builder, weight, indices, 0), gathers.take(builder, grad, bag, 0)
-    total = reductions.reduce(builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
+    rows, own = gathers.take(builder, weight, indices, axis=0), gathers.take(builder, grad, bag, axis=0)
+    total = reductions.reduce(
+        builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, own), axes=[1]
+    )
     return ew.convert(builder, formula(builder, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)

@@ -85,12 +85,12 @@ def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
 
 
 def _transform_along_axis(
-    back: bool, builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None
+    builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None, *, inverse: bool
 ) -> Tensor:
-    """Return fft, or ifft if `back`, along one axis."""
+    """Return fft, or ifft if `inverse`, along one axis."""
     axis = shapes.axis_of(builder, dim, self.rank)
     return complex_to_complex(
-        builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, back), not back
+        builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, inverse), not inverse
     )
 
 
@@ -123,6 +123,6 @@ def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, n
 
 
 register({
-    "aten.fft_fft": partial(_transform_along_axis, False),
-    "aten.fft_ifft": partial(_transform_along_axis, True),
+    "aten.fft_fft": partial(_transform_along_axis, inverse=False),
+    "aten.fft_ifft": partial(_transform_along_axis, inverse=True),
 })  # fmt: skip

@@ -28,7 +28,7 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """Return the rows of `weight` at the indices; the other parameters affect gradients only."""
-    return gathers.take(builder, weight, indices, 0)
+    return gathers.take(builder, weight, indices, axis=0)
 
 
 @converts("aten.index", "aten._unsafe_index")
@@ -59,7 +59,7 @@ def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tenso
 def nonzero(builder: Builder, self: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [elements, axes]."""
     rows = selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
-    return shapes.stack(builder, rows, 1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
+    return shapes.stack(builder, rows, axis=1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
 
 
 @converts("aten.nonzero_numpy")
@@ -73,7 +73,7 @@ def masked_select(builder: Builder, self: Tensor, mask: Tensor) -> Tensor:
     """Return the elements for which the mask is true, as a vector."""
     shape = ew.broadcast_shape(builder, self.shape, mask.shape)
     x, kept = (shapes.reshape(builder, shapes.broadcast_to(builder, v, shape), [-1]) for v in (self, mask))
-    return gathers.take(builder, x, selection.indices_of_true(builder, kept), 0)
+    return gathers.take(builder, x, selection.indices_of_true(builder, kept), axis=0)
 
 
 @converts("aten.masked_scatter")
@@ -82,15 +82,17 @@ def masked_scatter(builder: Builder, self: Tensor, mask: Tensor, source: Tensor)
     shape = ew.broadcast_shape(builder, self.shape, mask.shape)
     x, is_masked = (shapes.broadcast_to(builder, v, shape) for v in (self, mask))
     flat = ew.convert(builder, shapes.reshape(builder, is_masked, [-1]), I64)
-    numbers = shapes.reshape(builder, scans.cumulative(builder, "add", flat, 0, exclusive=True), shape)
-    return ew.select(builder, is_masked, gathers.take(builder, shapes.reshape(builder, source, [-1]), numbers, 0), x)
+    numbers = shapes.reshape(builder, scans.cumulative(builder, "add", flat, axis=0, exclusive=True), shape)
+    return ew.select(
+        builder, is_masked, gathers.take(builder, shapes.reshape(builder, source, [-1]), numbers, axis=0), x
+    )
 
 
 @converts("aten.put")
 def put(builder: Builder, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return `self` with the elements at row-major indices replaced, or increased if `accumulate` is set."""
     flat, positions, updates = (shapes.reshape(builder, v, [product(v.shape)]) for v in (self, index, source))
-    updated = scatters.put_along(builder, flat, positions, updates, 0, "add" if accumulate else None)
+    updated = scatters.put_along(builder, flat, positions, updates, axis=0, combine="add" if accumulate else None)
     return shapes.reshape(builder, updated, self.shape)
 
 
@@ -124,7 +126,7 @@ def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int) ->
 @converts("aten.take")
 def take(builder: Builder, self: Tensor, index: Tensor) -> Tensor:
     """Return the elements at row-major indices."""
-    return gathers.take(builder, shapes.reshape(builder, self, [-1]), index, 0)
+    return gathers.take(builder, shapes.reshape(builder, self, [-1]), index, axis=0)
 
 
 @converts("aten.masked_fill")
@@ -168,7 +170,12 @@ def scatter(
     """
     if not self.rank:
         updated = scatter(
-            builder, shapes.reshape(builder, self, [1]), 0, shapes.reshape(builder, index, [1]), src, reduce=reduce
+            builder,
+            shapes.reshape(builder, self, [1]),
+            dim=0,
+            index=shapes.reshape(builder, index, [1]),
+            src=src,
+            reduce=reduce,
         )
         return shapes.reshape(builder, updated, [])
     if reduce is not None and reduce not in _REDUCTIONS:
@@ -193,7 +200,9 @@ def scatter_reduce(
     """
     if not self.rank:
         flat = (shapes.reshape(builder, v, [1]) for v in (self, index, src))
-        updated = scatter_reduce(builder, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
+        updated = scatter_reduce(
+            builder, next(flat), dim=0, index=next(flat), src=next(flat), reduce=reduce, include_self=include_self
+        )
         return shapes.reshape(builder, updated, [])
     axis, source = shapes.axis_of(builder, dim, self.rank), _updates_for(builder, src, index, self.dtype)
     return _scatter_reduced(builder, self, axis, index, source, reduce, include_self)
@@ -237,7 +246,9 @@ def _replace_slices(
     """Return x with the slices at the indices along an axis replaced by those of `source`, or combined with them."""
     if not x.rank:
         flat = [shapes.reshape(builder, v, [-1]) for v in (x, index, as_tensor(builder, source, x.dtype))]
-        return shapes.reshape(builder, _replace_slices(builder, flat[0], 0, flat[1], flat[2], combine), [])
+        return shapes.reshape(
+            builder, _replace_slices(builder, flat[0], dim=0, index=flat[1], source=flat[2], combine=combine), []
+        )
     axis = shapes.axis_of(builder, dim, x.rank)
     positions, shape = _slice_positions(builder, x, axis, index)
     values = shapes.broadcast_to(builder, as_tensor(builder, source, x.dtype), shape)
@@ -260,7 +271,11 @@ def index_reduce(
     """Combine slices of `source` with the slices of `self` at indices along an axis."""
     if not self.rank:
         x, at, updates = (shapes.reshape(builder, v, [-1]) for v in (self, index, source))
-        return shapes.reshape(builder, index_reduce(builder, x, 0, at, updates, reduce, include_self=include_self), [])
+        return shapes.reshape(
+            builder,
+            index_reduce(builder, x, dim=0, index=at, source=updates, reduce=reduce, include_self=include_self),
+            [],
+        )
     axis = shapes.axis_of(builder, dim, self.rank)
     positions, shape = _slice_positions(builder, self, axis, index)
     values = shapes.broadcast_to(builder, as_tensor(builder, source, self.dtype), shape)
@@ -277,7 +292,7 @@ def index_add(builder: Builder, self: Tensor, dim: int, index: Tensor, source: T
 @converts("aten.index_copy", "aten.index_fill")
 def index_copy(builder: Builder, self: Tensor, dim: int, index: Tensor, source: Operand) -> Tensor:
     """Replace the slices at the indices along an axis by those of `source`, or by a number."""
-    return _replace_slices(builder, self, dim, index, source, None)
+    return _replace_slices(builder, self, dim, index, source, combine=None)
 
 
 @converts("aten.index_put", "aten._unsafe_index_put", "aten._index_put_impl")

@@ -35,7 +35,7 @@ def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_er
     index, counted from 1, is that order.
     """
     factor = linear.cholesky(builder, self, not upper)
-    pivot = diagonal(builder, factor, 0, -2, -1)
+    pivot = diagonal(builder, factor, offset=0, dim1=-2, dim2=-1)
     n = reductions.size_as(builder, pivot.shape[-1], I32)
     index = shapes.iota(builder, pivot.shape, pivot.rank - 1, I32)
     failed = formula(builder, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
@@ -159,7 +159,7 @@ def _singular_value_cutoff(
     else:
         relative = as_tensor(builder, rtol, values.dtype)
     absolute, relative = (shapes.expand_dims(builder, v, [v.rank]) if v.rank else v for v in (absolute, relative))
-    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", values), [-1], True)
+    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", values), [-1], keep=True)
     return formula(builder, lambda v, a, r: a.max(r * v), largest, absolute, relative)
 
 

@@ -45,15 +45,17 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     """
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     exchanges = shapes.reshape(builder, pivots, [product(lead), count])
-    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], 0, I64), [exchanges.shape[0], n])
+    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [exchanges.shape[0], n])
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row that its pivot names."""
         (rows,) = tensors
         position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [exchanges.shape[0], 1])
-        other = formula(builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, 1, j, j + 1))
-        row, other_row = (gathers.take_along(builder, rows, index, 1) for index in (position, other))
-        index = shapes.iota(builder, rows.shape, 1, I64)
+        other = formula(
+            builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
+        )
+        row, other_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, other))
+        index = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
         return [formula(builder, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
                         rows, index, position, other, row, other_row)]  # fmt: skip
 
@@ -65,9 +67,9 @@ def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
     """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    first_columns = shapes.slice_axis(builder, LU, LU.rank - 1, 0, k)
-    lower = triangle(builder, first_columns, "le", -1)
-    upper = triangle(builder, shapes.slice_axis(builder, LU, LU.rank - 2, 0, k), "ge", 0)
+    first_columns = shapes.slice_axis(builder, LU, LU.rank - 1, start=0, limit=k)
+    lower = triangle(builder, first_columns, "le", diagonal=-1)
+    upper = triangle(builder, shapes.slice_axis(builder, LU, LU.rank - 2, start=0, limit=k), "ge", diagonal=0)
     return ew.binary(builder, "add", lower, eye(builder, m, k, dtype=LU.dtype)), upper
 
 
@@ -80,7 +82,7 @@ def lu_unpack(
     order = _permutation_of_pivots(builder, LU_pivots, m)
     # The permutation matrix P has a 1 at each position [order[i], i].
     rows = shapes.expand_dims(builder, order, [order.rank - 1])
-    index = shapes.reshape(builder, shapes.iota(builder, [m], 0, I64), [m, 1])
+    index = shapes.reshape(builder, shapes.iota(builder, [m], axis=0, dtype=I64), [m, 1])
     P = ew.convert(builder, ew.compare(builder, "eq", index, rows), LU_data.dtype)  # noqa: N806
     none = shapes.full(builder, 0, [0], LU_data.dtype)
     return P if unpack_pivots else none, *(_triangles(builder, LU_data) if unpack_data else (none, none))

@@ -90,9 +90,11 @@ def instance_norm(
     """Normalize each channel of each batch element by its own moments, or by the running ones."""
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
-        return normalization.batch_norm(builder, input, 1, running_mean, running_var, weight, bias, eps)
+        return normalization.batch_norm(
+            builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
+        )
     mean, variance = normalization.moments(builder, input, range(2, input.rank))
-    vectors = [normalization.along(builder, v, 1, input.rank) for v in (weight, bias)]
+    vectors = [normalization.along(builder, v, axis=1, rank=input.rank) for v in (weight, bias)]
     return normalization.normalized(builder, input, mean, variance, vectors[0], vectors[1], eps)
 
 
@@ -108,7 +110,9 @@ def _normalize_by_batch(
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(builder, m, axes) for m in normalization.moments(builder, x, axes))
-    normalized = normalization.batch_norm(builder, x, 1, mean, variance, weight, bias, eps)
+    normalized = normalization.batch_norm(
+        builder, x, axis=1, mean=mean, variance=variance, scale=weight, bias=bias, epsilon=eps
+    )
     count = reductions.count(x, axes)
     n = reductions.size_as(builder, count, variance.dtype)
     unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
@@ -164,7 +168,9 @@ def _batch_norm_inference(
     eps: float,
 ) -> Normalized:
     """Normalize each channel by the running statistics. The saved results are empty."""
-    normalized = normalization.batch_norm(builder, input, 1, running_mean, running_var, weight, bias, eps)
+    normalized = normalization.batch_norm(
+        builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
+    )
     empty = builder.constant([], input.dtype)
     return _saved(normalized, empty, empty)
 

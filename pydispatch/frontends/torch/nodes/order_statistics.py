@@ -44,7 +44,7 @@ def _reduced_axis(builder: Builder, name: str, x: Tensor, dim: int) -> int:
     return axis
 
 
-def _median_along_axis(skips_nan: bool, builder: Builder, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+def _median_along_axis(builder: Builder, self: Tensor, dim: int, keepdim: bool = False, *, skips_nan: bool) -> Pair:
     """Return the median along an axis and its index."""
     if not self.rank:
         return self, builder.constant(0, I64)
@@ -55,17 +55,19 @@ def _median_along_axis(skips_nan: bool, builder: Builder, self: Tensor, dim: int
     return medians if keepdim else _squeeze_pair(builder, medians, axis)
 
 
-def _median_of_all(skips_nan: bool, builder: Builder, self: Tensor) -> Tensor:
+def _median_of_all(builder: Builder, self: Tensor, *, skips_nan: bool) -> Tensor:
     """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
     flat = shapes.reshape(builder, self, [product(self.shape)])
     size = flat.shape[0]
-    values, _ = ordering.sort_with_indices(builder, flat, 0)
+    values, _ = ordering.sort_with_indices(builder, flat, axis=0)
     if not self.dtype.is_float:
         builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
     elif isinstance(size, Expr) or size == 0:
-        values = shapes.pad(builder, values, [0], [1], float("nan"))
+        values = shapes.pad(builder, values, low=[0], high=[1], value=float("nan"))
     return shapes.reshape(
-        builder, gathers.take_along(builder, values, _median_index(builder, flat, 0, skips_nan), 0), []
+        builder,
+        gathers.take_along(builder, values, _median_index(builder, flat, axis=0, skips_nan=skips_nan), axis=0),
+        [],
     )
 
 
@@ -83,8 +85,9 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
     values, positions = ordering.sort_with_indices(builder, self, axis)
     # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
     # equal elements before it. The largest count marks the last element of the longest sequence.
-    previous = shapes.concat(builder, [shapes.slice_axis(builder, values, axis, 0, 1),
-                               shapes.slice_axis(builder, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
+    first = shapes.slice_axis(builder, values, axis, start=0, limit=1)
+    all_but_last = shapes.slice_axis(builder, values, axis, start=0, limit=self.shape[axis] - 1)
+    previous = shapes.concat(builder, [first, all_but_last], axis)
 
     def run_start(value: Element, w: Element) -> Element:
         """Return the index of an element that differs from the previous one, w, and 0 for others."""
@@ -93,7 +96,7 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
 
     starts = scans.cumulative(builder, "max", formula(builder, run_start, values, previous), axis)
     counts = formula(builder, lambda s: s.position(axis, I64) - s, starts)
-    last_index = reductions.argument(builder, "max", counts, axis, True)
+    last_index = reductions.argument(builder, "max", counts, axis, keep=True)
     modes = (
         gathers.take_along(builder, values, last_index, axis),
         gathers.take_along(builder, positions, last_index, axis),
@@ -102,8 +105,8 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
 
 
 register({
-    "aten.median": partial(_median_of_all, False),
-    "aten.nanmedian": partial(_median_of_all, True),
-    "aten.median.dim": partial(_median_along_axis, False),
-    "aten.nanmedian.dim": partial(_median_along_axis, True),
+    "aten.median": partial(_median_of_all, skips_nan=False),
+    "aten.nanmedian": partial(_median_of_all, skips_nan=True),
+    "aten.median.dim": partial(_median_along_axis, skips_nan=False),
+    "aten.nanmedian.dim": partial(_median_along_axis, skips_nan=True),
 })  # fmt: skip

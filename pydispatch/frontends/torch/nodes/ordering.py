@@ -145,7 +145,9 @@ def unique(
     builder: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
     """Return the distinct elements in order, and the requested positions and counts."""
-    values, _, inverse, counts = selection.distinct_slices(builder, shapes.reshape(builder, self, [-1]), 0, sort=True)
+    values, _, inverse, counts = selection.distinct_slices(
+        builder, shapes.reshape(builder, self, [-1]), axis=0, sort=True
+    )
     return _requested(
         builder, (values, shapes.reshape(builder, inverse, self.shape), counts), return_inverse, return_counts
     )

@@ -48,7 +48,7 @@ def _slice_bounds(
     if step < 1:
         raise builder.fail(f"a slice has the step {step}")
     n = x.shape[axis]
-    first, last = _clamped_bound(start, n, 0), _clamped_bound(end, n, n)
+    first, last = _clamped_bound(start, n, missing=0), _clamped_bound(end, n, n)
     return axis, first, maximum(first, last)
 
 
@@ -204,7 +204,7 @@ def diagonal_scatter(
     if src.shape[-1] == 0:
         return self
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
-    rows = shapes.iota(builder, [self.shape[i]], 0, I64)
+    rows = shapes.iota(builder, [self.shape[i]], axis=0, dtype=I64)
     last = reductions.size_as(builder, src.shape[-1] - 1, I64)
     index = formula(builder, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
     per_row = gathers.take(builder, ew.convert(builder, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
@@ -235,7 +235,7 @@ def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, 
 def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return the sliding windows of `size` elements along an axis; the elements of each window are a new last axis."""
     if self.rank == 0:  # as a vector of one element
-        return shapes.slice_axis(builder, shapes.reshape(builder, self, [1]), 0, 0, size)
+        return shapes.slice_axis(builder, shapes.reshape(builder, self, [1]), axis=0, start=0, limit=size)
     axis = axis_of(builder, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1

@@ -275,7 +275,7 @@ def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Opera
 @converts("aten.clamp_max")
 def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
     """Return the minimum of each element and `max`."""
-    return clamp(builder, self, None, max)
+    return clamp(builder, self, min=None, max=max)
 
 
 @converts("aten.hypot")

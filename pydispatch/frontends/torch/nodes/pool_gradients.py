@@ -35,7 +35,7 @@ def _avg_pool(
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of average pooling: distribute each gradient evenly over its window."""
-    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(self.dtype)
     divisor = divisor_of_windows(builder, p, count_include_pad, divisor_override, inner)
     share = ew.binary(builder, "div", ew.convert(builder, p.batched(grad_output), inner), divisor)
@@ -70,14 +70,14 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
         gradient = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
         return shapes.reshape(builder, gradient, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
     gradient = products.dot_general(
-        builder, grad, _adaptive_mean_weights(builder, size, out, grad.dtype), [], [(axis, 1)]
+        builder, grad, _adaptive_mean_weights(builder, size, out, grad.dtype), batch=[], contracted=[(axis, 1)]
     )
     return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 
 def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
     """Return the weight of each of `size` elements in each of `out` means over adaptive windows, [size, out]."""
-    numbers = shapes.reshape(builder, shapes.iota(builder, [size], 0, I64), [size, 1])
+    numbers = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
         """Return the weight of an element in a window: 1 / size of the window if it is inside, else 0."""
@@ -97,7 +97,9 @@ def _adaptive_max_pool(spatial: int, builder: Builder, grad_output: Tensor, self
     lead = self.shape[: self.rank - spatial]
     grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
     start = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
-    gradient = scatters.put_along(builder, start, positions, ew.convert(builder, grad, start.dtype), 1, "add")
+    gradient = scatters.put_along(
+        builder, start, positions, ew.convert(builder, grad, start.dtype), axis=1, combine="add"
+    )
     return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)
 
 

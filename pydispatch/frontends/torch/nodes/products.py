@@ -55,7 +55,7 @@ def addbmm(
 ) -> Tensor:
     """Return beta * self + alpha * the sum over the batch of the products of matrices."""
     rows, inner = shapes.transpose(builder, batch1, [1, 0, 2]), normalization.wide(self.dtype)
-    total = products.dot_general(builder, rows, batch2, [], [(1, 0), (2, 1)], inner)
+    total = products.dot_general(builder, rows, batch2, batch=[], contracted=[(1, 0), (2, 1)], dtype=inner)
     return _scaled_sum(builder, self, beta, total, alpha)
 
 
@@ -99,7 +99,7 @@ def linear(builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None 
     if weight.rank == 1:
         product = products.matmul(builder, input, weight)
     else:
-        product = products.dot_general(builder, input, weight, [], [(input.rank - 1, 1)])
+        product = products.dot_general(builder, input, weight, batch=[], contracted=[(input.rank - 1, 1)])
     return product if bias is None else ew.binary(builder, "add", product, bias)
 
 
@@ -107,7 +107,7 @@ def linear(builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None 
 def outer(builder: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     """Return the products of all pairs of elements of two vectors, [size of self, size of vec2]."""
     x, y = promoted(builder, self, vec2)
-    return ew.binary(builder, "mul", shapes.expand_dims(builder, x, [1]), y)
+    return ew.binary(builder, "mul", shapes.expand_dims(builder, x, axes=[1]), y)
 
 
 @converts("aten.einsum")
@@ -153,7 +153,8 @@ _MAX_PAIRED_ROWS = 2048  # the index tables of pairs have n * n / 2 elements of 
 def distances_of_pairs(builder: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     """Return the p-norms of the differences of all pairs of different rows, [n * (n - 1) / 2]."""
     first, second = (
-        gathers.take(builder, self, builder.constant(i), 0) for i in np.triu_indices(count_of_rows(builder, self), 1)
+        gathers.take(builder, self, builder.constant(i), axis=0)
+        for i in np.triu_indices(count_of_rows(builder, self), 1)
     )
     return normalization.lp_norm(builder, ew.binary(builder, "sub", first, second), p, [-1])
 
@@ -205,7 +206,7 @@ def convolution(
     """
     spatial = weight.rank - 2
     is_batched = input.rank == spatial + 2
-    x = input if is_batched else shapes.expand_dims(builder, input, [0])
+    x = input if is_batched else shapes.expand_dims(builder, input, axes=[0])
     window = window_of(builder, spatial, stride, padding, dilation)
     inner = normalization.wide(x.dtype)
     if transposed:
@@ -216,10 +217,10 @@ def convolution(
     else:
         result = convolutions.convolution(builder, x, weight, window, groups=groups, dtype=inner)
     if bias is not None:
-        channels = normalization.along(builder, ew.convert(builder, bias, inner), 1, result.rank)
+        channels = normalization.along(builder, ew.convert(builder, bias, inner), axis=1, rank=result.rank)
         result = ew.binary(builder, "add", result, channels)
     result = ew.convert(builder, result, x.dtype)
-    return result if is_batched else shapes.squeeze(builder, result, [0])
+    return result if is_batched else shapes.squeeze(builder, result, axes=[0])
 
 
 @converts(*(f"aten.conv{n}d" for n in (1, 2, 3)))
@@ -246,12 +247,34 @@ def conv_transpose(
     padding: Sizes = (0,), output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
 ) -> Tensor:  # fmt: skip
     """Return a transposed convolution."""
-    return convolution(builder, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return convolution(
+        builder,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        transposed=True,
+        output_padding=output_padding,
+        groups=groups,
+    )
 
 
 @converts("aten.conv_tbc")
 def conv_tbc(builder: Builder, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return the convolution over time of [time, batch, channels] by filters [kernel, channels, filters]."""
     x, filters = shapes.transpose(builder, self, [1, 2, 0]), shapes.transpose(builder, weight, [2, 1, 0])
-    result = convolution(builder, x, filters, bias, (1,), (pad,), (1,), transposed=False, output_padding=(0,), groups=1)
+    result = convolution(
+        builder,
+        x,
+        filters,
+        bias,
+        stride=(1,),
+        padding=(pad,),
+        dilation=(1,),
+        transposed=False,
+        output_padding=(0,),
+        groups=1,
+    )
     return shapes.transpose(builder, result, [2, 0, 1])

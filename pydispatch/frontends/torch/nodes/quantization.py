@@ -195,7 +195,7 @@ def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> t
     """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0."""
     if dtype != I8:
         raise builder.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
-    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], True)
+    largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], keep=True)
     if largest.dtype == F16:
         largest = ew.convert(builder, largest, F32)
     scales = formula(builder, lambda v: (v.max(1e-5) / 127.0).to(F64), largest)

@@ -52,7 +52,7 @@ def _hidden_product(builder: Builder, state: list[Tensor], weights: _Weights) ->
 def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
     """Split the columns of x into `count` gates of equal size."""
     size = x.shape[1] // count
-    return shapes.split(builder, x, 1, [size] * count)
+    return shapes.split(builder, x, axis=1, sizes=[size] * count)
 
 
 def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
@@ -63,7 +63,7 @@ def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weigh
         cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
         return [o.unary("logistic") * cell.unary("tanh"), cell]
 
-    gates = _split_gates(builder, ew.binary(builder, "add", x, _hidden_product(builder, state, weights)), 4)
+    gates = _split_gates(builder, ew.binary(builder, "add", x, _hidden_product(builder, state, weights)), count=4)
     output, cell = formulas(builder, written, *gates, state[1])
     if weights.projection is not None:
         output = linear(builder, output, weights.projection)
@@ -84,8 +84,8 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
     return formulas(
         builder,
         written,
-        *_split_gates(builder, x, 3),
-        *_split_gates(builder, _hidden_product(builder, state, weights), 3),
+        *_split_gates(builder, x, count=3),
+        *_split_gates(builder, _hidden_product(builder, state, weights), count=3),
         state[0],
     )
 
@@ -128,7 +128,7 @@ def _network(
         raise builder.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
     is_batched = x.rank == 3
     if not is_batched:
-        x, states = shapes.expand_dims(builder, x, [1]), [shapes.expand_dims(builder, s, [1]) for s in states]
+        x, states = shapes.expand_dims(builder, x, axes=[1]), [shapes.expand_dims(builder, s, axes=[1]) for s in states]
     elif batch_first:
         x = shapes.transpose(builder, x, [1, 0, 2])
     final_states: list[list[Tensor]] = []
@@ -142,14 +142,17 @@ def _network(
             w = _Weights(
                 inputs=weights[0], hidden=weights[1], input_bias=biases[0], hidden_bias=biases[1], projection=projection
             )
-            state = [shapes.squeeze(builder, shapes.slice_axis(builder, s, 0, index, index + 1), [0]) for s in states]
+            state = [
+                shapes.squeeze(builder, shapes.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
+                for s in states
+            ]
             output, state = _direction(builder, cell, x, state, w, backwards=bool(direction))
             outputs.append(output)
             final_states.append(state)
-        x = shapes.concat(builder, outputs, 2) if bidirectional else outputs[0]
-    final = [shapes.stack(builder, list(column), 0) for column in zip(*final_states, strict=True)]
+        x = shapes.concat(builder, outputs, axis=2) if bidirectional else outputs[0]
+    final = [shapes.stack(builder, list(column), axis=0) for column in zip(*final_states, strict=True)]
     if not is_batched:
-        return shapes.squeeze(builder, x, [1]), *(shapes.squeeze(builder, s, [1]) for s in final)
+        return shapes.squeeze(builder, x, axes=[1]), *(shapes.squeeze(builder, s, axes=[1]) for s in final)
     return shapes.transpose(builder, x, [1, 0, 2]) if batch_first else x, *final
 
 

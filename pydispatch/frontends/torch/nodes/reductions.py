@@ -85,7 +85,7 @@ def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None,
     axes = _axes_of_extreme(builder, self, dim)
     if dim is not None:
         return reductions.argument(builder, name, self, axes[0], keepdim)
-    flat = reductions.argument(builder, name, shapes.reshape(builder, self, [-1]), 0)
+    flat = reductions.argument(builder, name, shapes.reshape(builder, self, [-1]), axis=0)
     return shapes.reshape(builder, flat, [1] * self.rank) if keepdim else flat
 
 

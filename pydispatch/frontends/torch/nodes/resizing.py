@@ -94,7 +94,7 @@ class Interpolation:
             return n.to(dtype) / m.to(dtype)
 
         step = formula(builder, distance, size, count) if corners or not scale else builder.constant(1.0 / scale, dtype)
-        output_index = shapes.iota(builder, [out], 0, I64)
+        output_index = shapes.iota(builder, [out], axis=0, dtype=I64)
         positions = formula(builder, lambda o, s: self.position(o.to(dtype), s, corners), output_index, step)
         indices, weights = [], []
         for offset, weight in self.taps:

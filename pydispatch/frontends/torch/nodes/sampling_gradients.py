@@ -74,14 +74,14 @@ def _axis_gradient(
         positions, factors = how.known_taps(n, out, scale, corners, dtype)
         return resampling.resampled(builder, grad, axis, *resampling.transposed(positions, factors, n))
     indices, weights = how.dynamic_taps(builder, n, out, scale, corners, dtype)
-    columns = shapes.iota(builder, [1, n], 1, I64)
+    columns = shapes.iota(builder, [1, n], axis=1, dtype=I64)
     matrix = builder.constant(0, grad.dtype)
     for tap, weight in zip(indices, weights, strict=True):
-        rows = (shapes.expand_dims(builder, vector, [1]) for vector in (tap, weight))
+        rows = (shapes.expand_dims(builder, vector, axes=[1]) for vector in (tap, weight))
         matrix = formula(
             builder, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows
         )
-    gradient = products.dot_general(builder, grad, matrix, [], [(axis, 0)])
+    gradient = products.dot_general(builder, grad, matrix, batch=[], contracted=[(axis, 0)])
     return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 

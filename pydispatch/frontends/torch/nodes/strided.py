@@ -154,7 +154,9 @@ def as_strided_scatter(
     first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
     positions = shapes.broadcast_to(builder, reductions.size_as(builder, first, I64), size)
     for d, step in enumerate(stride):
-        along = shapes.reshape(builder, shapes.iota(builder, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])
+        along = shapes.reshape(
+            builder, shapes.iota(builder, [size[d]], axis=0, dtype=I64), [-1, *[1] * (len(size) - d - 1)]
+        )
         positions = formula(
             builder, lambda at, n, s: at + n * s, positions, along, reductions.size_as(builder, step, I64)
         )

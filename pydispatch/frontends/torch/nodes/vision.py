@@ -31,10 +31,11 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
-    order = ordering.sort_with_indices(builder, scores, 0, descending=True)[1]
-    ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, 0)
+    order = ordering.sort_with_indices(builder, scores, axis=0, descending=True)[1]
+    ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, axis=0)
     x0, y0, x1, y1 = (
-        shapes.reshape(builder, shapes.slice_axis(builder, ordered, 1, n, n + 1), [1, count]) for n in range(4)
+        shapes.reshape(builder, shapes.slice_axis(builder, ordered, axis=1, start=n, limit=n + 1), [1, count])
+        for n in range(4)
     )
     # PyTorch compares the quotient, in the type of the boxes, with a 64-bit number. Rounding that number to the type of
     # the boxes must not change any comparison, so it is rounded down.
@@ -46,7 +47,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
         builder.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
     return gathers.take(
-        builder, order, selection.indices_of_true(builder, shapes.reshape(builder, is_kept, [count])), 0
+        builder, order, selection.indices_of_true(builder, shapes.reshape(builder, is_kept, [count])), axis=0
     )
 
 
@@ -63,9 +64,15 @@ def roi_align(
             "give the number of samples along each axis of a cell: roi_align(..., sampling_ratio=2)",
         )
     x, boxes = (ew.convert(builder, v, normalization.wide(v.dtype)) for v in (input, rois))
-    images = ew.convert(builder, shapes.slice_axis(builder, boxes, 1, 0, 1), I64)
+    images = ew.convert(builder, shapes.slice_axis(builder, boxes, axis=1, start=0, limit=1), I64)
     taps = regions.box_taps(
-        builder, x, shapes.slice_axis(builder, boxes, 1, 1, 5), cells, sampling_ratio, spatial_scale, aligned
+        builder,
+        x,
+        shapes.slice_axis(builder, boxes, axis=1, start=1, limit=5),
+        cells,
+        sampling_ratio,
+        spatial_scale,
+        aligned,
     )
     return ew.convert(builder, regions.mean_of_boxes(builder, x, images, taps, cells, sampling_ratio), input.dtype)
 

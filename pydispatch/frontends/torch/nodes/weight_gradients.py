@@ -48,7 +48,7 @@ def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor,
     marked = ew.convert(
         builder, shapes.reshape(builder, shapes.broadcast_to(builder, mask, grad_output.shape), [-1]), I64
     )
-    numbers = scans.cumulative(builder, "add", marked, 0, exclusive=True)
+    numbers = scans.cumulative(builder, "add", marked, axis=0, exclusive=True)
     positions = formula(builder, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
     source = shapes.full(builder, 0, [product(tuple(sizes))], grad_output.dtype)
     gradient = scatters.put_rows(builder, source, [positions], shapes.reshape(builder, grad_output, [-1]))

@@ -59,11 +59,11 @@ class PoolWindows:
 
     def batched(self, x: Tensor) -> Tensor:
         """Return a tensor with a batch axis of size 1 inserted if it lacks one."""
-        return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.b, x, [0])
+        return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.b, x, axes=[0])
 
     def without_batch(self, result: Tensor) -> Tensor:
         """Return a result without the batch axis if the operand of the pooling lacks one."""
-        return result if result.rank == self.rank else shapes.squeeze(self.b, result, [0])
+        return result if result.rank == self.rank else shapes.squeeze(self.b, result, axes=[0])
 
 
 def _max_pool(
@@ -90,7 +90,7 @@ def _avg_pool(
     bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the mean of each window over `spatial` axes."""
-    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+    p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(p.x.dtype)
     total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
     divisor = divisor_of_windows(builder, p, count_include_pad, divisor_override, inner)
@@ -115,7 +115,7 @@ def divisor_of_windows(
         size = reductions.size_as(builder, end, I64)
         counts = formula(
             builder, lambda o, m: (o * stride - pad + extent).min(m) - (o * stride - pad).max(begin),  # noqa: B023
-            shapes.iota(builder, [out], 0, I64), size,
+            shapes.iota(builder, [out], axis=0, dtype=I64), size,
         )  # fmt: skip
         total = ew.binary(builder, "mul", total, shapes.reshape(builder, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
     return ew.convert(builder, total, dtype)

@@ -19,7 +19,9 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
-    value: Tensor = inputs[2] if len(inputs) > 2 else tracer.zero_point(op, [], 0, "input_zp", inputs[0].dtype)
+    value: Tensor = (
+        inputs[2] if len(inputs) > 2 else tracer.zero_point(op, [], index=0, name="input_zp", dtype=inputs[0].dtype)
+    )
     tracer.same_type(inputs[0], value)
     return shapes.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
 

@@ -35,7 +35,10 @@ def _operands(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], spati
     tracer.rank(inputs[2], 1, "the bias")
     if inputs[0].dtype.is_float != inputs[1].dtype.is_float:
         raise tracer.b.fail(f"a convolution of {inputs[0]} by {inputs[1]}: both are floats or both are integers")
-    zeros = [tracer.zero_point(op, inputs, 3, "input_zp", I32), tracer.zero_point(op, inputs, 4, "weight_zp", I32)]
+    zeros = [
+        tracer.zero_point(op, inputs, index=3, name="input_zp", dtype=I32),
+        tracer.zero_point(op, inputs, index=4, name="weight_zp", dtype=I32),
+    ]
     image, kernel = (shifted(tracer.b, tensor, zero) for tensor, zero in zip(inputs[:2], zeros, strict=True))
     return image, kernel
 
@@ -101,11 +104,11 @@ def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
     It is a contraction with the loops n, y, x, c, m, height, width; c and m are merged in the result.
     """
-    image, kernel = _operands(tracer, op, inputs, 2)
+    image, kernel = _operands(tracer, op, inputs, spatial=2)
     _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
-    window = _window(tracer, op, 2)
+    window = _window(tracer, op, spatial=2)
     image = shapes.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
-    inside = Window(window.strides, (0, 0), (0, 0), window.dilations)
+    inside = Window(window.strides, (0, 0), high=(0, 0), dilations=window.dilations)
     out = window_sizes(tracer.b, image.shape[1:3], kernel.shape[:2], inside)
     n, y, x_, c, m, ky, kx = (AffineExpr.dimension(loop) for loop in range(7))
     (sy, sx), (dy, dx) = window.strides, window.dilations
@@ -121,7 +124,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
     """Return a transposed convolution: a convolution of the image, with zeros between its elements, by the reversed
     kernel.
     """
-    image, kernel = _operands(tracer, op, inputs, 2)
+    image, kernel = _operands(tracer, op, inputs, spatial=2)
     out_pad = tracer.integers(op, "out_pad", 4)
     strides = tracer.integers(op, "stride", 2, 1)
     reach = [n - 1 for n in kernel.shape[1:3]]
@@ -131,7 +134,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
         raise tracer.b.fail(f"out_pad {list(out_pad)} takes away more than the kernel of {kernel} adds")
     image = shapes.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
     result = _convolved(
-        tracer, image, indexing.reverse(tracer.b, kernel, [1, 2]), Window.unit(2), accumulator(tracer, op)
+        tracer, image, indexing.reverse(tracer.b, kernel, axes=[1, 2]), Window.unit(2), accumulator(tracer, op)
     )
     return _with_bias(tracer, op, result, inputs[2])
 
@@ -140,15 +143,20 @@ def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the products of matrices [n, m, k] and [n, k, l]."""
     for tensor in inputs[:2]:
         tracer.rank(tensor, 3)
-    zeros = [tracer.zero_point(op, inputs, 2, "a_zp", I32), tracer.zero_point(op, inputs, 3, "b_zp", I32)]
+    zeros = [
+        tracer.zero_point(op, inputs, index=2, name="a_zp", dtype=I32),
+        tracer.zero_point(op, inputs, index=3, name="b_zp", dtype=I32),
+    ]
     a, b = (shifted(tracer.b, tensor, zero) for tensor, zero in zip(inputs[:2], zeros, strict=True))
     return dot_general(tracer.b, a, b, [(0, 0)], [(2, 1)], tracer.dtype(op))
 
 
 def _fully_connected(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the product of images [n, c] and kernels [f, c], plus the bias, as [n, f]."""
-    a, b = _operands(tracer, op, inputs, 0)
-    return _with_bias(tracer, op, dot_general(tracer.b, a, b, [], [(1, 1)], tracer.dtype(op)), inputs[2])
+    a, b = _operands(tracer, op, inputs, spatial=0)
+    return _with_bias(
+        tracer, op, dot_general(tracer.b, a, b, batch=[], contracted=[(1, 1)], dtype=tracer.dtype(op)), inputs[2]
+    )
 
 
 ROWS: dict[str, Convert] = {

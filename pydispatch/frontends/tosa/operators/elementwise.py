@@ -124,8 +124,8 @@ def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
     zeros = [
-        tracer.zero_point(op, inputs, 1, "input1_zp", dtype, "input_zp"),
-        tracer.zero_point(op, inputs, 2, "output_zp", dtype),
+        tracer.zero_point(op, inputs, index=1, name="input1_zp", dtype=dtype, of="input_zp"),
+        tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=dtype),
     ]
     zeros = [shapes.reshape(tracer.b, zero, []) for zero in zeros]
 

@@ -25,14 +25,17 @@ def _fft2d(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     _check(tracer, inputs[0])
     sign = 1 if tracer.integer(op, "inverse", 0) else -1
     return parts_of(
-        tracer.b, waves(tracer.b, waves(tracer.b, complex_of(tracer.b, inputs[0], inputs[1]), 2, sign), 1, sign)
+        tracer.b,
+        waves(
+            tracer.b, waves(tracer.b, complex_of(tracer.b, inputs[0], inputs[1]), axis=2, sign=sign), axis=1, sign=sign
+        ),
     )
 
 
 def _rfft2d(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the real and imaginary parts of the 2-D FFT of real numbers."""
     _check(tracer, x)
-    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, x, 2), 1, -1))
+    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, x, axis=2), axis=1, sign=-1))
 
 
 ROWS: dict[str, Convert] = {"tosa.fft2d": _fft2d, "tosa.rfft2d": _rfft2d}

@@ -35,8 +35,8 @@ def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, 
     _checked(tracer, table, indices)
     tracer.rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)
-    numbers = shapes.iota(tracer.b, indices.shape[:1], 0, indices.dtype)
-    pairs = shapes.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], 2)
+    numbers = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
+    pairs = shapes.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], axis=2)
     return scatter(tracer.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
 
 

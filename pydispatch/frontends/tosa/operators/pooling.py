@@ -38,7 +38,7 @@ def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], fir
     known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
     if [len(numbers) for numbers in known] != [2, 2, 4] or min(known[0] + known[1]) < 1 or min(known[2]) < 0:
         raise tracer.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
-    return list(kernel), Window((known[1][0], known[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
+    return list(kernel), Window((known[1][0], known[1][1]), tuple(pad[::2]), tuple(pad[1::2]), dilations=(1, 1))
 
 
 def _pooled(
@@ -49,7 +49,7 @@ def _pooled(
     x: images [n, height, width, c]. kernel: height and width of a window. start: both the initial running value and the
     value of the padding.
     """
-    whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
+    whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), dilations=(1, 1, 1, 1))
 
     def combined(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Combine the only running value with the only element of an iteration."""
@@ -61,7 +61,7 @@ def _pooled(
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the maximum of each window. Floats of fewer than 16 bits are compared as f32."""
-    kernel, window = _attributes(tracer, op, inputs, 1)
+    kernel, window = _attributes(tracer, op, inputs, first=1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
     )
@@ -83,7 +83,7 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
         """Return a size as an i64 scalar."""
         return reductions.size_as(b, size, I64)
 
-    first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), size_tensor(stride))
+    first = ew.binary(b, "mul", shapes.iota(b, [out], axis=0, dtype=I64), size_tensor(stride))
     first = ew.binary(b, "sub", first, size_tensor(low))
     last = ew.binary(b, "min", ew.binary(b, "add", first, size_tensor(kernel)), size_tensor(size))
     count = ew.binary(b, "sub", last, ew.binary(b, "max", first, size_tensor(0)))
@@ -96,12 +96,14 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     The number of these elements is the product of the counts along both axes. For integers the division by it is exact
     fixed-point arithmetic, with the zero points subtracted before and added after.
     """
-    kernel, window = _attributes(tracer, op, inputs, 3)
+    kernel, window = _attributes(tracer, op, inputs, first=3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:
         acc = I32
-    values = ew.convert(tracer.b, shifted(tracer.b, inputs[0], tracer.zero_point(op, inputs, 1, "input_zp", I32)), acc)
-    total = _pooled(tracer, values, kernel, window, 0, lambda u, v: u + v)
+    values = ew.convert(
+        tracer.b, shifted(tracer.b, inputs[0], tracer.zero_point(op, inputs, index=1, name="input_zp", dtype=I32)), acc
+    )
+    total = _pooled(tracer, values, kernel, window, start=0, combine=lambda u, v: u + v)
     rows, columns = (
         _counts(tracer, inputs[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d])
         for d in (0, 1)
@@ -110,14 +112,14 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])
     if dtype.is_float:
         return formula(tracer.b, lambda u, m, n: (u / (m * n).to(acc)).to(dtype), total, rows, columns)
-    zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, 2, "output_zp", I32), [])
+    zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=I32), [])
 
     def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
         """Return the integer mean of one window. u: sum. m, n: counts along both axes. out: zero point of the
         result.
         """
         multiplier, shift = reciprocal(m * n)
-        return saturated(scaled(u.to(I64), multiplier, shift, False) + out.to(I64), dtype)
+        return saturated(scaled(u.to(I64), multiplier, shift, double_round=False) + out.to(I64), dtype)
 
     return formula(tracer.b, mean, total, rows, columns, zero)
 

@@ -71,8 +71,8 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
     factors = [_factors(tracer, op, inputs, at, name, per_channel) for at, name in ((1, "multiplier"), (2, "shift"))]
     zeros = [
-        _number(tracer, op, inputs, 3, "input_zp", unsigned_in),
-        _number(tracer, op, inputs, 4, "output_zp", unsigned_out),
+        _number(tracer, op, inputs, at=3, name="input_zp", unsigned=unsigned_in),
+        _number(tracer, op, inputs, at=4, name="output_zp", unsigned=unsigned_out),
     ]
     return formula(tracer.b, rescaled, inputs[0], *factors, *zeros)
 

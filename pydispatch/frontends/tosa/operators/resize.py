@@ -62,7 +62,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
         """Apply a binary function to a tensor and a size."""
         return ew.binary(builder, name, x, size_tensor(n))
 
-    at = binary("add", binary("mul", shapes.iota(builder, [out], 0, I32), denominator), offset)
+    at = binary("add", binary("mul", shapes.iota(builder, [out], axis=0, dtype=I32), denominator), offset)
     rest = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
     whole = binary("div", ew.binary(builder, "sub", at, rest), numerator)
     last = maximum(size - 1, 0)
@@ -84,7 +84,7 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
             coords.index(3),
         ]
 
-    return elements_at(builder, x, shape, coordinates, _along(builder, rows, 1), _along(builder, columns, 2))
+    return elements_at(builder, x, shape, coordinates, _along(builder, rows, axis=1), _along(builder, columns, axis=2))
 
 
 def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
@@ -124,8 +124,8 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
     ]
     dtype = tracer.dtype(op)
-    return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, _along(tracer.b, y.rest, 1),
-                   _along(tracer.b, x_.rest, 2))  # fmt: skip
+    y_rest, x_rest = _along(tracer.b, y.rest, axis=1), _along(tracer.b, x_.rest, axis=2)
+    return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, y_rest, x_rest)
 
 
 def _blend(

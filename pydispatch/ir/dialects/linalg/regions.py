@@ -252,7 +252,7 @@ class MapForm(CustomDirective):
         self.print_options(printer, state, op)
         self.attributes.print(printer, state, op)
         printer.print_string(" ")
-        syntax.print_region_signature(printer, self.body.get(op), None)
+        syntax.print_region_signature(printer, self.body.get(op), results=None)
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the options between operands and attributes; linalg.map has none."""

@@ -59,7 +59,9 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
             (16 * i + 8 * (s // 2), 8 * j + s % 2)
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
-        return LaneLayout(4, 1, 2, tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates))
+        return LaneLayout(
+            4, 1, right=2, rows=tuple(p[0] for p in coordinates), columns=tuple(p[1] for p in coordinates)
+        )
     coordinates = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)

@@ -54,7 +54,7 @@ def _verify_execute(op: scf.ExecuteRegionOp) -> None:
     first = op.region.blocks.first
     if first is None:
         raise VerifyException("scf.execute_region needs a block")
-    check_types("the region of scf.execute_region takes", first.args, [])
+    check_types("the region of scf.execute_region takes", first.args, expected=[])
     for block in op.region.blocks:
         if isinstance(block.last_op, scf.YieldOp):
             check_types("scf.execute_region yields", block.last_op.operands, [r.type for r in op.results])

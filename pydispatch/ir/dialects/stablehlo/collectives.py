@@ -23,6 +23,6 @@ EXCHANGES = frozenset(f"stablehlo.{name}" for name in _NAMES)
 OPERATIONS: list[type[Operation]] = [
     *(operation(name, "inputs*", "result*", regions="computation*", optional=dict.fromkeys(_PROPERTIES, Attribute),
                 operand_type=AnyAttr(), pure=False, base=IRDLOperation) for name in sorted(EXCHANGES)),
-    operation("stablehlo.partition_id", "", signature=RESULT),
-    operation("stablehlo.replica_id", "", signature=RESULT),
+    operation("stablehlo.partition_id", operands="", signature=RESULT),
+    operation("stablehlo.replica_id", operands="", signature=RESULT),
 ]  # fmt: skip

@@ -181,7 +181,7 @@ OPERATIONS: list[type[Operation]] = [
     TupleElementOp,
     operation("stablehlo.after_all", "inputs*", signature=SAME, operand_type=AnyAttr()),
     operation("stablehlo.case", "index", "result*", regions="branches*", base=IRDLOperation, pure=False),
-    operation("stablehlo.create_token", "", signature=RESULT),
+    operation("stablehlo.create_token", operands="", signature=RESULT),
     operation("stablehlo.if", "pred", "result*", regions="true_branch false_branch", base=IRDLOperation, pure=False),
     operation("stablehlo.optimization_barrier", "operand*", "result*", signature=PAIRWISE, operand_type=AnyAttr()),
     operation("stablehlo.tuple", "val*", signature=TupleOf(), operand_type=AnyAttr()),

@@ -210,7 +210,7 @@ class WhileOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
-        _check(self.cond_graph, "condition", self.inputs.types, 1)
+        _check(self.cond_graph, "condition", self.inputs.types, result_count=1)
         _check(self.body_graph, "body", self.inputs.types, len(self.outputs))
 
 

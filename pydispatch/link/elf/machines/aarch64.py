@@ -22,7 +22,7 @@ def _low(scale: int) -> Rule:
 
 
 _add = fields("I", 12, ((0, 12, 10),), signed=False)
-_load = fields("I", 12, ((3, 9, 10),), 3, signed=False)
+_load = fields("I", 12, ((3, 9, 10),), scale=3, signed=False)
 
 MACHINE = Machine(
     number=183,
@@ -33,16 +33,16 @@ MACHINE = Machine(
         257: Rule("R_AARCH64_ABS64", Formula.ADDRESS, word("Q")),
         260: Rule("R_AARCH64_PREL64", Formula.RELATIVE, word("q")),
         261: Rule("R_AARCH64_PREL32", Formula.RELATIVE, word("i")),
-        273: Rule("R_AARCH64_LD_PREL_LO19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), 2)),
+        273: Rule("R_AARCH64_LD_PREL_LO19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), scale=2)),
         274: Rule("R_AARCH64_ADR_PREL_LO21", Formula.RELATIVE, fields("I", 21, _ADR)),
         275: Rule("R_AARCH64_ADR_PREL_PG_HI21", Formula.PAGES, _page),
         276: Rule("R_AARCH64_ADR_PREL_PG_HI21_NC", Formula.PAGES, _page),
         277: Rule("R_AARCH64_ADD_ABS_LO12_NC", Formula.LOW, lambda c, offset, value: _add(c, offset, value & 0xFFF)),
         278: _low(0),
-        279: Rule("R_AARCH64_TSTBR14", Formula.RELATIVE, fields("I", 16, ((2, 14, 5),), 2)),
-        280: Rule("R_AARCH64_CONDBR19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), 2)),
-        282: Rule("R_AARCH64_JUMP26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), 2)),
-        283: Rule("R_AARCH64_CALL26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), 2)),
+        279: Rule("R_AARCH64_TSTBR14", Formula.RELATIVE, fields("I", 16, ((2, 14, 5),), scale=2)),
+        280: Rule("R_AARCH64_CONDBR19", Formula.RELATIVE, fields("I", 21, ((2, 19, 5),), scale=2)),
+        282: Rule("R_AARCH64_JUMP26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), scale=2)),
+        283: Rule("R_AARCH64_CALL26", Formula.RELATIVE, fields("I", 28, ((2, 26, 0),), scale=2)),
         284: _low(1),
         285: _low(2),
         286: _low(3),

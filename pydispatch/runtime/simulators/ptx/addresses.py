@@ -98,7 +98,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
                 addresses &= _LOW_ADDRESS_BITS
         if not addresses.ndim:
             addresses = np.broadcast_to(addresses, frame.n)
-        return [resolver.resolve_window(frame, None, addresses, shared)]
+        return [resolver.resolve_window(frame, positions=None, offsets=addresses, shared=shared)]
 
     return resolve
 
@@ -178,7 +178,7 @@ class AddressResolver:
 
         addresses: global or generic ones, uint64 [n].
         """
-        self._check_alignment(frame, None, addresses)
+        self._check_alignment(frame, positions=None, addresses=addresses)
         accesses: list[MemoryAccess] = []
         lowest, highest = int(addresses.min()), int(addresses.max())
         for base in (SHARED, LOCAL):

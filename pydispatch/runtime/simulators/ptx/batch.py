@@ -73,7 +73,15 @@ class Batch(ThreadBatch):
     def start(self, code: FunctionCode) -> None:
         """Begin the kernel for all threads of the batch."""
         frame = Frame(self, code, np.arange(self.n), 0, None, None)
-        self.make_ready(ThreadGroup(self._append_activation(Activation(frame, None, None, -1, None, 0)), 0, None))
+        self.make_ready(
+            ThreadGroup(
+                self._append_activation(
+                    Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
+                ),
+                0,
+                index=None,
+            )
+        )
 
     def _append_activation(self, activation: Activation) -> Activation:
         """Add a function call to the calls of the batch, and return it."""

@@ -55,7 +55,7 @@ def _string(frame: Frame, address: int) -> str:
     """Return the text at an address, up to its zero."""
     characters = bytearray()
     while len(characters) < 4096:
-        byte = read_bytes(frame, 0, address + len(characters), 1)
+        byte = read_bytes(frame, 0, address + len(characters), size=1)
         if not byte or byte == b"\0":
             break
         characters += byte

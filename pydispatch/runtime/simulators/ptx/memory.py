@@ -161,7 +161,7 @@ class GlobalMemory:
         """
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
-        return self._append_allocation(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
+        return self._append_allocation(array.reshape(-1).view(np.uint8), array.nbytes, "global", name="")
 
     def _append_allocation(self, data: Any, size: int, kind: str, name: str) -> int:
         """Add an allocation after the last one, with a gap, and return its address."""

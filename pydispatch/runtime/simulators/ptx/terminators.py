@@ -181,10 +181,12 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
             regs = frame.regs
             chosen_barrier, needed = regs[barrier_number], None if count is None else regs[count]
             if kind == "arrive":
-                barriers.arrive(group, frame, instruction, chosen_barrier, needed, None)
+                barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait=None)
                 return after
             group.release_frame()
-            wait = Waiting(group.activation, after, group.positions(), None, None, instruction)
+            wait = Waiting(
+                group.activation, after, group.positions(), slots=None, barrier_numbers=None, instruction=instruction
+            )
             if value is not None:
                 assert result is not None
                 values = np.broadcast_to(regs[value], frame.n).copy()

@@ -92,7 +92,7 @@ class Translator:
     def _append_return(self) -> None:
         """End the function with a return, because its text may end without one."""
         self._open_block()
-        self._terminate(Instruction("ret", (), (), self._function.line))
+        self._terminate(Instruction("ret", (), operands=(), line=self._function.line))
 
     def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
         """Record the registers that the last instruction of a block accesses, and count it.

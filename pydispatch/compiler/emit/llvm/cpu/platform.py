@@ -113,13 +113,13 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
         """Return the pointer of a binding, which is loaded once in the entry block."""
         self.alignment = max(self.alignment, align)
-        pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", 8)
+        pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", align=8)
         alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
-        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", 8, f", !align !{alignment_node}")
+        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", align=8, note=f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a constant of the layout; see `_word`."""
-        table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
+        table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
         return self._word(emitter, table, ordinal, type_, words)
 
     def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
@@ -168,7 +168,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         if is_wide and self._constants[ordinal : ordinal + 2] != (key, key):
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
         return self._word(
-            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if is_wide else 1
+            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", align=8), ordinal, type_, 2 if is_wide else 1
         )
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
@@ -187,7 +187,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         start, self.local_memory = self.local_memory, self.local_memory + byte_size
         if self.local_memory > MAX_PAGES * PAGE:
             raise emitter.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
-        base = self._field_of(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", 8)
+        base = self._field_of(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", align=8)
         return emitter.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
 
     def barrier(self, emitter: FunctionEmitter) -> None:
@@ -196,7 +196,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
         """Return a field that an import asks for, as (LLVM type, operand)."""
         if name == "processor_id":
-            return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", 4)
+            return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", align=4)
         if name == "processor_data":
             return "ptr", emitter.once(
                 "processor", lambda: emitter.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}")

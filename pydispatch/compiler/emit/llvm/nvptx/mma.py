@@ -82,8 +82,8 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     layout = lane_layout("fma", rows, columns, run)
     row = body.times(body.shift_right(lane, 3), layout.down)
     column = body.times(body.low_bits(lane, 7), layout.right)
-    left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, 0))
-    right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, 0, column))
+    left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
+    right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
     sum_addresses, sums = _sums(emitter, accumulator)
     groups = [sorted(set(r - r % run for r in offsets)) for offsets in (layout.rows, layout.columns)]
     for step in range(depth):

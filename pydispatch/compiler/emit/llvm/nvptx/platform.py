@@ -285,7 +285,9 @@ def _elements(function: FuncOp) -> dict[int, int]:
 
 def binding_alignment(function: FuncOp) -> int:
     """Return the bytes that a kernel's bindings must be aligned to: that of elements, and that stated by accesses."""
-    stated = [integer(op, "alignment", 1) for op in walk(function) if op.name in ("memref.load", "memref.store")]
+    stated = [
+        integer(op, "alignment", default=1) for op in walk(function) if op.name in ("memref.load", "memref.store")
+    ]
     return max([1, *_elements(function).values(), *stated])
 
 

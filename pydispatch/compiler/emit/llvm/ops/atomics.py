@@ -107,7 +107,7 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
         return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
 
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
-    return _loop(emitter, word, "i32", 4, initial, new_word)
+    return _loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:

@@ -138,7 +138,7 @@ def run_steps(
     values = loop(emitter, 0, unrolled_end, types, initial, unroll, step)
     if unrolled_end == size:
         return values
-    return loop(emitter, unrolled_end, size, types, values, 1, step)
+    return loop(emitter, unrolled_end, size, types, values, unroll=1, step=step)
 
 
 def loop(
@@ -221,7 +221,7 @@ def run_dims(
             return run_steps(
                 emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*indices, k), inner)
             )
-        return run_steps(emitter, size, types, values, 1, lambda i, inner: level((*indices, i), inner))
+        return run_steps(emitter, size, types, values, unroll=1, step=lambda i, inner: level((*indices, i), inner))
 
     return level((), initial)
 

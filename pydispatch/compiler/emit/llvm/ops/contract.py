@@ -200,7 +200,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
 
     blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
     count = rows * columns
-    sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), 1, step)
+    sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), unroll=1, step=step)
     while len(sums) > count:  # add the upper half of the parts to the lower one, until one part is left
         half = len(sums) // 2
         sums = [
@@ -214,14 +214,20 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     covered = emitter.body.times(blocks, parts)
     all_vectors: Index = size // lanes if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {lanes}")
     if parts > 1 and covered != all_vectors:
-        sums = loop(emitter, covered, all_vectors, [piece.type] * count, sums, 1, vectors_left)
+        sums = loop(emitter, covered, all_vectors, [piece.type] * count, sums, unroll=1, step=vectors_left)
     totals = _sums_of_lanes(emitter, piece, sums)
     tail = emitter.body.times(all_vectors, lanes)
     if tail != size:
         lane = Piece(0, 1, accumulator.element)
         lane_sums = [emitter.body.let(f"insertelement {lane.type} poison, {element} {v}, i64 0") for v in totals]
         lane_sums = loop(
-            emitter, tail, size, [lane.type] * count, lane_sums, 1, lambda k, values: products(k, lane, values)
+            emitter,
+            tail,
+            size,
+            [lane.type] * count,
+            lane_sums,
+            unroll=1,
+            step=lambda k, values: products(k, lane, values),
         )
         totals = [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in lane_sums]
     for index, total in enumerate(totals):

@@ -144,7 +144,9 @@ def _store_packed(
 def _load(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `memref.load`."""
     indices = [emitter.index(o) for o in op.operands[1:]]
-    emitter.define(op.results[0], load(emitter, emitter.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
+    emitter.define(
+        op.results[0], load(emitter, emitter.memref(op.operands[0]), indices, integer(op, "alignment", default=1))
+    )
 
 
 def _store(emitter: FunctionEmitter, op: Operation) -> None:
@@ -154,7 +156,7 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
         raise emitter.error("a store into a binding that is only read", READ_ONLY_NOTE)
     indices = [emitter.index(o) for o in op.operands[2:]]
     own = attribute(op, OWN_BYTE) is not None
-    store(emitter, emitter.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
+    store(emitter, emitter.get(op.operands[0]), target, indices, integer(op, "alignment", default=1), own)
 
 
 def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
@@ -195,7 +197,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(emitter, op.results[0].type)
-    align = max(integer(op, "alignment", 1), alignment(memref.element_type))
+    align = max(integer(op, "alignment", default=1), alignment(memref.element_type))
     if is_common(op, memref):
         pointer = emitter.platform.workgroup_memory(emitter, size, align)
         emitter.define(op.results[0], _fresh(pointer, memref, "stack" if emitter.groups else "workgroup"))
@@ -245,7 +247,7 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, si
     else:
         texts = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
     count, elements = len(texts), ", ".join(f"{memory_type} {value}" for value in texts)
-    align = max(integer(op, "alignment", 1), 16)
+    align = max(integer(op, "alignment", default=1), 16)
     return f"private constant [{count} x {memory_type}] [{elements}], align {align}"
 
 

@@ -127,7 +127,14 @@ def multiply_tiles(
                 level((*indices, index))
             return values
 
-        run_steps(emitter, count if is_last else sizes[len(indices)], [], [], 2 if is_last else 1, step)
+        run_steps(
+            emitter,
+            count if is_last else sizes[len(indices)],
+            types=[],
+            initial=[],
+            unroll=2 if is_last else 1,
+            step=step,
+        )
 
     level(())
     for (i, j), register in register_of_tile.items():

@@ -74,7 +74,9 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
 
     def ask() -> Id:
         """Emit the call of the query, which the linker answers with a constant."""
-        return emitter.code.let("FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), ()))
+        return emitter.code.let(
+            "FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), types=())
+        )
 
     return emitter.at_entry(("available", name), ask)
 

@@ -149,7 +149,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         unit = unit_of(element)
         pointer = _buffer_pointer(emitter, memref.root, unit, index)
         if bit_width(element) < unit.bits < 32:
-            value = self.to_word(emitter, value, element, unit.bits, 0)
+            value = self.to_word(emitter, value, element, unit.bits, shift=0)
         if unit.bits != width:
             value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(module), value)
         emitter.code.do("Store", pointer, value)

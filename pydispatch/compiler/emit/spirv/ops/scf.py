@@ -11,7 +11,7 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while`; its attribute `MOST`, if there is one, bounds its iterations."""
-    with emitter.iterations.inside(integer(op, MOST, 0) or None):
+    with emitter.iterations.inside(integer(op, MOST, default=0) or None):
         _repeat(emitter, op)
 
 

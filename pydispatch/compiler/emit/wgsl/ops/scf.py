@@ -33,7 +33,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
             test = emitter.agreed(test, None, "bool")
         emitter.do(f"if !{test} {{ break; }}")
 
-    with emitter.iterations.inside(integer(op, MOST, 0) or None):
+    with emitter.iterations.inside(integer(op, MOST, default=0) or None):
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)

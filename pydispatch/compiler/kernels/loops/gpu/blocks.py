@@ -67,7 +67,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
 
     Return None for other nests, and if blocks would share no loads. `pairs` is whether the device has 64-bit integers.
     """
-    trial = emit_trial(frame, nest, None)
+    trial = emit_trial(frame, nest, depth=None)
     dims, elements = trial.dims, trial.elements
     reductions, results = {id(op) for op, _ in elements.reduced}, {v for v, _, _ in elements.finished}
     if len(dims) < 2 or len(reductions) != 1 or len(results) != 1:

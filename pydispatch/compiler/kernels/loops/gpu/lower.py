@@ -68,7 +68,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     if not _is_grid_computable(frame, plans):
         for plan, partition in zip(plans, partitions, strict=True):
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
-        return finish(frame, None, plans)
+        return finish(frame, grid=None, plans=plans)
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)
@@ -265,7 +265,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
         _store(elements, nest, build, indices)
         return
     if build.in_parallel:
-        emit_inner(build, indices, inner, 0, inner[0], lambda b, where: _store(elements, nest, b, where))
+        emit_inner(build, indices, inner, low=0, high=inner[0], write=lambda b, where: _store(elements, nest, b, where))
         return
     size = build.product(inner)
     build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), limit=size)

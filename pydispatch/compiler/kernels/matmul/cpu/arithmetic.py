@@ -85,7 +85,7 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
     if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
-        return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
+        return Arithmetic(BFloat16Type(), Float32Type(), group=2, matrix_steps=steps)
     if acc in HALF_TYPES:
         return Arithmetic(Float32Type(), Float32Type())
     if isinstance(acc, Float32Type | Float64Type):
@@ -161,7 +161,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         ]
         return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
-    return Arithmetic(i16, i32, 2) if fit_i16 else None
+    return Arithmetic(i16, i32, group=2) if fit_i16 else None
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:

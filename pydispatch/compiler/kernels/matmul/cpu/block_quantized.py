@@ -219,7 +219,7 @@ class _Workgroup:
         block_in_weights = build.plus(build.times(panel, match.blocks), block)
         start = build.plus(build.times(block_in_weights, match.width * match.block), column * group)
         b = view_as(build, weights, start, [match.groups, width, group], [match.width * group, group, 1])
-        c = view_as(build, sums, 0, [height * digits, width], [width, 1])
+        c = view_as(build, sums, offset=0, sizes=[height * digits, width], strides=[width, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
 
     def _add(

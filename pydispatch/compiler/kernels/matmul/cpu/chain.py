@@ -355,7 +355,7 @@ class _Rows:
                 indices[self.tiles.axis] = inner.plus(self.span.first, i)
             elements.row = list(indices)
             nest.run_stages(elements, inner, indices)
-            emit_inner(inner, indices, [columns], 0, columns, element)
+            emit_inner(inner, indices, [columns], low=0, high=columns, write=element)
             return []
 
         build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)

@@ -375,7 +375,7 @@ def factor_at(
         else:
             mapping[argument] = elements.scalar(operand)
     for op in factor.code:
-        clone_op(elements, build, op, mapping, [])
+        clone_op(elements, build, op, mapping, point=[])
     return resolve(elements, mapping, factor.value)
 
 

@@ -163,12 +163,12 @@ def variants(
         IllegalSchedule: The contraction cannot have the schedule.
     """
     if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
-        main = plan_of(contraction, elements, level, RowRange(1, None), schedule)
+        main = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
         if main is not None:
             height = main.schedule.mr
             ranges = [RowRange(1, 1), RowRange(2, height - 1)] if height > 2 else [RowRange(1, height - 1)]
             skinny_plans = [plan_of(contraction, elements, level, r) for r in ranges if height > 1]
-            return [replace(main, row_range=RowRange(height, None)), *(p for p in skinny_plans if p is not None)]
+            return [replace(main, row_range=RowRange(height, most=None)), *(p for p in skinny_plans if p is not None)]
     plan = plan_of(contraction, elements, level, schedule=schedule)
     return [] if plan is None else [plan]
 

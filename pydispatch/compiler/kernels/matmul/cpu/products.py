@@ -157,7 +157,7 @@ class Products:
             """Emit the loops that remain, and the product in the innermost one."""
             if loops:
                 size = self.nest.sizes[loops[0]]
-                emit_loop(build, size, 1, lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))
+                emit_loop(build, size, step=1, body=lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))
                 return
             rows = indices if contraction.m is None else {**indices, contraction.m: block.row}
             left = self._memref_a(build, region, factors[0], rows, height, steps)
@@ -334,7 +334,7 @@ class FactorSums:
                 block = nest.block(inner, region, 0, j)
                 products.emit_factors(inner, region, (ones_a, products.b), block, (1, nr), target)
 
-            emit_loop(build, panels, 1, panel)
+            emit_loop(build, panels, step=1, body=panel)
         if self.rows is not None:
             rows, ones_b = self.rows
             blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
@@ -345,7 +345,7 @@ class FactorSums:
                 block = nest.block(inner, region, i, 0)
                 products.emit_factors(inner, region, (products.a, ones_b), block, (mr, LANES), target)
 
-            emit_loop(build, blocks, 1, block_of_rows)
+            emit_loop(build, blocks, step=1, body=block_of_rows)
 
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
         """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors."""

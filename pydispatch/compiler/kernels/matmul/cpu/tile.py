@@ -114,7 +114,7 @@ def emit_rows(
         _emit_tile(frame, inner, nest, tile, outputs, a)
 
     tiles = 1 if contraction.n is None else build.ceil_quotient(nest.end(contraction.n), schedule.nt)
-    emit_loop(build, tiles, 1, tile_of_columns)
+    emit_loop(build, tiles, step=1, body=tile_of_columns)
 
 
 def _emit_tile(
@@ -265,11 +265,11 @@ class _Tile:
                 block = nest.block(guarded, region, i, j, is_tail)
                 self._block(guarded, blocks.steps, region, block, factor_sums)
 
-            emit_loop(outer, rows, 1, one_block)
+            emit_loop(outer, rows, step=1, body=one_block)
             for value in column_vectors:
                 self.frame.elements.forget(value)
 
-        emit_loop(build, columns, 1, column_of_blocks)
+        emit_loop(build, columns, step=1, body=column_of_blocks)
         if contraction.n is not None and tail:
             has_tail = build.less(build.times(columns, schedule.nr), region.extent(contraction.n))
             build.when(has_tail, lambda inner: column_of_blocks(inner, columns, is_tail=True))

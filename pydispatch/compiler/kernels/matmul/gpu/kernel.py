@@ -287,7 +287,7 @@ class _Workgroup:
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
-        row_at = _axis(build, row, location.row, tile.height, rows, 1)
+        row_at = _axis(build, row, location.row, tile.height, rows, neighbours=1)
         column_at = _axis(build, column, location.column, tile.width, columns, layout.right)
         slots: list[Slot] = []
         conditions: dict[tuple[int, int], SSAValue | bool] = {}

@@ -315,7 +315,7 @@ class Staging:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(i) for argument, i in zip(block.args, point, strict=True)
         }
-        return clone_block(self.elements, build, block, mapping, [])[0]
+        return clone_block(self.elements, build, block, mapping, point=[])[0]
 
     def _neutral(self, build: Builder) -> SSAValue:
         """Return the element whose products leave sums unchanged: 0, or -0 if `is_negative`.

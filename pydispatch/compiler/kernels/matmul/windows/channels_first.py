@@ -403,7 +403,7 @@ class _Workgroup:
         pads_others = any(n != 0 for n in (*low[:-2], *high[:-2]))
         if not are_known or pads_others or any(a.uses.get_length() for a in pad.region.block.args):
             return unpadded
-        padding = clone_block(elements, build, pad.region.block, {}, [])[0]
+        padding = clone_block(elements, build, pad.region.block, {}, point=[])[0]
         return PaddedSource(value=pad.source, low=[n for n in low if isinstance(n, int)], padding=padding)
 
     # Sums and results

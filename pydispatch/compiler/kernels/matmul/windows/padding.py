@@ -124,7 +124,7 @@ class PaddedInputs:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
         }
-        padding = clone_block(self.elements, build, block, mapping, [])[0]
+        padding = clone_block(self.elements, build, block, mapping, point=[])[0]
         if isinstance(exists, bool):
             return self.elements.at(build, pad.source, nearest) if exists else padding
         return build.pure(arith.SelectOp(exists, self.elements.at(build, pad.source, nearest), padding))

@@ -40,15 +40,19 @@ def _packed_attention(
     sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
     if sum(sizes) != total or len(sizes) != 3:
         raise call.fail(f"its sizes {sizes} are not those of its weights {weights}")
-    query, key, value = (attention.split_heads(call.b, t, heads) for t in shapes.split(b, projected, 2, sizes))
+    query, key, value = (
+        attention.split_heads(call.b, t, heads) for t in shapes.split(b, projected, axis=2, sizes=sizes)
+    )
     if past is not None:
-        old = [shapes.reshape(b, shapes.slice_axis(b, past, 0, n, n + 1), past.shape[1:]) for n in (0, 1)]
-        key, value = shapes.concat(b, [old[0], key], 2), shapes.concat(b, [old[1], value], 2)
+        old = [
+            shapes.reshape(b, shapes.slice_axis(b, past, axis=0, start=n, limit=n + 1), past.shape[1:]) for n in (0, 1)
+        ]
+        key, value = shapes.concat(b, [old[0], key], axis=2), shapes.concat(b, [old[1], value], axis=2)
     masks = _masks(call, query, key, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
     result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(call.b, result), shapes.stack(b, [key, value], 0)]
+    return [attention.join_heads(call.b, result), shapes.stack(b, [key, value], axis=0)]
 
 
 def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
@@ -102,9 +106,9 @@ def _qattention(
 
     def project() -> Tensor:
         """Return the projections of x to queries, keys and values: the integer product, times both scales."""
-        return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
+        return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], bias=None)
 
-    return _packed_attention(call, x, weights, bias, mask, past, None, project)
+    return _packed_attention(call, x, weights, bias, mask, past, added=None, project=project)
 
 
 @MICROSOFT.converts("MultiHeadAttention")
@@ -122,7 +126,7 @@ def _multi_head_attention(
         raise call.fail("queries, keys and values that are packed into one tensor are not supported")
     if bias is not None:
         sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
-        parts = shapes.split(b, bias, 0, sizes)
+        parts = shapes.split(b, bias, axis=0, sizes=sizes)
         query = elementwise.binary(b, "add", query, parts[0])
         if key.rank == 3:
             key = elementwise.binary(b, "add", key, parts[1])
@@ -130,7 +134,7 @@ def _multi_head_attention(
     queries = attention.split_heads(call.b, query, heads)
     keys, values = (t if t.rank == 4 else attention.split_heads(call.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
-        keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
+        keys, values = shapes.concat(b, [past_key, keys], axis=2), shapes.concat(b, [past_value, values], axis=2)
     masks = _masks(call, queries, keys, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
@@ -160,12 +164,14 @@ def _group_query_attention(
         if isinstance(width, Expr) or width % (heads + 2 * shared):
             raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
         head_size = width // (heads + 2 * shared)
-        query, key, value = shapes.split(b, query, 2, [heads * head_size, shared * head_size, shared * head_size])
+        query, key, value = shapes.split(
+            b, query, axis=2, sizes=[heads * head_size, shared * head_size, shared * head_size]
+        )
     past_length: Size = past_key.shape[2] if past_key is not None else 0
     if call.flag("do_rotary"):
         if cosines is None or sines is None:
             raise call.fail("its tables of cosines and sines are missing")
-        position_ids = shapes.iota(b, [1, query.shape[1]], 1, I64)
+        position_ids = shapes.iota(b, [1, query.shape[1]], axis=1, dtype=I64)
         position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
         interleaved = call.flag("rotary_interleaved")
         width = 2 * static_size(call, cosines.shape[1])
@@ -178,7 +184,7 @@ def _group_query_attention(
         attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
     )
     if past_key is not None and past_value is not None:
-        keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
+        keys, values = shapes.concat(b, [past_key, keys], axis=2), shapes.concat(b, [past_value, values], axis=2)
     counts = formula(b, lambda n: n + 1, lengths)
     causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], past_length, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
@@ -200,7 +206,9 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         raise call.fail("its scale is not supported")
     if positions.rank == 1:
         length = x.shape[1] if x.rank == 3 else x.shape[2]
-        positions = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, positions.dtype), positions)
+        positions = formula(
+            b, lambda i, n: i + n, shapes.iota(b, [1, length], axis=1, dtype=positions.dtype), positions
+        )
     if not heads and x.rank == 3:
         size = 2 * static_size(call, cosines.shape[1])
         heads = static_size(call, x.shape[2]) // size

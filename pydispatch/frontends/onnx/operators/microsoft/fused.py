@@ -94,8 +94,8 @@ def _fused_conv(
 
 def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
     """Return the product of two quantized matrices without their zero points, in i32."""
-    rows = products.without_zero_point(call, x, x_zero, None)
-    return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, -1))
+    rows = products.without_zero_point(call, x, x_zero, axis=None)
+    return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, axis=-1))
 
 
 def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
@@ -238,14 +238,16 @@ def _embed_norm(
     """
     b = call.b
     call.ignore("mask_index_type")
-    total = gathers.take(b, table, words, 0)
-    where = position_ids if position_ids is not None else shapes.iota(b, [words.shape[1]], 0, I64)
-    total = elementwise.binary(b, "add", total, gathers.take(b, position_table, where, 0))
+    total = gathers.take(b, table, words, axis=0)
+    where = position_ids if position_ids is not None else shapes.iota(b, [words.shape[1]], axis=0, dtype=I64)
+    total = elementwise.binary(b, "add", total, gathers.take(b, position_table, where, axis=0))
     if segments is not None and kinds is not None:
-        total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, 0))
-    normalized = normalization.layer_norm(b, total, [2], scale, shift, call.real("epsilon", 1e-12))[0]
+        total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, axis=0))
+    normalized = normalization.layer_norm(
+        b, total, axes=[2], scale=scale, bias=shift, epsilon=call.real("epsilon", 1e-12)
+    )[0]
     counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
-    return [normalized, reductions.reduce(b, "add", counted, [1]), total]
+    return [normalized, reductions.reduce(b, "add", counted, axes=[1]), total]
 
 
 MICROSOFT.register({

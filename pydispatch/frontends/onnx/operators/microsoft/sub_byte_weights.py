@@ -51,7 +51,7 @@ def matmul(
         if zeros.dtype == U8:
             row = -(-blocks * bits // 8)
             zeros = shapes.slice_axis(
-                b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), 1, 0, blocks
+                b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
             )
         zeros = shapes.reshape(b, zeros, [n, blocks, 1])
     numbers = _unpack_sub_bytes(call, shapes.reshape(b, packed, [n, blocks, block * bits // 8]), bits)
@@ -63,8 +63,8 @@ def matmul(
         weights = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), *operands, zeros)
     rows = shapes.reshape(b, elementwise.convert(b, x, inner), [product(x.shape[:-1]), k])
     if blocks * block != k:
-        rows = shapes.pad(b, rows, [0, 0], [0, blocks * block - k], 0.0)
-    product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), [], [(1, 1)])
+        rows = shapes.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
+    product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), batch=[], contracted=[(1, 1)])
     if integer_bytes is not None:
         for part in b.parts(product_):
             assert isinstance(part.owner, Operation)

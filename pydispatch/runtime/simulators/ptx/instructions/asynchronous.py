@@ -22,7 +22,9 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if words[:3] == ("async", "mbarrier", "arrive"):
         # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
         return (
-            arrival(builder, instruction, None, builder.operands(instruction, 1)[0], None, drop=False)
+            arrival(
+                builder, instruction, result=None, address=builder.operands(instruction, 1)[0], count=None, drop=False
+            )
             if "noinc" in words
             else nothing
         )
@@ -54,7 +56,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
     resolve_source = memory_operand(builder, global_access, source, count, write=False)
     source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
-    byte_resolver = AddressResolver(global_access, "global", 1, write=False, strong=False)
+    byte_resolver = AddressResolver(global_access, "global", size=1, write=False, strong=False)
     base = builder.constant(np.uint64(0))
     if source.base is not None:
         base = builder.source(instruction, source.base, "u64")

@@ -73,7 +73,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c.
     """
-    name, combine, ftz = _words(builder, instruction, 1)
+    name, combine, ftz = _words(builder, instruction, types=1)
     type_ = instruction.modifiers[-1]
     destination, x, y = builder.operands(instruction, 3, 4)[:3]
     first, second = pair(destination)
@@ -128,7 +128,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
 @handles("set")
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
-    name, combine, ftz = _words(builder, instruction, 2)
+    name, combine, ftz = _words(builder, instruction, types=2)
     result_type, type_ = instruction.modifiers[-2:]
     d, x, y = builder.operands(instruction, 3, 4)[:3]
     compare = _comparison(builder, instruction, name, is_float(type_))

@@ -61,27 +61,29 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
     if mode == "rn":
-        return finished(builder, instruction, ufunc, words, type_, 2)
+        return finished(builder, instruction, ufunc, words, type_, count=2)
     if type_ == "f64":
-        return finished(builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, 2)
+        return finished(
+            builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, count=2
+        )
 
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
         return exact.narrow(exact.zero_sum(exact.round_to_odd_sum(x, y), x, y, mode), _F32, mode)
 
-    return finished(builder, instruction, compute, words, type_, 2)
+    return finished(builder, instruction, compute, words, type_, count=2)
 
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul."""
     mode, words, type_ = float_words(builder, instruction)
     if mode == "rn":
-        return finished(builder, instruction, np.multiply, words, type_, 2)
+        return finished(builder, instruction, np.multiply, words, type_, count=2)
     if type_ == "f64":
-        return finished(builder, instruction, lambda x, y: exact.mul64(x, y, mode), words, type_, 2)
+        return finished(builder, instruction, lambda x, y: exact.mul64(x, y, mode), words, type_, count=2)
     return finished(
-        builder, instruction, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, 2
+        builder, instruction, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, count=2
     )
 
 
@@ -89,14 +91,14 @@ def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate fma and mad: one rounding, which every GPU since 2010 does for mad too."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
-    return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
+    return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate div. Its .approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
-    return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, 2)
+    return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
@@ -105,9 +107,9 @@ def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if type_ == "f64":
         if "approx" in words:
             # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0.
-            return finished(builder, instruction, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, 1)
-        return finished(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, 1)
-    return finished(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, 1)
+            return finished(builder, instruction, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, count=1)
+        return finished(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1)
+    return finished(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1)
 
 
 def _upper(x: Any) -> Any:
@@ -118,7 +120,7 @@ def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of sqrt with a rounding mode."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
-    return finished(builder, instruction, lambda x: compute(x, mode), words, type_, 1)
+    return finished(builder, instruction, lambda x: compute(x, mode), words, type_, count=1)
 
 
 def _rsqrt(x: Any) -> Any:
@@ -138,8 +140,10 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
             if instruction.opcode != "rsqrt":
                 builder.fail(instruction)
             if "ftz" in words:
-                return finished(builder, instruction, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, 1)
-        return finished(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, 1)
+                return finished(
+                    builder, instruction, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, count=1
+                )
+        return finished(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1)
 
     return make
 
@@ -176,8 +180,8 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     count = len(instruction.operands) - 1
     if count == 3:
-        return finished(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, 3)
-    return finished(builder, instruction, compute, words, type_, 2)
+        return finished(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3)
+    return finished(builder, instruction, compute, words, type_, count=2)
 
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:

@@ -288,7 +288,7 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
         total = regs[c].astype(np.int64)
         for k in range(count):
             left = packed_element(regs[a], kinds[0], left_bits, k)
-            total = total + left * packed_element(regs[b], kinds[1], 8, first_byte + k)
+            total = total + left * packed_element(regs[b], kinds[1], width=8, position=first_byte + k)
         regs[d][...] = total.astype(np.uint32)
 
     return step

@@ -64,7 +64,11 @@ class _MatrixRows:
         frame_part = frame.subset(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
         if self._resolver.space == "shared":
-            return [self._resolver.resolve_window(frame_part, None, plus_offset(addresses, self._offset), True)]
+            return [
+                self._resolver.resolve_window(
+                    frame_part, positions=None, offsets=plus_offset(addresses, self._offset), shared=True
+                )
+            ]
         offset = np.uint64(self._offset & ALL_ADDRESS_BITS)
         return self._resolver.resolve(frame_part, addresses.astype(np.uint64) + offset)
 

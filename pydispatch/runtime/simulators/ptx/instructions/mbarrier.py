@@ -108,7 +108,7 @@ def arrival(
         for access in resolve(regs):
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
             counts = access.select(np.broadcast_to(regs[slot], n)).astype(np.uint64)
-            old = in_order(words, index, [counts], update, None)
+            old = in_order(words, index, [counts], update, associative_ufunc=None)
             if target >= 0:
                 access.assign(regs[target], old)
             if regs[0].batch.races is not None:

@@ -103,7 +103,9 @@ class _MatrixInMemory:
         offset = index * self._element_bytes + self._offset
         base = np.broadcast_to(regs[self._base], frame.n)
         if self._resolver.space == "shared":
-            return [self._resolver.resolve_window(frame, None, plus_offset(base, offset), shared=True)]
+            return [
+                self._resolver.resolve_window(frame, positions=None, offsets=plus_offset(base, offset), shared=True)
+            ]
         return self._resolver.resolve(frame, base.astype(np.uint64) + offset.view(np.uint64))
 
 
