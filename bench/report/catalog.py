@@ -51,7 +51,7 @@ CATALOG = (
               quick=("--seconds", "0.01", "--layers", "1", "--only", "Q8_0")),
     Benchmark("llm-billion", ("llm/run.py", "--billion", "--only", "bf16", "Q4_0"), 15, needs=("module ml_dtypes",),
               quick=("--seconds", "0.01", "--layers", "1", "--only", "Q4_0")),
-    Benchmark("python-kernels", ("python_kernels.py",), 0.5, needs=("module numba", "tool gcc")),
+    Benchmark("python-kernels", ("python_kernels/run.py",), 3, needs=("module numba", "module ml_dtypes", "tool gcc")),
     Benchmark("kernels", ("kernels/run.py",), 8, needs=FRAMEWORKS, quick=("--seconds", "0.01", "--only", "softmax")),
     Benchmark("drawn-kernels", ("kernels/run.py", "--random", "50", "--seed", "20", "--workers", "1"), 2,
               needs=FRAMEWORKS, quick=("--seconds", "0.01", "--random", "3")),

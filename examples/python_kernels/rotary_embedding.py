@@ -14,16 +14,19 @@ BASE = 10000.0
 Heads = Annotated[pd.View, pd.f32["tokens", "heads", "size"]]
 
 
-@pd.kernel(workgroup=(16, 4))
+@pd.kernel(workgroup=64)
 def rotary_embedding(x: Heads, positions: Annotated[pd.View, pd.i32["tokens"]], y: Heads) -> None:
-    pair, head, token = pd.global_id(0), pd.global_id(1), pd.global_id(2)
+    """Each invocation turns one pair of all heads, which have the same angle."""
+    pair, token = pd.global_id(0), pd.group_id(1)
     half = x.shape[2] // 2
-    if pair < half and head < x.shape[1] and token < x.shape[0]:
+    if pair < half:
         frequency = pd.exp2(-math.log2(BASE) * pd.f32(pair) / pd.f32(half))
         angle = pd.f32(positions[token]) * frequency
-        a, b = x[token, head, pair], x[token, head, pair + half]
-        y[token, head, pair] = a * pd.cos(angle) - b * pd.sin(angle)
-        y[token, head, pair + half] = b * pd.cos(angle) + a * pd.sin(angle)
+        cosine, sine = pd.cos(angle), pd.sin(angle)
+        for head in range(x.shape[1]):
+            a, b = x[token, head, pair], x[token, head, pair + half]
+            y[token, head, pair] = a * cosine - b * sine
+            y[token, head, pair + half] = b * cosine + a * sine
 
 
 def cases(random: np.random.Generator) -> list[Case]:

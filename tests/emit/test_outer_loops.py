@@ -17,11 +17,21 @@ from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
 from pydispatch.ir import parse
 
+LOADED = """%loaded = memref.load %a[%c4] : memref<4096xf32>
+    %count = arith.fptosi %loaded : f32 to i32"""
+"""Operations that compute %count, the same in all lanes if nothing writes %a."""
+CHOSEN = f"""%is_long = arith.cmpi sgt, %n, %c4 : index
+    %count = scf.if %is_long -> (i32) {{ {LOADED.replace("%count", "%own")}
+      scf.yield %own : i32 }} else {{ %four = arith.constant 4 : i32
+      scf.yield %four : i32 }}"""
+"""The same, with the load in a branch that all lanes take together."""
+
 
 def kernel(
-    lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = ""
-) -> FuncOp:
-    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop."""
+    lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = "",
+    before: str = "%count = arith.constant 4 : i32",
+) -> FuncOp:  # fmt: skip
+    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop; before: those before it."""
     module = parse(f"""
 func.func @kernel(%n: index) {{
   %c0 = arith.constant 0 : index
@@ -36,6 +46,8 @@ func.func @kernel(%n: index) {{
       #hal.pipeline.binding<storage_buffer>]>) binding(1) : memref<4096xf32>
   scf.parallel (%lane) = (%c0) to (%lanes) step (%c1) {{
     %fourth = arith.muli %lane, %c4 : index
+    {before}
+    %end = arith.index_cast %count : i32 to index
     %sum = scf.for %j = %c0 to {end} step %c1 iter_args(%so_far = %zero) -> (f32) {{
       %next_to = arith.addi %lane, %j : index
       %apart = arith.muli %lane, %j : index
@@ -66,6 +78,11 @@ func.func @kernel(%n: index) {{
         ({"index": "%even", "inside": "%y = memref.load %a[%odd] : memref<4096xf32>"}, 3),
         ({"index": "%even"}, 0),
         ({"index": "%even", "inside": "%y = memref.load %b[%odd] : memref<4096xf32>"}, 0),
+        ({"end": "%end", "before": LOADED}, 3),
+        ({"end": "%end", "before": CHOSEN}, 3),
+        ({"end": "%end", "before": LOADED.replace("%c4", "%lane")}, 0),
+        ({"end": "%end", "before": CHOSEN.replace("%c4 : index", "%lane : index")}, 0),
+        ({"end": "%end", "before": LOADED, "flags": ""}, 0),
         ({"lanes": 8}, 0),
         ({"end": "%lane"}, 0),
         ({"index": "%apart"}, 0),
@@ -76,6 +93,8 @@ func.func @kernel(%n: index) {{
     ids=[
         "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved",
         "interleaved with another",
+        "a loaded end", "a loaded end in a branch", "an end loaded by each lane", "a branch of each lane",
+        "a loaded end, written",
         "too few", "an end in each lane", "strided, moving",
         "strided, written", "atomic", "strided store",
     ],

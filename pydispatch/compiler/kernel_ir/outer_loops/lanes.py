@@ -85,9 +85,19 @@ class Lanes:
         return False
 
     def is_uniform(self, op: Operation) -> bool:
-        """Return whether an operation has one result for all lanes, and no effect."""
-        is_pure = info_of(op).is_pure or op.name == _SAME_FOR_ALL
-        return is_pure and not op.regions and self.varying.isdisjoint(op.operands)
+        """Return whether an operation has one result for all lanes, and no effect.
+
+        A load is one if nothing writes its memory and its indices are the same for all lanes, an `scf.if` if all
+        operations in it are.
+        """
+        if not self.varying.isdisjoint(op.operands):
+            return False
+        if isinstance(op, scf.IfOp):
+            inner_operations = (inner for region in op.regions for block in region.blocks for inner in block.ops)
+            return all(self.is_uniform(inner) for inner in inner_operations)
+        is_load = isinstance(op, memref.LoadOp) and op.memref in self._read_only
+        has_no_effect = is_load or info_of(op).is_pure or isinstance(op, scf.YieldOp) or op.name == _SAME_FOR_ALL
+        return has_no_effect and not op.regions
 
     def counters(self, op: scf.ForOp) -> list[int] | None:
         """Return the counters that lane 0 has in a loop that begins at its lane, if these are few; else None.
@@ -114,7 +124,8 @@ class Lanes:
         if isinstance(op, scf.IfOp):
             return self._covers_if(op)
         if isinstance(op, _PLAIN):
-            self.varying.update(op.results)
+            if not self.is_uniform(op):
+                self.varying.update(op.results)
             return not op.regions or self._refuse(op, "it is a reduction")
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _SAME_FOR_ALL):
@@ -135,6 +146,8 @@ class Lanes:
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):
             return False
+        if self.is_uniform(op):
+            return True
         self.varying.update(op.results)
         if any(inner in self.loops for block in blocks for inner in block.ops):
             self.loops.add(op)

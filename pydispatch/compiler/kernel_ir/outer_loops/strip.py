@@ -340,8 +340,9 @@ class Strip:
         if value in self.memories:
             copies[value] = build.let(memref.LoadOp.get(self.memories[value], [lane]))
         elif isinstance(value, OpResult) and self.lanes.is_rematerialized(value) and not _defines(user, value):
-            for operand in value.op.operands:
-                self._resolve(build, operand, lane, copies)
+            for inner in (value.op, *_inner_operations(value.op)):
+                for operand in inner.operands:
+                    self._resolve(build, operand, lane, copies, value.op)
             build.insert(value.op.clone(copies))
         return copies.get(value, value)
 

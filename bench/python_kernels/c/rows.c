@@ -1,0 +1,128 @@
+// Kernels over rows of a matrix.
+#include <math.h>
+#include <stdint.h>
+
+void softmax(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, int64_t n2) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    const float* from = x + row * n;
+    float* to = y + row * n;
+    float top = from[0], total = 0.0f;
+    for (int64_t j = 1; j < n; ++j) top = from[j] > top ? from[j] : top;
+    for (int64_t j = 0; j < n; ++j) total += to[j] = expf(from[j] - top);
+    for (int64_t j = 0; j < n; ++j) to[j] /= total;
+  }
+}
+
+void cross_entropy(const float* x, int64_t m, int64_t n, const int32_t* labels, int64_t m2, float* restrict losses,
+                   int64_t m3, float* restrict dx, int64_t m4, int64_t n4) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    const float* from = x + row * n;
+    float* to = dx + row * n;
+    int32_t label = labels[row];
+    float top = from[0], total = 0.0f;
+    for (int64_t j = 1; j < n; ++j) top = from[j] > top ? from[j] : top;
+    for (int64_t j = 0; j < n; ++j) total += to[j] = expf(from[j] - top);
+    for (int64_t j = 0; j < n; ++j) to[j] = label < 0 ? 0.0f : to[j] / total - (float)(j == label);
+    losses[row] = label < 0 ? 0.0f : top + logf(total) - from[label];
+  }
+}
+
+void layer_norm(const float* x, int64_t m, int64_t n, const float* w, int64_t n2, const float* b, int64_t n3,
+                float* restrict y, int64_t m2, int64_t n4) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    const float* from = x + row * n;
+    float total = 0.0f, squares = 0.0f;
+    for (int64_t j = 0; j < n; ++j) total += from[j];
+    float mean = total / (float)n;
+    for (int64_t j = 0; j < n; ++j) squares += (from[j] - mean) * (from[j] - mean);
+    float scale = 1.0f / sqrtf(squares / (float)n + 1e-5f);
+    for (int64_t j = 0; j < n; ++j) y[row * n + j] = (from[j] - mean) * scale * w[j] + b[j];
+  }
+}
+
+void layer_norm_backward(const float* x, int64_t m, int64_t n, const float* w, int64_t n2, const float* dy, int64_t m2,
+                         int64_t n3, float* restrict dx, int64_t m3, int64_t n4, float* restrict dw, int64_t n5,
+                         float* restrict db, int64_t n6) {
+#pragma omp parallel
+  {
+    float dw_part[n], db_part[n];
+    for (int64_t j = 0; j < n; ++j) dw_part[j] = db_part[j] = 0.0f;
+#pragma omp for
+    for (int64_t row = 0; row < m; ++row) {
+      const float *from = x + row * n, *outer = dy + row * n;
+      float total = 0.0f, squares = 0.0f, along = 0.0f, whole = 0.0f;
+      for (int64_t j = 0; j < n; ++j) total += from[j];
+      float mean = total / (float)n;
+      for (int64_t j = 0; j < n; ++j) squares += (from[j] - mean) * (from[j] - mean);
+      float scale = 1.0f / sqrtf(squares / (float)n + 1e-5f);
+      for (int64_t j = 0; j < n; ++j) {
+        along += outer[j] * w[j] * (from[j] - mean) * scale;
+        whole += outer[j] * w[j];
+      }
+      for (int64_t j = 0; j < n; ++j) {
+        float normal = (from[j] - mean) * scale;
+        dx[row * n + j] = (outer[j] * w[j] - (whole + normal * along) / (float)n) * scale;
+        dw_part[j] += outer[j] * normal;
+        db_part[j] += outer[j];
+      }
+    }
+#pragma omp critical
+    for (int64_t j = 0; j < n; ++j) dw[j] += dw_part[j], db[j] += db_part[j];
+  }
+}
+
+// Insertion into the list of the largest elements.
+void top_k(const float* x, int64_t m, int64_t n, float* restrict values, int64_t m2, int64_t k,
+           int32_t* restrict indices, int64_t m3, int64_t k2) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    float* largest = values + row * k;
+    int32_t* numbers = indices + row * k;
+    for (int64_t place = 0; place < k; ++place) largest[place] = -INFINITY, numbers[place] = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      float value = x[row * n + j];
+      if (value <= largest[k - 1]) continue;
+      int64_t place = k - 1;
+      for (; place > 0 && value > largest[place - 1]; --place) {
+        largest[place] = largest[place - 1], numbers[place] = numbers[place - 1];
+      }
+      largest[place] = value, numbers[place] = (int32_t)j;
+    }
+  }
+}
+
+enum { SIZE = 128 };
+
+static int comes_before(float a, int32_t m, float b, int32_t n) { return a > b || (a == b && m < n); }
+
+// A bitonic network over rows of at most 128 elements, of which each step compares contiguous blocks.
+void bitonic_sort(const float* x, int64_t m, int64_t n, float* restrict values, int64_t m2, int64_t n2,
+                  int32_t* restrict indices, int64_t m3, int64_t n3) {
+#pragma omp parallel for
+  for (int64_t row = 0; row < m; ++row) {
+    float keys[SIZE];
+    int32_t numbers[SIZE];
+    for (int32_t j = 0; j < SIZE; ++j) keys[j] = j < n ? x[row * n + j] : -INFINITY, numbers[j] = j;
+    for (int run = 2; run <= SIZE; run *= 2) {
+      for (int distance = run / 2; distance > 0; distance /= 2) {
+        for (int begin = 0; begin < SIZE; begin += 2 * distance) {
+          int is_descending = (begin & run) == 0;
+          float *low = keys + begin, *high = low + distance;
+          int32_t *low_number = numbers + begin, *high_number = low_number + distance;
+#pragma omp simd
+          for (int j = 0; j < distance; ++j) {
+            float a = low[j], b = high[j];
+            int32_t p = low_number[j], q = high_number[j];
+            int stays = comes_before(a, p, b, q) == is_descending;
+            low[j] = stays ? a : b, high[j] = stays ? b : a;
+            low_number[j] = stays ? p : q, high_number[j] = stays ? q : p;
+          }
+        }
+      }
+    }
+    for (int64_t j = 0; j < n; ++j) values[row * n + j] = keys[j], indices[row * n + j] = numbers[j];
+  }
+}

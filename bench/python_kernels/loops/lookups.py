@@ -1,0 +1,63 @@
+"""Loops that read or write by indices, for Numba."""
+# mypy: allow-untyped-defs, allow-untyped-decorators
+
+import numba
+import numpy as np
+
+jit = numba.njit(parallel=True, fastmath=True)
+
+
+@jit
+def embedding_bag(table, numbers, starts, y):
+    bags, n = y.shape
+    for bag in numba.prange(bags):
+        begin, end = starts[bag], starts[bag + 1] if bag + 1 < bags else numbers.shape[0]
+        for j in range(n):
+            y[bag, j] = 0
+        for at in range(begin, end):
+            for j in range(n):
+                y[bag, j] += table[numbers[at], j]
+        for j in range(n):
+            y[bag, j] /= np.float32(max(end - begin, 1))
+
+
+@jit
+def gathered_rows(table, numbers, y):
+    for i in numba.prange(numbers.shape[0]):
+        for j in range(y.shape[1]):
+            y[i, j] = table[numbers[i], j] if 0 <= numbers[i] < table.shape[0] else np.float32(0)
+
+
+@jit
+def scattered_rows(dy, numbers, dtable):
+    for block in numba.prange((dy.shape[1] + 63) // 64):
+        for i in range(numbers.shape[0]):
+            if 0 <= numbers[i] < dtable.shape[0]:
+                for j in range(block * 64, min(dy.shape[1], block * 64 + 64)):
+                    dtable[numbers[i], j] += dy[i, j]
+
+
+@jit
+def sparse_product(starts, columns, values, b, y):
+    m, n = y.shape
+    for row in numba.prange(m):
+        for j in range(n):
+            y[row, j] = 0
+        for at in range(starts[row], starts[row + 1]):
+            for j in range(n):
+                y[row, j] += values[at] * b[columns[at], j]
+
+
+@numba.njit
+def root_of(parents, vertex):
+    while parents[vertex] != vertex:
+        vertex = parents[vertex]
+    return vertex
+
+
+@numba.njit
+def connected_components(edges, parents):
+    """One thread: Numba has no compare-and-swap on CPUs."""
+    for i in range(edges.shape[0]):
+        a, b = root_of(parents, edges[i, 0]), root_of(parents, edges[i, 1])
+        parents[max(a, b)] = min(a, b)

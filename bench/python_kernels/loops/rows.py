@@ -1,0 +1,124 @@
+"""Loops over rows of a matrix, for Numba."""
+# mypy: allow-untyped-defs, allow-untyped-decorators
+
+import math
+
+import numba
+import numpy as np
+
+jit = numba.njit(parallel=True, fastmath=True)
+
+
+@jit
+def softmax(x, y):
+    for row in numba.prange(x.shape[0]):
+        top = np.float32(-np.inf)
+        for j in range(x.shape[1]):
+            top = max(top, x[row, j])
+        total = np.float32(0)
+        for j in range(x.shape[1]):
+            power = math.exp(x[row, j] - top)
+            y[row, j] = power
+            total += power
+        for j in range(x.shape[1]):
+            y[row, j] /= total
+
+
+@jit
+def cross_entropy(x, labels, losses, dx):
+    for row in numba.prange(x.shape[0]):
+        top = x[row, 0]
+        for j in range(1, x.shape[1]):
+            top = max(top, x[row, j])
+        total = np.float32(0)
+        for j in range(x.shape[1]):
+            dx[row, j] = math.exp(x[row, j] - top)
+            total += dx[row, j]
+        label = labels[row]
+        for j in range(x.shape[1]):
+            dx[row, j] = dx[row, j] / total - np.float32(j == label) if label >= 0 else np.float32(0)
+        losses[row] = top + math.log(total) - x[row, label] if label >= 0 else np.float32(0)
+
+
+@jit
+def layer_norm(x, w, b, y):
+    m, n = x.shape
+    for row in numba.prange(m):
+        total = squares = np.float32(0)
+        for j in range(n):
+            total += x[row, j]
+        mean = total / np.float32(n)
+        for j in range(n):
+            squares += (x[row, j] - mean) ** 2
+        scale = np.float32(1) / math.sqrt(squares / np.float32(n) + np.float32(1e-5))
+        for j in range(n):
+            y[row, j] = (x[row, j] - mean) * scale * w[j] + b[j]
+
+
+@jit
+def layer_norm_backward(x, w, dy, dx, dw, db):
+    m, n = x.shape
+    threads = numba.get_num_threads()
+    parts = np.zeros((threads, 2, n), np.float32)
+    for t in numba.prange(threads):
+        for row in range(t * m // threads, (t + 1) * m // threads):
+            total = squares = along = whole = np.float32(0)
+            for j in range(n):
+                total += x[row, j]
+            mean = total / np.float32(n)
+            for j in range(n):
+                squares += (x[row, j] - mean) ** 2
+            scale = np.float32(1) / math.sqrt(squares / np.float32(n) + np.float32(1e-5))
+            for j in range(n):
+                along += dy[row, j] * w[j] * (x[row, j] - mean) * scale
+                whole += dy[row, j] * w[j]
+            for j in range(n):
+                normal = (x[row, j] - mean) * scale
+                dx[row, j] = (dy[row, j] * w[j] - (whole + normal * along) / np.float32(n)) * scale
+                parts[t, 0, j] += dy[row, j] * normal
+                parts[t, 1, j] += dy[row, j]
+    for t in range(threads):
+        for j in range(n):
+            dw[j] += parts[t, 0, j]
+            db[j] += parts[t, 1, j]
+
+
+@jit
+def top_k(x, values, indices):
+    k = values.shape[1]
+    for row in numba.prange(x.shape[0]):
+        for place in range(k):
+            values[row, place], indices[row, place] = -np.inf, 0
+        for j in range(x.shape[1]):
+            value = x[row, j]
+            if value <= values[row, k - 1]:
+                continue
+            place = k - 1
+            while place > 0 and value > values[row, place - 1]:
+                values[row, place], indices[row, place] = values[row, place - 1], indices[row, place - 1]
+                place -= 1
+            values[row, place], indices[row, place] = value, j
+
+
+@jit
+def bitonic_sort(x, values, indices):
+    size = 128
+    n = x.shape[1]
+    for row in numba.prange(x.shape[0]):
+        keys, numbers = np.full(size, -np.inf, np.float32), np.arange(size).astype(np.int32)
+        for j in range(n):
+            keys[j] = x[row, j]
+        run = 2
+        while run <= size:
+            distance = run // 2
+            while distance > 0:
+                for i in range(size):
+                    other = i ^ distance
+                    if other > i:
+                        a, b, p, q = keys[i], keys[other], numbers[i], numbers[other]
+                        if (a > b or (a == b and p < q)) != (i & run == 0):
+                            keys[i], keys[other], numbers[i], numbers[other] = b, a, q, p
+                distance //= 2
+            run *= 2
+        for j in range(n):
+            values[row, j], indices[row, j] = keys[j], numbers[j]

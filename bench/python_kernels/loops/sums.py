@@ -1,0 +1,48 @@
+"""Prefix sums and sums of segments, for Numba."""
+# mypy: allow-untyped-defs, allow-untyped-decorators
+
+import numba
+import numpy as np
+
+jit = numba.njit(parallel=True, fastmath=True)
+
+
+@jit
+def prefix_sums(x, y):
+    for block in numba.prange((x.shape[0] + 127) // 128):
+        total = np.float32(0)
+        for i in range(block * 128, min(x.shape[0], block * 128 + 128)):
+            total += x[i]
+            y[i] = total
+
+
+@jit
+def prefix_sum(x, y, blocks, ticket):
+    threads = numba.get_num_threads()
+    share = (x.shape[0] + threads - 1) // threads
+    before = np.zeros(threads + 1, np.int32)
+    if threads > 1:
+        for t in numba.prange(threads):
+            part = np.int32(0)
+            for i in range(t * share, min((t + 1) * share, x.shape[0])):
+                part += x[i]
+            before[t + 1] = part
+        for t in range(threads):
+            before[t + 1] += before[t]
+    for t in numba.prange(threads):
+        total = before[t]
+        for i in range(t * share, min((t + 1) * share, x.shape[0])):
+            total += x[i]
+            y[i] = total
+
+
+@jit
+def segmented_sum(x, segments, sums):
+    threads = numba.get_num_threads()
+    parts = np.zeros((threads, sums.shape[0]), np.float32)
+    for t in numba.prange(threads):
+        for i in range(t * x.shape[0] // threads, (t + 1) * x.shape[0] // threads):
+            parts[t, segments[i]] += x[i]
+    for t in range(threads):
+        for s in range(sums.shape[0]):
+            sums[s] += parts[t, s]

@@ -1,0 +1,237 @@
+"""The arguments with which bench/python_kernels calls each kernel: sizes of a last-level cache and beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+ELEMENTS = 1 << 22
+"""Elements of vectors: 16 MiB of f32."""
+random = np.random.default_rng(1)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Call of a kernel.
+
+    Attributes:
+        file: The file of examples/python_kernels with the kernel.
+        arguments: Arrays and numbers, in the order of the kernel's parameters.
+        scratch: Positions of arrays that only our kernel uses: zeros before each of its calls, and not compared.
+        restored: Positions of arrays that each call reads and changes; they are restored before each call of all
+            contenders.
+        result: Function of an array that a kernel wrote; its value is compared.
+    """
+
+    file: str
+    arguments: tuple[Any, ...]
+    scratch: tuple[int, ...] = ()
+    restored: tuple[int, ...] = ()
+    result: Callable[[np.ndarray], np.ndarray] = np.asarray
+
+
+def floats(*shape: int) -> np.ndarray:
+    """Return normally distributed f32."""
+    return random.standard_normal(shape, np.float32)
+
+
+def empty(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Return zeros whose memory is present, for results."""
+    return np.full(shape, 0, dtype)
+
+
+def integers(low: int, high: int, *shape: int, dtype: Any = np.int32) -> np.ndarray:
+    """Return random integers from `low` to `high` - 1."""
+    return random.integers(low, high, shape).astype(dtype)
+
+
+def saxpy() -> Work:
+    return Work("kernels", (np.float32(1.0001), floats(ELEMENTS), floats(ELEMENTS)))
+
+
+def swish() -> Work:
+    return Work("kernels", (floats(ELEMENTS), empty(ELEMENTS), np.float32(1.5)))
+
+
+def histogram() -> Work:
+    return Work("kernels", (integers(0, 256, ELEMENTS), empty(256, dtype=np.int32)))
+
+
+def philox() -> Work:
+    return Work("philox", (np.uint32(7), np.uint32(9), empty(1 << 20, 4, dtype=np.uint32)))
+
+
+def inverses() -> Work:
+    return Work("inverses", (floats(1 << 18, 3, 3) + 4 * np.eye(3, dtype=np.float32), empty(1 << 18, 3, 3)))
+
+
+def rotary_embedding() -> Work:
+    return Work("rotary_embedding", (floats(2048, 16, 128), np.arange(2048, dtype=np.int32), empty(2048, 16, 128)))
+
+
+def softmax() -> Work:
+    return Work("kernels", (floats(2048, 1000), empty(2048, 1000)))
+
+
+def cross_entropy() -> Work:
+    return Work("cross_entropy", (floats(2048, 1000), integers(0, 1000, 2048), empty(2048), empty(2048, 1000)))
+
+
+def layer_norm() -> Work:
+    return Work("layer_norm", (floats(2048, 1000), floats(1000), floats(1000), empty(2048, 1000)))
+
+
+def layer_norm_backward() -> Work:
+    rows = floats(2048, 1000), floats(1000), floats(2048, 1000)
+    return Work("layer_norm", (*rows, empty(2048, 1000), empty(1000), empty(1000)), restored=(4, 5))
+
+
+def top_k() -> Work:
+    return Work("top_k", (floats(1 << 13, 128), empty(1 << 13, 8), empty(1 << 13, 8, dtype=np.int32)))
+
+
+def bitonic_sort() -> Work:
+    return Work("bitonic_sort", (floats(1 << 13, 128), empty(1 << 13, 128), empty(1 << 13, 128, dtype=np.int32)))
+
+
+def blur() -> Work:
+    return Work("kernels", (floats(2048, 2048), empty(2048, 2048)))
+
+
+def heat() -> Work:
+    return Work("stencil", (floats(2048, 2048), empty(2048, 2048), np.float32(0.2)))
+
+
+def mandelbrot() -> Work:
+    return Work("mandelbrot", (empty(1024, 1536, dtype=np.int32), np.float32(1 / 512)))
+
+
+def prefix_sums() -> Work:
+    return Work("kernels", (floats(ELEMENTS), empty(ELEMENTS)))
+
+
+def prefix_sum() -> Work:
+    x = integers(0, 100, ELEMENTS)
+    blocks, ticket = empty(-(-ELEMENTS // 64), dtype=np.int32), empty(1, dtype=np.int32)
+    return Work("prefix_sum", (x, np.zeros_like(x), blocks, ticket), scratch=(2, 3))
+
+
+def segmented_sum() -> Work:
+    segments = np.sort(integers(0, ELEMENTS // 64, ELEMENTS))
+    return Work("segmented_sum", (floats(ELEMENTS), segments, empty(ELEMENTS // 64)), restored=(2,))
+
+
+def accelerations() -> Work:
+    return Work("n_body", (random.random((4096, 4), np.float32), empty(4096, 3)))
+
+
+def nearest_centre() -> Work:
+    points, centres = floats(1 << 19, 3), floats(16, 3)
+    return Work("nearest_centre", (points, centres, empty(1 << 19, dtype=np.int32), empty(1 << 19)))
+
+
+def matmul() -> Work:
+    return Work("kernels", (floats(512, 512), floats(512, 512), empty(512, 512)))
+
+
+def product_with_epilogue() -> Work:
+    return Work("product_with_epilogue", (floats(512, 512), floats(512, 512), floats(512), empty(512, 512)))
+
+
+def grouped_product() -> Work:
+    sizes = (256, 512, 384), (512, 128, 512), (100, 333, 250)
+    a, b, y = zip(*((floats(m, k), floats(k, n), empty(m, n)) for m, k, n in sizes), strict=True)
+    return Work("grouped_product", (*a, *b, *y))
+
+
+def scaled_product() -> Work:
+    a, b = (floats(512, 512).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    a_scales, b_scales = (np.exp2(integers(-9, -5, 512, 16)).astype(np.float32) for _ in range(2))
+    return Work("scaled_product", (a, a_scales, b, b_scales, empty(512, 512)))
+
+
+def int4_product() -> Work:
+    packed = integers(0, 256, 4096, 2048, dtype=np.uint8)
+    return Work("int4_product", (packed, floats(4096, 128), floats(4096), empty(4096)))
+
+
+def int4_matmul() -> Work:
+    packed = integers(0, 256, 512, 1024, dtype=np.uint8)
+    return Work("int4_matmul", (floats(64, 1024), packed, floats(32, 1024), empty(64, 1024)))
+
+
+def embedding_bag() -> Work:
+    numbers, starts = integers(0, 1 << 16, 1 << 17, dtype=np.int64), np.arange(0, 1 << 17, 32)
+    return Work("embedding_bag", (floats(1 << 16, 64), numbers, starts, empty(len(starts), 64)))
+
+
+def gathered_rows() -> Work:
+    return Work("gathered_rows", (floats(1 << 15, 256), integers(0, 1 << 15, 1 << 14), empty(1 << 14, 256)))
+
+
+def scattered_rows() -> Work:
+    table = empty(1 << 15, 256)
+    return Work("gathered_rows", (floats(1 << 14, 256), integers(0, 1 << 15, 1 << 14), table))
+
+
+def sparse_product() -> Work:
+    counts = integers(0, 64, 4096)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    columns = integers(0, 4096, int(starts[-1]))
+    return Work("sparse_product", (starts, columns, floats(len(columns)), floats(4096, 256), empty(4096, 256)))
+
+
+def connected_components() -> Work:
+    vertices = 1 << 17
+    edges = integers(0, vertices, vertices, 2)
+    arguments = edges, np.arange(vertices, dtype=np.int32)
+    return Work("connected_components", arguments, restored=(1,), result=roots_of)
+
+
+def roots_of(parents: np.ndarray) -> np.ndarray:
+    """Return the root of each tree: parents depend on the order in which edges are joined, roots do not."""
+    above = parents[parents]
+    return parents if np.array_equal(above, parents) else roots_of(above)
+
+
+def attention_arguments(tokens: int, heads: int = 8, groups: int = 2, size: int = 16) -> tuple[np.ndarray, ...]:
+    """Return queries, keys, values, the result of causal attention, its gradient, and the logarithms of the sums."""
+    q, dy = floats(2, heads, tokens, size)
+    k, v = floats(2, groups, tokens, size)
+    every_k, every_v = (np.repeat(array, heads // groups, axis=0) for array in (k, v))
+    scores = np.where(np.tri(tokens, dtype=bool), q @ every_k.transpose(0, 2, 1) / np.sqrt(size), -np.inf)
+    log_sums = np.log(np.exp(scores).sum(2))
+    y = np.exp(scores - log_sums[:, :, None]) @ every_v
+    return q, k, v, y.astype(np.float32), dy, log_sums.astype(np.float32)
+
+
+def attention() -> Work:
+    q, k, v, y, _, log_sums = attention_arguments(tokens=1024)
+    return Work("flash_attention", (q, k, v, np.zeros_like(y), np.zeros_like(log_sums)))
+
+
+def attention_of_queries() -> Work:
+    arguments = attention_arguments(tokens=1024)
+    return Work("flash_attention", (*arguments, np.zeros_like(arguments[0])))
+
+
+def attention_of_keys() -> Work:
+    arguments = attention_arguments(tokens=1024)
+    return Work("flash_attention", (*arguments, np.zeros_like(arguments[1]), np.zeros_like(arguments[2])))
+
+
+WORKS = {
+    work.__name__: work
+    for work in (
+        saxpy, swish, histogram, philox, inverses, rotary_embedding, softmax, cross_entropy, layer_norm,
+        layer_norm_backward, top_k, bitonic_sort, blur, heat, mandelbrot, prefix_sums, prefix_sum, segmented_sum,
+        accelerations, nearest_centre, matmul, product_with_epilogue, grouped_product, scaled_product,
+        int4_product, int4_matmul, embedding_bag, gathered_rows, scattered_rows, sparse_product,
+        connected_components, attention, attention_of_queries, attention_of_keys,
+    )
+}  # fmt: skip
+"""Function of each kernel that builds its call."""
