@@ -61,13 +61,16 @@ def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: 
         if lane == 0:
             moments[row - first, 0], moments[row - first, 1] = mean, scale
     pd.barrier()
-    for j in range(lane, x.shape[1], pd.group_size(0)):
-        outer, outer_normal = 0.0, 0.0
-        for row in range(first, end):
-            outer += dy[row, j]
-            outer_normal += dy[row, j] * (x[row, j] - moments[row - first, 0]) * moments[row - first, 1]
-        pd.atomic_add(db, j, outer)
-        pd.atomic_add(dw, j, outer_normal)
+    for begin in range(0, x.shape[1], 64):
+        column = begin + lane
+        if column < x.shape[1]:
+            outer, outer_normal = 0.0, 0.0
+            for row in range(first, end):
+                normal = (x[row, column] - moments[row - first, 0]) * moments[row - first, 1]
+                outer += dy[row, column]
+                outer_normal += dy[row, column] * normal
+            pd.atomic_add(db, column, outer)
+            pd.atomic_add(dw, column, outer_normal)
 
 
 def cases(random: np.random.Generator) -> list[Case]:

@@ -12,33 +12,38 @@ from running import Case, run
 
 import pydispatch as pd
 
-BLOCK = 64
+LANES, SHARE = 64, 16
+"""Invocations of a workgroup, and elements that each of them adds up."""
+BLOCK = LANES * SHARE
 OWN, ALL = 1 << 29, 1 << 30
 """Marks in the word of a block: the sum of its elements, and that of all elements up to its end."""
 Integers = Annotated[pd.View, pd.i32["n"]]
 
 
-@pd.kernel(workgroup=BLOCK, grid=lambda x, *_: pd.cdiv(x.shape[0], BLOCK))
+@pd.kernel(workgroup=LANES, grid=lambda x, *_: pd.cdiv(x.shape[0], BLOCK))
 def prefix_sum(
     x: Integers, y: Integers, blocks: Annotated[pd.View, pd.i32["blocks"]], ticket: Annotated[pd.View, pd.i32[1]]
 ) -> None:
     """Sums are below 2^29. Blocks are taken in the order in which workgroups begin: none waits for a later one."""
-    sums = pd.shared((2, BLOCK), pd.i32)
+    sums = pd.shared((2, LANES), pd.i32)  # up to the end of each invocation's elements: of a step and of the one before
     shared = pd.shared(2, pd.i32)  # the number of the block, and the sum of the elements before it
     lane = pd.local_id(0)
     if lane == 0:
         shared[0] = pd.atomic_add(ticket, 0, 1)
     pd.barrier()
-    i = shared[0] * BLOCK + lane
-    sums[0, lane] = x[i] if i < x.shape[0] else 0
+    begin = shared[0] * BLOCK + lane * SHARE
+    part = 0
+    for i in range(begin, min(begin + SHARE, x.shape[0])):
+        part += x[i]
+    sums[0, lane] = part
     pd.barrier()
     step, last = 1, 0
-    while step < BLOCK:
+    while step < LANES:
         sums[1 - last, lane] = sums[last, lane] + (sums[last, lane - step] if lane >= step else 0)
         pd.barrier()
         step, last = 2 * step, 1 - last
     if lane == 0:
-        block, own, before = shared[0], sums[last, BLOCK - 1], 0
+        block, own, before = shared[0], sums[last, LANES - 1], 0
         pd.atomic_exchange(blocks, block, own + OWN)
         earlier = block - 1
         while earlier >= 0:
@@ -52,13 +57,15 @@ def prefix_sum(
         pd.atomic_exchange(blocks, block, before + own + ALL)
         shared[1] = before
     pd.barrier()
-    j = shared[0] * BLOCK + lane
-    if j < y.shape[0]:
-        y[j] = shared[1] + sums[last, lane]
+    first = shared[0] * BLOCK + lane * SHARE
+    total = shared[1] + (sums[last, lane - 1] if lane > 0 else 0)
+    for j in range(first, min(first + SHARE, y.shape[0])):
+        total += x[j]
+        y[j] = total
 
 
 def cases(random: np.random.Generator) -> list[Case]:
-    x = random.integers(0, 1000, 300).astype(np.int32)
+    x = random.integers(0, 1000, 4200).astype(np.int32)
     sums = np.cumsum(x)
     ends = np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL
     operands = x, np.zeros_like(x), np.zeros(5, np.int32), np.zeros(1, np.int32)

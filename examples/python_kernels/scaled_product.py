@@ -10,7 +10,7 @@ from running import Case, run
 
 import pydispatch as pd
 
-BLOCK, GROUP = 16, 32
+BLOCK, GROUP = 32, 32
 
 
 @pd.kernel(workgroup=64)

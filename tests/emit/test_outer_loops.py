@@ -29,9 +29,9 @@ CHOSEN = f"""%is_long = arith.cmpi sgt, %n, %c4 : index
 
 def kernel(
     lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = "",
-    before: str = "%count = arith.constant 4 : i32",
+    before: str = "%count = arith.constant 4 : i32", after: str = "",
 ) -> FuncOp:  # fmt: skip
-    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop; before: those before it."""
+    """Sums of elements in each of `lanes` iterations. inside: more operations of the loop, and before and after it."""
     module = parse(f"""
 func.func @kernel(%n: index) {{
   %c0 = arith.constant 0 : index
@@ -59,6 +59,7 @@ func.func @kernel(%n: index) {{
       %next = arith.addf %so_far, %x : f32
       scf.yield %next : f32
     }}
+    {after}
     memref.store %sum, %b[%lane] : memref<4096xf32>
     scf.reduce
   }}
@@ -83,6 +84,7 @@ func.func @kernel(%n: index) {{
         ({"end": "%end", "before": LOADED.replace("%c4", "%lane")}, 0),
         ({"end": "%end", "before": CHOSEN.replace("%c4 : index", "%lane : index")}, 0),
         ({"end": "%end", "before": LOADED, "flags": ""}, 0),
+        ({"after": "%old = memref.atomic_rmw addf %sum, %b[%lane] : (f32, memref<4096xf32>) -> f32"}, 3),
         ({"lanes": 8}, 0),
         ({"end": "%lane"}, 0),
         ({"index": "%apart"}, 0),
@@ -94,7 +96,7 @@ func.func @kernel(%n: index) {{
         "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved",
         "interleaved with another",
         "a loaded end", "a loaded end in a branch", "an end loaded by each lane", "a branch of each lane",
-        "a loaded end, written",
+        "a loaded end, written", "atomic after the loop",
         "too few", "an end in each lane", "strided, moving",
         "strided, written", "atomic", "strided store",
     ],

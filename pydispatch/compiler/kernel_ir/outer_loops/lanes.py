@@ -29,7 +29,7 @@ INTERLEAVED = (2, 3, 4)
 
 _SAME_FOR_ALL = "hal.interface.workgroup.id"
 """Operation whose result is the same in all lanes."""
-_PLAIN = (memref.LoadOp, memref.StoreOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
+_PLAIN = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
 """Operations with effects, and terminators, that an iteration may have."""
 
 
@@ -203,6 +203,8 @@ class Lanes:
         """
         interleaved = self._interleaved(block)
         for op in walk(block):
+            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.loops for inner in block.ops):
+                return self._refuse(op, "the innermost loop has atomic operations")
             if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue
             strides = [self._stride(index) for index in op.indices]
