@@ -18,7 +18,9 @@ class Dim(NamedTuple):
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
     """Return the shape of a value, -1 for a dynamic size; () for a scalar."""
-    return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
+    type_ = value.type
+    # a list is built faster than a generator runs, and this function is called more often than any other
+    return tuple([-1 if n.data < 0 else n.data for n in type_.shape.data]) if isinstance(type_, TensorType) else ()
 
 
 def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribute]:

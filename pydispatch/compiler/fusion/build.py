@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -32,7 +33,7 @@ def rewrite_loops(
     inputs, outputs = operands[: len(op.inputs)], operands[len(op.inputs) :]
     kinds = op.iterator_types if iterators is None else iterator_types(iterators)
     types = [output.type for output in outputs]
-    return before(GenericOp(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, types), op)
+    return before(generic_op(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, types), op)
 
 
 def insert_copy(
@@ -55,7 +56,38 @@ def insert_copy(
     empty = before(tensor.EmptyOp(dims, type_), op)
     rank = type_.get_num_dims()
     maps = affine_maps([index, AffineMap.identity(rank)])
-    return before(GenericOp([value], [empty], Region(body), maps, iterator_types(["parallel"] * rank), [type_]), op)
+    return before(generic_op([value], [empty], Region(body), maps, iterator_types(["parallel"] * rank), [type_]), op)
+
+
+def generic_op(
+    inputs: Sequence[SSAValue],
+    outputs: Sequence[SSAValue],
+    body: Region,
+    maps: ArrayAttr[AffineMapAttr],
+    iterators: ArrayAttr[IteratorTypeAttr],
+    types: Sequence[Attribute],
+) -> GenericOp:
+    """Create a linalg.generic like xDSL's constructor, without its checks of the arguments, which take twice as long.
+
+    Args:
+        inputs, outputs: Its operands.
+        body: Its body, which must have no parent.
+        maps: Its `indexing_maps`.
+        iterators: Its `iterator_types`.
+        types: The types of its results.
+    """
+    properties: dict[str, Attribute] = {
+        "indexing_maps": maps,
+        "iterator_types": iterators,
+        "operandSegmentSizes": _segment_sizes(len(inputs), len(outputs)),
+    }
+    return GenericOp.create(operands=[*inputs, *outputs], result_types=types, properties=properties, regions=[body])
+
+
+@lru_cache(maxsize=256)
+def _segment_sizes(*sizes: int) -> DenseArrayBase[Any]:
+    """Return the attribute with the number of operands in each group of operands."""
+    return DenseArrayBase.from_list(i32, sizes)
 
 
 def affine_maps(maps: Iterable[AffineMap]) -> ArrayAttr[AffineMapAttr]:
@@ -65,6 +97,12 @@ def affine_maps(maps: Iterable[AffineMap]) -> ArrayAttr[AffineMapAttr]:
 
 def iterator_types(names: Iterable[str]) -> ArrayAttr[IteratorTypeAttr]:
     """Return the `iterator_types` of a linalg.generic."""
+    return _iterator_types(tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _iterator_types(names: tuple[str, ...]) -> ArrayAttr[IteratorTypeAttr]:
+    """Return the attribute; the generics of a model have few different ones."""
     return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
 

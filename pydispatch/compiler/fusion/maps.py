@@ -7,11 +7,11 @@ indices differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from functools import lru_cache
+from typing import Any, cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
-from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import affine_maps, generic_op, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -252,14 +252,20 @@ def _without_units(op: Operation, value: SSAValue) -> SSAValue:
     if 1 not in shape:
         return value
     assert isinstance(value.type, TensorType)
-    type_ = TensorType(value.type.element_type, [n for n in value.type.get_shape() if n != 1])
+    type_ = _type_without_units(value.type)
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "tensor.empty":
         return before(tensor.EmptyOp(list(owner.operands), type_), op)
     if isinstance(owner, Operation) and owner.name == "tensor.splat":
         return before(tensor.SplatOp(owner.operands[0], list(owner.operands[1:]), type_), op)
     properties = {"reassociation": reassociation(_unit_groups(shape))}
-    return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_], properties=properties), op)
+    return before(tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties=properties), op)
+
+
+@lru_cache(maxsize=1024)
+def _type_without_units(type_: TensorType[Attribute]) -> TensorType[Attribute]:
+    """Return a type without its dimensions of size 1; a model has few different types."""
+    return TensorType(type_.element_type, [n for n in type_.get_shape() if n != 1])
 
 
 def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
@@ -268,7 +274,14 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
         return value
     shape, dims = shape_of(like), dynamic_sizes(value, op)
     type_, groups = cast("TensorType[Attribute]", like.type), reassociation(_unit_groups(shape))
-    return before(tensor.ExpandShapeOp(value, dims, groups, list(type_.get_shape()), type_), op)
+    properties = {"reassociation": groups, "static_output_shape": _sizes(type_.get_shape())}
+    return before(tensor.ExpandShapeOp.create(operands=[value, *dims], result_types=[type_], properties=properties), op)
+
+
+@lru_cache(maxsize=1024)
+def _sizes(shape: tuple[int, ...]) -> DenseArrayBase[Any]:
+    """Return the sizes of a shape as an attribute."""
+    return DenseArrayBase.from_list(i64, shape)
 
 
 # -- building
@@ -299,7 +312,7 @@ def generic_like(
             zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
             inner.results[0].replace_all_uses_with(zero)
             erase_op(inner)
-    new = GenericOp(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
+    new = generic_op(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
     new.attributes.update(op.attributes)
     result = before(new, insertion_point or op)
     result.name_hint = op.results[0].name_hint
