@@ -19,12 +19,19 @@ import numpy as np
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import BOOL, F32, F64, I64, DType
-from pydispatch.graph.sizes import product
+from pydispatch.graph.dtypes import BOOL, F32, F64, I64
+from pydispatch.graph.sizes import Size, ceil_div, maximum, minimum, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, factors, gathers, matrices, ordering, reductions, shapes
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula, formulas
+from pydispatch.operations.joined_parts import (
+    times_imaginary_unit,
+    times_number,
+    unit_conjugate,
+    with_parts_joined,
+    with_parts_split,
+)
 from pydispatch.operations.scaling import scaled_to_one
 
 MOST_SWEEPS = 30
@@ -52,7 +59,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         return (i >= j if lower else i <= j).where(value, mirror_image)
 
     a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), axes=[1, 2])
-    even = _padded_order(n)
+    half = _pairs(n)
+    even = 2 * half
     a = shapes.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
@@ -63,10 +71,9 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         a, vectors = tensors
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
         a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
-        a = _next_round(
-            builder, shapes.transpose(builder, _next_round(builder, _rotate_rows(builder, a, cos, sin)), [0, 2, 1])
-        )
-        return [a, _next_round(builder, _rotate_rows(builder, vectors, cos, sin))]
+        a = _next_round(builder, _rotate_rows(builder, a, cos, sin), half)
+        a = _next_round(builder, shapes.transpose(builder, a, [0, 2, 1]), half)
+        return [a, _next_round(builder, _rotate_rows(builder, vectors, cos, sin), half)]
 
     def quotient(part: Element, whole: Element) -> Element:
         """Return part / whole; 0 for a part of 0 or NaN, also if the whole is 0."""
@@ -81,8 +88,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         off_diagonal_sum, total = (reductions.reduce(builder, "add", v, axes=[1, 2]) for v in (off_diagonal, square))
         return formula(builder, quotient, off_diagonal_sum, total)
 
-    eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
-    a, vectors = _sweep_until_converged(builder, even, [a, eye], rotate, residual)
+    a, vectors = _sweep_until_converged(builder, even, [a, _identities(builder, a)], rotate, residual)
     # Rows of `vectors` are eigenvectors.
     values = shapes.squeeze(builder, matrices.diagonals(builder, a), axes=[1])
     key = _mark_padding(builder, values, vectors, n, float("inf"))
@@ -100,29 +106,30 @@ def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor
     """Return U, the singular values in descending order, and V^H, so that x = U diag(values) V^H.
 
     x is [..., m, n] of f32, f64 or complex numbers of these; the singular values are real. With `full`, U has m columns
-    and V^H n rows; otherwise both have min(m, n).
+    and V^H n rows; otherwise both have min(m, n). Matrices of static sizes with fewer rows than columns are transposed,
+    which needs fewer rotations.
     """
-    m, n = x.shape[-2:]
-    if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype.real not in (F32, F64):
-        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64, real or complex, of known sizes",
-                     "export the model with static sizes of the matrices")  # fmt: skip
-    lead = x.shape[:-2]
+    if x.rank < 2 or x.dtype.real not in (F32, F64):
+        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64, real or complex",
+                     "convert the operand to f32 first")  # fmt: skip
+    *lead, m, n = x.shape
     a = shapes.reshape(builder, x, [product(lead), m, n])
-    if m < n:
+    if isinstance(m, int) and isinstance(n, int) and m < n:
         u, values, vt = svd(builder, matrices.adjoint(builder, a), full)
         factors = matrices.adjoint(builder, vt), values, matrices.adjoint(builder, u)
     else:
-        factors = _tall_svd(builder, a, full)
+        factors = _svd_by_columns(builder, a, full)
     u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in factors)
     return u, values, vt
 
 
-def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the SVD of a [batch, m, n] with m >= n.
+def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the SVD of a [batch, m, n].
 
     Rotations make the columns orthogonal. Their lengths are then the singular values, and the accumulated rotations V.
     """
-    batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
+    batch, m, n = a.shape
+    rank = minimum(m, n)
     dtype, is_complex = a.dtype.real, a.dtype.is_complex
     _check_order(builder, "singular values", a, n)
     if n == 0:
@@ -133,13 +140,13 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
             none,
             shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
         )
-    even = _padded_order(n)
+    half = _pairs(n)
+    even = 2 * half
     # [batch, n, m], or [batch, n, 2 m] if complex
     rows, scale = scaled_to_one(
-        builder, _with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
+        builder, with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
     )
     columns = shapes.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
-    half = even // 2
     limits = np.finfo(dtype.numpy)
     min_exact_square = float(limits.tiny / limits.eps)
 
@@ -156,10 +163,10 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         if not is_complex:
             return columns, vectors
         first, second = parts(columns)
-        turned = _times_imaginary_unit(builder, first)
-        phase = formulas(builder, _unit_conjugate, product_of(first, second), product_of(turned, second))
+        turned = times_imaginary_unit(builder, first)
+        phase = formulas(builder, unit_conjugate, product_of(first, second), product_of(turned, second))
         return tuple(  # type: ignore[return-value]
-            shapes.concat(builder, [u, _times_number(builder, v, *phase)], axis=1)
+            shapes.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
             for u, v in map(parts, (columns, vectors))
         )
 
@@ -180,11 +187,11 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
             return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
 
         worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), axes=[1, 2])
-        rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin)) for v in (columns, vectors)]
+        rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin), half) for v in (columns, vectors)]
         return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
 
     width = 2 * even if is_complex else even
-    eye = shapes.broadcast_to(builder, builder.constant(np.eye(even, width)[None], dtype), [batch, even, width])
+    eye = _identities(builder, shapes.full(builder, 0.0, [batch, even, width], dtype))
     none = shapes.full(builder, 0.0, [batch], dtype)
     columns, vectors, _ = _sweep_until_converged(
         builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
@@ -193,8 +200,9 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
     lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, axes=[2]))
     key = _mark_padding(builder, lengths, vectors, n, last=-1.0)
-    values, order = (shapes.slice_axis(builder, v, axis=1, start=0, limit=n)
-                     for v in ordering.sort_with_indices(builder, key, axis=1, descending=True))  # fmt: skip
+    sorted_values, sorted_indices = ordering.sort_with_indices(builder, key, axis=1, descending=True)
+    values = shapes.slice_axis(builder, sorted_values, axis=1, start=0, limit=rank)
+    order = shapes.slice_axis(builder, sorted_indices, axis=1, start=0, limit=n)
 
     def reordered(x: Tensor) -> Tensor:
         """Return the rows of x [batch, even, k] in descending order of the singular values, without the padding."""
@@ -202,14 +210,17 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         return gathers.take_along(builder, x, positions, axis=1)
 
     # The rotations multiply the columns from the right: vectors are the rows of V^T.
-    v = _with_parts_split(builder, reordered(vectors), a.dtype)
+    v = with_parts_split(builder, reordered(vectors), a.dtype)
     vt = formula(
         builder, lambda v: v.conj() if is_complex else v, shapes.slice_axis(builder, v, axis=2, start=0, limit=n)
     )
     # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
-    scaled = shapes.transpose(builder, _with_parts_split(builder, reordered(columns), a.dtype), [0, 2, 1])
-    if full and m > n:
-        scaled = shapes.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - n], value=0.0)
+    scaled = shapes.transpose(builder, with_parts_split(builder, reordered(columns), a.dtype), [0, 2, 1])
+    scaled = shapes.slice_axis(builder, scaled, axis=2, start=0, limit=rank)
+    if full:
+        scaled = shapes.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - rank], value=0.0)
+    else:
+        vt = shapes.slice_axis(builder, vt, axis=1, start=0, limit=rank)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
     square = shapes.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
@@ -224,47 +235,6 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
     )
 
 
-def _with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
-    """Return complex rows [batch, n, m] as real ones of twice the length: the real parts, then the imaginary parts.
-
-    Real rows are returned unchanged.
-    """
-    if not x.dtype.is_complex:
-        return x
-    return shapes.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), axis=2)
-
-
-def _with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return rows of `_with_parts_joined` as rows of the element type that they had before."""
-    if not dtype.is_complex:
-        return x
-    half = int(x.shape[2]) // 2  # type: ignore[arg-type]
-    return formula(builder, lambda u, v: u.with_imag(v), *shapes.split(builder, x, axis=2, sizes=[half, half]))
-
-
-def _times_imaginary_unit(builder: Builder, x: Tensor) -> Tensor:
-    """Return complex rows with their parts joined, [batch, n, 2 m], times i."""
-    half = int(x.shape[2]) // 2  # type: ignore[arg-type]
-    real, imag = shapes.split(builder, x, axis=2, sizes=[half, half])
-    return shapes.concat(builder, [formula(builder, lambda v: -v, imag), real], axis=2)
-
-
-def _times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Tensor:
-    """Return complex rows with their parts joined, [batch, n, 2 m], each times a complex number: [batch, n, 1]."""
-    turned = _times_imaginary_unit(builder, x)
-    return formula(builder, lambda v, w, a, b: v * a + w * b, x, turned, real, imag)
-
-
-def _unit_conjugate(real: Element, imag: Element) -> list[Element]:
-    """Return the parts of the conjugate of a complex number divided by its length; 1 for 0."""
-    largest = real.unary("abs").max(imag.unary("abs"))
-    is_zero = largest.is_equal(0.0)
-    divisor = is_zero.where(1.0, largest)
-    a, b = is_zero.where(1.0, real / divisor), imag / divisor
-    length = (a * a + b * b).unary("sqrt")
-    return [a / length, -b / length]
-
-
 def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
     """Return the static order of square matrices of f32 or f64. Raise CompileError for other operands; `what` names the
     result.
@@ -277,20 +247,27 @@ def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
     return n
 
 
-def _check_order(builder: Builder, what: str, x: Tensor, n: int) -> None:
-    """Raise CompileError if the order of a matrix is more than LARGEST."""
-    if n > LARGEST:
+def _check_order(builder: Builder, what: str, x: Tensor, n: Size) -> None:
+    """Raise CompileError if the static order of a matrix is more than LARGEST."""
+    if isinstance(n, int) and n > LARGEST:
         raise builder.fail(f"{what} of {x}: the smaller size is at most {LARGEST}")
 
 
-def _padded_order(n: int) -> int:
-    """Return the even number of columns that are rotated, at least 4. A single pair would have axes of size 1, which
-    are folded away.
+def _pairs(n: Size) -> Size:
+    """Return the number of pairs of n columns, at least 2. A single pair would have axes of size 1, which are folded
+    away.
     """
-    return max(4, n + n % 2)
+    return maximum(2, ceil_div(n, 2))
 
 
-def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
+def _identities(builder: Builder, like: Tensor) -> Tensor:
+    """Return matrices [batch, n, m] of the type and shape of others, with 1 on the diagonal and 0 elsewhere."""
+    return formula(
+        builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), v.const(0.0)), like
+    )
+
+
+def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: Size, last: float) -> Tensor:
     """Return the values [batch, columns] with `last` for columns that pad the first n ones, so that these are sorted to
     the end.
 
@@ -309,7 +286,7 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: int, las
 
 
 def _sweep_until_converged(
-    builder: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
+    builder: Builder, n: Size, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     residual: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
@@ -323,10 +300,15 @@ def _sweep_until_converged(
         resets: Index of a tensor that is set to 0 before each sweep.
     """
     dtype = tensors[0].dtype
-    # The rounding error of a sum of n products; squared, because residuals are squares.
-    tolerance = (n * float(np.finfo(dtype.numpy).eps)) ** 2
+    eps = float(np.finfo(dtype.numpy).eps)
+    order = reductions.size_as(builder, n, dtype)
     more = shapes.full(builder, True, (), BOOL)
     count = builder.constant(0, I64)
+
+    def has_not_converged(residual: Element, order: Element) -> Element:
+        """Return whether a residual exceeds the squared rounding error of a sum of `order` products."""
+        error = order * eps
+        return residual > error * error
 
     def goes_on(carried: list[Tensor]) -> Tensor:
         """Return whether another sweep follows: the first of the carried tensors."""
@@ -338,7 +320,8 @@ def _sweep_until_converged(
         if resets is not None:
             now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
-        has_residual = reductions.reduce(builder, "or", formula(builder, lambda v: v > tolerance, residual(now)))
+        exceeds = formula(builder, has_not_converged, residual(now), order)
+        has_residual = reductions.reduce(builder, "or", exceeds)
         following_count = formula(builder, lambda v: v + 1, sweeps)
         continues = formula(builder, lambda r, v: r & (v < MOST_SWEEPS), has_residual, following_count)
         return [continues, following_count, *now]
@@ -378,7 +361,7 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 
 def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]: rows i and n / 2 + i by cos and sin [batch, n / 2, 1]."""
-    half = int(x.shape[1]) // 2  # type: ignore[arg-type]
+    half = cos.shape[1]
     first, second = shapes.split(builder, x, axis=1, sizes=[half, half])
 
     def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
@@ -390,9 +373,14 @@ def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tenso
     return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), axis=1)
 
 
-def _next_round(builder: Builder, x: Tensor) -> Tensor:
-    """Permute the rows of x [batch, n, k] to their positions in the next round of the tournament."""
-    half = int(x.shape[1]) // 2  # type: ignore[arg-type]
-    first, second = list(range(half)), list(range(half, 2 * half))
-    order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]
-    return gathers.take(builder, x, builder.constant(order), axis=1)
+def _next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
+    """Permute the rows of x [batch, 2 half, k] to their positions in the next round of the tournament.
+
+    Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves.
+    """
+    blocks = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]
+    if isinstance(half, int):
+        order = [row for begin, end in blocks for row in range(begin, end)]  # type: ignore[arg-type]
+        return gathers.take(builder, x, builder.constant(order), axis=1)
+    slices = [shapes.slice_axis(builder, x, axis=1, start=begin, limit=end) for begin, end in blocks]
+    return shapes.concat(builder, slices, axis=1)

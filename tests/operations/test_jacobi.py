@@ -33,25 +33,25 @@ def orthonormal(columns: np.ndarray) -> None:
     close(product, np.broadcast_to(np.eye(product.shape[-1], dtype=product.dtype), product.shape))
 
 
-@pytest.mark.parametrize("m, n", [(4, 4), (5, 3)])
+@pytest.mark.parametrize("m, n, dynamic", [(4, 4, False), (5, 3, False), (5, 3, True)])
 @pytest.mark.parametrize("dtype", SCALES)
-def test_singular_values_of_every_magnitude_in_one_batch(run, dtype: str, m: int, n: int) -> None:
+def test_singular_values_of_every_magnitude_in_one_batch(run, dtype: str, m: int, n: int, dynamic: bool) -> None:
     x = batch(dtype, m, n)
-    u, values, vt = run(lambda b, x: list(jacobi.svd(b, x)), x)
+    u, values, vt = run(lambda b, x: list(jacobi.svd(b, x)), x, dynamic=dynamic)
     close(values, np.linalg.svd(x.astype(np.float64), compute_uv=False))
     orthonormal(u)
     orthonormal(vt.swapaxes(1, 2))
     close(u * values[:, None] @ vt, x)
 
 
-@pytest.mark.parametrize("m, n", [(4, 4), (2, 5)])
+@pytest.mark.parametrize("m, n, dynamic", [(4, 4, False), (2, 5, False), (2, 5, True)])
 @pytest.mark.parametrize("dtype", SCALES)
-def test_singular_values_of_complex_matrices(run, dtype: str, m: int, n: int) -> None:
+def test_singular_values_of_complex_matrices(run, dtype: str, m: int, n: int, dynamic: bool) -> None:
     """The last matrix of ordinary magnitude has dependent columns."""
     x = (batch(dtype, m, n) + 1j * batch(dtype, m, n)).astype(COMPLEX[dtype])
     x[-2] /= SCALES[dtype][-1]
     x[-2, :, 1] = (2 - 3j) * x[-2, :, 0]
-    u, values, vt = run(lambda b, x: list(jacobi.svd(b, x, full=True)), x)
+    u, values, vt = run(lambda b, x: list(jacobi.svd(b, x, full=True)), x, dynamic=dynamic)
     close(values, np.linalg.svd(x.astype(np.complex128), compute_uv=False))
     orthonormal(u)
     orthonormal(vt.conj().swapaxes(1, 2))
