@@ -67,10 +67,16 @@ def test_one_dispatch(name: str) -> None:
     np.testing.assert_allclose(result, attend(*arguments), rtol=1e-4, atol=1e-5)
 
 
+def twice(y: Any) -> Any:
+    shifted = y - y.max(axis=1, keepdims=True)
+    return shifted * np.exp(shifted) / np.exp(shifted).sum(axis=1, keepdims=True)
+
+
 COLUMNS: dict[str, Callable[[Any, Any], Any]] = {
     "two columns": lambda x, column: softmax(np.concatenate([x, column, 2 * column], axis=1))[:, :-2],
     "some rows and columns": lambda x, column: softmax(np.concatenate([x, column], axis=1))[1:3, :4],
     "the axis of one element": lambda x, column: softmax(np.concatenate([x[:1], column[:1]], axis=1))[:, :4],
+    "a value that is read twice": lambda x, column: twice(np.concatenate([x, column], axis=1))[:, :-1],
     "the first axis": lambda x, column: np.exp(np.concatenate([x, column[None, :, 0][:, :4]], axis=0)).sum(axis=0),
     "the column is read": lambda x, column: softmax(np.concatenate([x, column], axis=1))[:, 1:],
     "the whole is read": lambda x, column: softmax(np.concatenate([x, column], axis=1)),

@@ -25,20 +25,20 @@ from pydispatch.compiler.fusion.split import combiner
 from pydispatch.ir.affine_maps import dims_in, is_identity, with_unit_loops
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
-from pydispatch.ir.structured import Structured, structured
+from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
 
 def split_off_columns(function: Operation) -> None:
-    """Rewrite the readers of such concatenations in a host function, in place.
+    """Rewrite the readers of concatenations with single columns at the end, in a host function, in place.
 
     A concatenation stays if a reader needs elements of several parts as one tensor.
     """
     concatenations = [op for op in walk(function) if isinstance(op, tensor.ConcatOp) and _has_columns(op)]
-    if concatenations and erase_unused(function):
-        concatenations = [op for op in concatenations if op.parent is not None]
+    if concatenations:
+        erase_unused(function)  # such as the indices of a maximum, which need the whole tensor
     for op in concatenations:
-        readers = _readers(op)
+        readers = None if op.parent is None else _readers(op)
         if readers is not None:
             _Parts(op).rewrite(readers)
 
@@ -51,7 +51,7 @@ def _has_columns(concat: tensor.ConcatOp) -> bool:
 
 @dataclass(frozen=True)
 class _Readers:
-    """Operations that depend on a concatenation, in an order in which operands are computed first.
+    """Operations that depend on a concatenation, each list in the order of the block.
 
     Attributes:
         elementwise: Their results have an element for each element of the concatenation.
@@ -69,37 +69,40 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     axis = int(concat.dim.value.data)
     readers = _Readers([], [], slices=[])
     values: set[SSAValue] = {concat.results[0]}
-    pending = list(values)
-    while pending:
-        for use in list(pending.pop().uses):
-            reader = use.operation
-            if isinstance(reader, tensor.ExtractSliceOp):
-                if not _reads_first_part(reader, concat.inputs[0], axis):
-                    return None
-                readers.slices.append(reader)
-            elif isinstance(reader, GenericOp) and reader.parent is concat.parent and len(reader.results) == 1:
-                kind = _kind_of(structured(reader), values, axis)
-                if kind is None:
-                    return None
-                if kind == "reduction":
-                    readers.reductions.append(reader)
-                elif reader.results[0] not in values:
-                    values.add(reader.results[0])
-                    pending.append(reader.results[0])
-                    readers.elementwise.append(reader)
-            else:
+    assert concat.parent is not None
+    for op in concat.parent.ops:
+        if values.isdisjoint(op.operands):
+            continue
+        if isinstance(op, tensor.ExtractSliceOp):
+            if not _reads_first_part(op, concat.inputs[0], axis):
                 return None
+            readers.slices.append(op)
+            continue
+        kind = _kind_of(op, values, axis)
+        if kind is None:
+            return None
+        assert isinstance(op, GenericOp)
+        if kind == "elementwise":
+            values.add(op.results[0])
+            readers.elementwise.append(op)
+        else:
+            readers.reductions.append(op)
+    known = {*readers.elementwise, *readers.reductions, *readers.slices}
+    if any(use.operation not in known for value in values for use in value.uses):
+        return None  # an operation inside a loop or a branch
     return readers if readers.reductions else None
 
 
-def _kind_of(generic: Structured, values: set[SSAValue], axis: int) -> str | None:
+def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     """Return "elementwise" or "reduction" for a reader of tensors with the shape of a concatenation; None for others.
 
     values: the concatenation and tensors that are computed from it elementwise.
     """
-    op = cast(GenericOp, generic.op)
+    if not isinstance(op, GenericOp) or len(op.results) != 1:
+        return None
     if any(inner.name == "linalg.index" for inner in walk(op.body)):
         return None
+    generic = structured(op)
     sizes = [extent or 0 for extent in generic.extents]
     for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
         if not is_identity(with_unit_loops(map_, sizes)) if operand in values else axis in dims_in(map_):
@@ -127,7 +130,7 @@ class _Parts:
     Attributes:
         concat: The concatenation.
         axis: Its axis.
-        of: Tensor -> its parts.
+        of: The parts of each tensor.
     """
 
     def __init__(self, concat: tensor.ConcatOp) -> None:
@@ -138,12 +141,11 @@ class _Parts:
         """Replace the readers by operations on the parts."""
         block = self.concat.parent
         assert block is not None
-        computed = {*readers.elementwise, *readers.reductions}
-        for op in [op for op in block.ops if op in computed]:
-            if op in readers.reductions:
-                replace_op(op, self._reduced(cast(GenericOp, op)))
-            else:
+        for op in list(block.ops):
+            if op in readers.elementwise:
                 self.of[op.results[0]] = self._elementwise(cast(GenericOp, op))
+            elif op in readers.reductions:
+                replace_op(op, self._reduced(cast(GenericOp, op)))
         for part in readers.slices:
             part.operands[0] = self.of[part.operands[0]][0]
 
