@@ -81,8 +81,8 @@ def products_of(config: Config) -> int:
     return config.layers * config.width * (4 * config.width + 3 * hidden_of(config)) + WORDS * config.width
 
 
-def compile_model(config: Config, kind: str, path: Path, activation_bits: int) -> float:
-    """Compile all steps into a file, and return the CPU seconds."""
+def compile_model(config: Config, kind: str, path: Path, options: Mapping[str, Any]) -> float:
+    """Compile all steps into a file, and return the CPU seconds. options: those of `pd.compile`."""
     pages = 1 + MAX_TOKENS // PAGE_SIZE + (max(SEQUENCES) - 1) * PAGES_OF_DECODE
     decoder = Decoder(
         config,
@@ -94,7 +94,7 @@ def compile_model(config: Config, kind: str, path: Path, activation_bits: int) -
     )
     programs = {"prefill": decoder.step(1, CHUNK), **{f"decode{n}": decoder.step(n, 1) for n in SEQUENCES}}
     start = time.process_time()
-    pd.compile(programs, cpu="native", activation_bits=activation_bits).save(path)
+    pd.compile(programs, cpu="native", **options).save(path)
     return time.process_time() - start
 
 

@@ -6,7 +6,8 @@ A Llama with random weights, 12 layers of 768 (--billion: 16 of 2048) and 32,000
 and 16 sequences that hold 128 tokens each, "prefill" the tokens of a prompt of 128 or 1,024, in chunks of 64 here and
 as a whole by peers, with the time until its first token. Times are CPU times of the process, with one worker or thread.
 The cache is f32 here and in PyTorch, f16 in llama.cpp. Weights of integers are multiplied by activations of 24 bits,
-and with `activation_bits=8` by bytes, as in llama.cpp and CTranslate2, which are compared with that.
+and with `activation_bits=8` by bytes, as in llama.cpp and CTranslate2, which are compared with that. In the same way,
+activations are multiplied by weights of bf16 in f32, and with `precision="bf16"` in bf16, as in PyTorch and llama.cpp.
 
 "memory rate" is the share of the rate at which one worker adds up an array in memory that decode reads the weights at;
 "FMA rate" the share of the products per second of a large f32 matrix product that prefill computes. Both rates are
@@ -22,6 +23,7 @@ import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
@@ -40,13 +42,15 @@ from measured import (
 )
 from report.figures import OURS, Figures, Row, parser, table
 
-BYTES = f"{OURS}, activation_bits=8"
+BYTES, PAIRS = f"{OURS}, activation_bits=8", f"{OURS}, precision=bf16"
+OPTIONS: dict[str, dict[str, Any]] = {OURS: {}, BYTES: {"activation_bits": 8}, PAIRS: {"precision": "bf16"}}
+"""Options that each contender of ours is compiled with."""
+LIKE_PEERS = {"bf16": PAIRS, "Q8_0": BYTES, "Q4_0": BYTES}
+"""Contender that rounds activations as peers do, for types of weights for which they round."""
 PEERS = {
     "torch": ("f32", "bf16"), "llama_cpp": ("f32", "bf16", "Q8_0", "Q4_0"), "ctranslate2": ("f32", "Q8_0"),
 }  # fmt: skip
 """Peers, and the types of weights that each takes."""
-INTEGERS = ("Q8_0", "Q4_0")
-"""Types of weights that activations of 8 bits apply to."""
 
 
 def in_process(*job: object) -> dict[str, float]:
@@ -56,22 +60,22 @@ def in_process(*job: object) -> dict[str, float]:
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
-def run_job(job: str, layers: str, width: str, kind: str, path: str, repetition: str) -> None:
+def run_job(job: str, layers: str, width: str, kind: str, path: str, setting: str) -> None:
     """Run a job and print the JSON of its results.
 
     Args:
         job: "compile", "measure", or a name of `PEERS`.
         layers, width, kind: The model.
         path: The artifact.
-        number: Bits of activations for "compile", seconds of each step for others.
+        setting: A contender of `OPTIONS` for "compile", seconds of each step for others.
     """
     config = config_of(int(layers), int(width))
     if job == "compile":
-        results = {"compile": compile_model(config, kind, Path(path), int(repetition))}
+        results = {"compile": compile_model(config, kind, Path(path), OPTIONS[setting])}
     elif job == "measure":
-        results = measure_model(Path(path), float(repetition))
+        results = measure_model(Path(path), float(setting))
     else:
-        results = import_module(f"peers.of_{job}").measure(config, kind, float(repetition))
+        results = import_module(f"peers.of_{job}").measure(config, kind, float(setting))
     print(json.dumps(results))
 
 
@@ -84,12 +88,12 @@ class Model:
         self.rates = 0.0, 0.0
         """Bytes that one worker reads, and multiply-adds of a large product, per second."""
 
-    def measure(self, contender: str, activation_bits: int) -> None:
+    def measure(self, contender: str) -> None:
         """Compile and measure the model, and the rates of the machine."""
         with tempfile.TemporaryDirectory() as folder:
             path, kind = Path(folder) / "model.pdx", self.kind
             try:
-                compiled = in_process("compile", self.layers, self.width, kind, path, activation_bits)
+                compiled = in_process("compile", self.layers, self.width, kind, path, contender)
                 results = in_process("measure", self.layers, self.width, kind, path, self.seconds)
             except subprocess.CalledProcessError:
                 self.figures.missing.append(f"{contender}, {kind}")
@@ -110,10 +114,10 @@ class Model:
         except subprocess.CalledProcessError:
             self.figures.missing.append(f"{name}, {self.kind}")
             return
-        self._add(name.replace("_", "."), results, BYTES if self.kind in INTEGERS else OURS)
+        self._add(name.replace("_", "."), results, LIKE_PEERS.get(self.kind, OURS))
 
     def _add(self, contender: str, results: dict[str, float], against: str) -> None:
-        rows, config, kind, is_ours = [], self.config, self.kind, contender in (OURS, BYTES)
+        rows, config, kind, is_ours = [], self.config, self.kind, contender in OPTIONS
 
         def add(name: str, value: float, unit: str, size: str) -> None:
             rows.append(Row(name, contender, value, unit, size, against=against))
@@ -153,9 +157,9 @@ def main() -> None:
     figures = Figures("Language models", f"A Llama of {shape}; least CPU times, one worker.")
     for kind in options.only:
         model = Model(figures, layers, width, kind, options.seconds)
-        model.measure(OURS, 24)
-        if kind in INTEGERS:
-            model.measure(BYTES, 8)
+        model.measure(OURS)
+        if kind in LIKE_PEERS:
+            model.measure(LIKE_PEERS[kind])
         for name in options.peers:
             if kind in PEERS[name] and model.rates[0]:
                 model.measure_peer(name)

@@ -175,6 +175,17 @@ def test_next_pages_are_prefetched_unless_they_are_long(
     assert ("prefetcht1" in assembly.read_text()) == is_prefetched
 
 
+def test_products_with_pages_are_not_rounded(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rounded pages would be copied, and attention would be several dispatches."""
+    case = Case()
+    artifact = pd.compile(program(case, causal), targets="cpu", precision="bf16", explain=True)
+    reason = "a factor is gathered pages, which attention reads in place"
+    assert capsys.readouterr().err.count(f"stays tensor<2x2x1x1x192xf32>: {reason}") == 1
+    assert len(dict(dispatches.decode(artifact.manifest.extra[dispatches.KEY]))["attend"]) == 1
+    result = pd.device("cpu").load(artifact).attend(*case.arguments())
+    np.testing.assert_allclose(result, expected(case, causal, case.arguments()), rtol=1e-4, atol=1e-5)
+
+
 def test_caches_of_a_dynamic_number_of_pages() -> None:
     case = Case()
     run = pd.device("cpu").load(pd.compile(program(case, causal, pages="pages"))).attend

@@ -18,6 +18,7 @@ from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
 from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
 from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.kernels.matmul.gathered import gathered_pages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of, is_contraction
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.core.locations import set_location
@@ -78,6 +79,8 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
     if not all(is_projected_permutation(m) for m in contraction.generic.maps):
         return "it is a convolution or another product of windows"
     factors = (contraction.b, contraction.a)
+    if any(gathered_pages(contraction.tensor_of(factor)) is not None for factor in factors):
+        return "a factor is gathered pages, which attention reads in place"
     constants = [factor.main for factor in factors if _is_constant(contraction, factor)]
     if len(constants) == 2:
         return "both factors are constants"
