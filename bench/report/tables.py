@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
 
@@ -314,7 +315,8 @@ TABLES = {
     "host-commands": Block("host-commands"),
     "ptx-interpreter": Block("ptx-interpreter"),
     "python-kernels": Block("python-kernels", names=("a call",)),
-    "python-kernels-compile": Block("python-kernels", across, names=("compile",)),
+    "python-kernels-losses": Block("python-kernels", partial(losses, most=None), names=("a call",)),
+    "python-kernels-compile": Block("python-kernels", across, names=("compile", "compile again")),
     "kernels": Block("kernels", cells),
     "kernels-summary": Block("kernels", summary),
     "kernels-losses": Block("kernels", losses),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
@@ -87,6 +87,23 @@ def test_the_same_bytes(compiled: list[str]) -> None:
     assert first.to_bytes() == second.to_bytes()
     assert first.functions == second.functions and first.size == second.size
     np.testing.assert_array_equal(pd.device("cpu").load(second).f(np.arange(4, dtype=np.float32)), [0, 2, 4, 6])
+
+
+def test_a_kernel_in_python(compiled: list[str]) -> None:
+    """The key has the text of a kernel, which states the line of each operation."""
+
+    def doubled(x: Annotated[pd.View, pd.f32["n"]], y: Annotated[pd.View, pd.f32["n"]]) -> None:
+        i = pd.global_id(0)
+        if i < x.shape[0]:
+            y[i] = 2 * x[i]
+
+    x = np.arange(5, dtype=np.float32)
+    first = pd.compile(pd.kernel(workgroup=64)(doubled))
+    second = pd.compile(pd.kernel(workgroup=64)(doubled))
+    assert len(compiled) == 1 and first.to_bytes() == second.to_bytes()
+    np.testing.assert_array_equal(pd.device("cpu").load(second).doubled(x, np.zeros_like(x)), 2 * x)
+    pd.compile(pd.kernel(workgroup=32)(doubled))
+    assert len(compiled) == 2
 
 
 def test_in_another_process_without_the_compiler(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Cache of artifacts: a program that is compiled again is loaded, before the compiler is imported.
 
-The key covers everything that an artifact depends on: the source, its path and the working directory, the options, the
-files of this package, the versions of its dependencies, the C compiler and linker, and this machine's CPU and caches.
+The key covers everything that an artifact depends on: the source, which for a kernel in Python is its MLIR text, its
+path and the working directory, the options, the files of this package, the versions of its dependencies, the C compiler
+and linker, and this machine's CPU and caches.
 An entry is valid while the files that were read for it are unchanged, and files that were not found are still missing.
 
 There is no caching with options that print or run Python code, with extensions of other packages, for targets whose
@@ -124,6 +125,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     if stated_options is None or processor is None or not (limit() and cache.directory()) or extensions.others():
         return None
     with suppress(OSError, ValueError, TypeError):
+        name, source = _named_text(source)
         if isinstance(source, str) and "\n" in source:
             path, text = None, source.encode() if len(source) <= LARGEST else None
         else:
@@ -131,9 +133,18 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
             source_type = type(source).__name__  # text of a str subclass states other locations than its own
-            everything = text, source_type, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
-            return _Entry(cache.digest("program 2", *everything), path, start)
+            everything = text, source_type, name, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
+            return _Entry(cache.digest("program 3", *everything), path, start)
     return None
+
+
+def _named_text(source: Any) -> tuple[str, Any]:
+    """Return the name and the MLIR text of a kernel in Python; "" and any other source as it is."""
+    if isinstance(source, (str, os.PathLike)):
+        return "", source
+    from pydispatch.kernels.kernel import KernelSource
+
+    return (source.name, source.mlir()) if isinstance(source, KernelSource) else ("", source)
 
 
 def _options(options: Mapping[str, Any]) -> list[object] | None:
