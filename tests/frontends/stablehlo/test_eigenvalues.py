@@ -117,6 +117,17 @@ def test_eigenvalues_of_complex_matrices(run: Any) -> None:
     np.testing.assert_allclose(hermitian @ vectors, values * vectors, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["N", "S"])
+def test_singular_values_of_matrices_of_dynamic_sizes(run: Any, mode: str) -> None:
+    x = np.random.default_rng(12).standard_normal((3, 5))
+    matrix = "?x?xf64"
+    _, values, u, vt, _ = run(
+        call("dgesdd", f"mode = {ord(mode)} : ui8", matrix, matrix, "?xf64", matrix, matrix, "i32"), x
+    )
+    np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), rtol=1e-13)
+    np.testing.assert_allclose(u * values @ vt, x if mode == "S" else np.zeros((3, 5)), atol=1e-13)
+
+
 TRIDIAGONAL = """func.func @main(%l: tensor<2x5xf32>, %d: tensor<2x5xf32>, %u: tensor<2x5xf32>, %y: tensor<2x5x3xf32>)
     -> (tensor<2x5x3xf32>, tensor<2xi32>) {
   %0:5 = stablehlo.custom_call @lapack_sgtsv_ffi(%l, %d, %u, %y) {mhlo.backend_config = {}}

@@ -179,9 +179,15 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
     if mode == "N":
-        sizes = [[n for n in shape_of(op.results[r].type)[-2:] if n is not None] for r in (2, 3)]
-        u, vt = (shapes.full(b, 0.0, [*x.shape[:-2], *matrix], x.dtype) for matrix in sizes)
+        u, vt = _zeros_of_result(tracer, op, 2, like=u), _zeros_of_result(tracer, op, 3, like=vt)
     return x, values, u, vt, _succeeded(tracer, op, x)
+
+
+def _zeros_of_result(tracer: StablehloTracer, op: Operation, index: int, *, like: Tensor) -> Tensor:
+    """Return zeros in the shape that a call states for a result; sizes that it leaves open are those of `like`."""
+    stated = shape_of(op.results[index].type)
+    sizes = [known if size is None else size for size, known in zip(stated, like.shape, strict=True)]
+    return shapes.full(tracer.b, 0.0, sizes, like.dtype)
 
 
 def gtsv(
