@@ -487,6 +487,9 @@ PROBED = """func.func @main() {
 def test_probes_of_a_loop() -> None:
     device = pd.device("cpu")
     device.load(pd.compile(PROBED)).main()
+    probe = 'interpreter.probe %2, probe_id = "p" : tensor<i32>\n'
+    twice = PROBED.replace(f"%3 = {probe}", f"%3 = {probe}%4 = {probe}").replace("iter = 1", "iter = 3")
+    device.load(pd.compile(twice)).main()
     with pytest.raises(pd.CheckError, match=r"element \[\] is 3, expected 2"):
         device.load(pd.compile(PROBED.replace("iter = 1", "iter = 2"))).main()
     with pytest.raises(pd.Error, match="probe 'p' has no value of iteration 3 of the loop"):

@@ -75,6 +75,21 @@ def _values_needed(tracer: StablehloTracer, op: Operation, name: str) -> int:
     return max(0, last + 1 - len(tracer.probes.get(name, [])))
 
 
+def _slots(tracer: StablehloTracer, op: Operation, probes: Sequence[Operation]) -> list[tuple[Operation, int]]:
+    """Return the probe and the iteration of each value that checks after a loop need, in the order of execution.
+
+    Probes of one name count their values together.
+    """
+    needed = {name: _values_needed(tracer, op, name) for name in map(_name, probes)}
+    slots: list[tuple[Operation, int]] = []
+    for iteration in range(max(needed.values())):
+        for probe in probes:
+            if needed[_name(probe)] > 0:
+                needed[_name(probe)] -= 1
+                slots.append((probe, iteration))
+    return slots
+
+
 def while_with_probes(
     tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], probes: Sequence[Operation]
 ) -> Results:
@@ -84,7 +99,7 @@ def while_with_probes(
     if the loop has fewer iterations than a check names.
     """
     b, count, (condition, body) = tracer.b, len(operands), op.regions
-    slots = [(probe, n) for probe in probes for n in range(_values_needed(tracer, op, _name(probe)))]
+    slots = _slots(tracer, op, probes)
     earlier = {name: list(tracer.probes.get(name, [])) for name in map(_name, probes)}
 
     def holds(carried: list[Tensor]) -> Tensor:
