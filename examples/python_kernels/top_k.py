@@ -25,10 +25,10 @@ def top_k(
     keys[lane] = x[row, lane] if lane < x.shape[1] else -math.inf
     for place in range(K):
         largest = pd.group_max(keys[lane])
-        number = pd.group_min(pd.i32(lane) if keys[lane] == largest else SIZE)
-        if lane == number:
+        winner = pd.group_min(pd.i32(lane) if keys[lane] == largest else SIZE)
+        if lane == winner:
             keys[lane] = -math.inf
-            values[row, place], indices[row, place] = largest, number
+            values[row, place], indices[row, place] = largest, winner
 
 
 def cases(random: np.random.Generator) -> list[Case]:

@@ -57,8 +57,8 @@ def save(folder: Path, config: Config, weights: dict[str, Any]) -> None:
     embedding = weights["model.embed_tokens.weight"]
     decoder.embeddings.weight = decoder.projection.weight = embedding
     decoder.layer_norm.gamma = weights["model.norm.weight"]
-    for number, layer in enumerate(decoder.layer):
-        name = f"model.layers.{number}"
+    for index, layer in enumerate(decoder.layer):
+        name = f"model.layers.{index}"
         projections = [weights[f"{name}.self_attn.{letter}_proj.weight"] for letter in "qkv"]
         layer.self_attention.layer_norm.gamma = weights[f"{name}.input_layernorm.weight"]
         layer.self_attention.linear[0].weight = np.concatenate(projections)
