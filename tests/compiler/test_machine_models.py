@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pydispatch as pd
@@ -256,3 +257,26 @@ def test_few_columns_that_are_packed_have_short_vectors() -> None:
     packed = Operand(False, 0, False, True)
     blocks = {n: default_schedule(level("znver4"), replace(product(28, 36, n), b=packed)).nr for n in (3, 4, 7, 8, 9)}
     assert blocks == {3: 4, 4: 4, 7: 8, 8: 8, 9: 16}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "columns", "width"),
+    [("znver4", 144, 48), ("znver4", 48, 48), ("znver4", 96, 32), ("znver4", 240, 32), ("haswell", 24, 16)],
+)
+def test_columns_that_fill_three_vectors_are_computed_once(cpu: str, columns: int, width: int) -> None:
+    """Three vectors where two would compute more than a twelfth of the columns twice, and registers hold eight rows."""
+    assert default_schedule(level(cpu), product(3136, 24, columns)).nr == width
+
+
+def test_blocks_of_three_vectors_have_the_results_of_numpy() -> None:
+    text = """
+func.func @f(%a: tensor<29x17xf32>, %b: tensor<17x48xf32>, %c: tensor<29x48xf32>) -> tensor<29x48xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<29x17xf32>, tensor<17x48xf32>)
+      outs(%c : tensor<29x48xf32>) -> tensor<29x48xf32>
+  return %r : tensor<29x48xf32>
+}
+"""
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.standard_normal(shape, dtype=np.float32) for shape in ((29, 17), (17, 48), (29, 48)))
+    product_of_device = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu="native")).f
+    np.testing.assert_allclose(product_of_device(a, b, c), c + a.astype(np.float64) @ b, rtol=1e-5, atol=1e-5)
