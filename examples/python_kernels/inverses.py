@@ -20,7 +20,7 @@ def subtract(a: pd.View, row: int, other: int, factor: Any) -> None:
 
 
 def exchange(a: pd.View, row: int, other: int) -> None:
-    """Exchange two rows, which may be one."""
+    """Exchange two rows."""
     for column in range(2 * SIZE):
         a[row, column], a[other, column] = a[other, column], a[row, column]
 
@@ -37,11 +37,9 @@ def inverses(x: Matrices, y: Matrices) -> None:
             a[row, column] = x[i, row, column]
             a[row, SIZE + column] = 1.0 if row == column else 0.0
     for step in range(SIZE):
-        pivot = step
         for row in range(step + 1, SIZE):
-            if abs(a[row, step]) > abs(a[pivot, step]):
-                pivot = row
-        exchange(a, step, pivot)
+            if abs(a[row, step]) > abs(a[step, step]):
+                exchange(a, step, row)
         scale = 1 / a[step, step]
         for column in range(2 * SIZE):
             a[step, column] *= scale

@@ -9,7 +9,7 @@ from running import Case, run
 
 import pydispatch as pd
 
-SHARE = 16
+SHARE = 64
 """Elements that each invocation adds up."""
 
 
