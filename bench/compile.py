@@ -33,7 +33,7 @@ from report.figures import OURS, Figures, Row, parser, table
 from pydispatch.bench.peers import iree
 
 ROWS = 64
-COMPILE = "import sys, pydispatch; pydispatch.compile(sys.argv[1]).save(sys.argv[2])"
+COMPILE = (sys.executable, "-m", "pydispatch.cli", "compile")
 PEER = (*iree.CPU, "--iree-opt-level=O2", "--iree-llvmcpu-target-cpu=generic")
 
 
@@ -139,7 +139,7 @@ def compare(name: str, folder: Path, rounds: int, peer: bool) -> list[Row]:
     costs: dict[str, list[Cost]] = {}
     for _ in range(rounds):
         shutil.rmtree(cache, ignore_errors=True)
-        ours = (sys.executable, "-c", COMPILE, source, output)
+        ours = (*COMPILE, source, "-o", output)
         for state in ("cold", "warm", "changed"):
             if state == "changed":
                 shutil.rmtree(cache / "programs", ignore_errors=True)
