@@ -24,7 +24,7 @@ from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, We
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
-from pydispatch.compiler.fusion.quantized.terms import Term, elements_in, stored_integer, widened_half
+from pydispatch.compiler.fusion.quantized.terms import Term, constant_of, elements_in, stored_integer, widened_half
 from pydispatch.compiler.kernels.matmul.block_quantized import BYTES
 from pydispatch.ir.values import shape_of
 
@@ -129,10 +129,11 @@ class Panels:
                 return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
             return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
-        if weights.zeros:  # `_zeros` includes `low`
+        zero = _constant_zero(weights.zeros, low)
+        if zero is None:
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
-        elif low:
-            value = body.add(arith.SubfOp(value, body.add(arith.ConstantOp(FloatAttr(float(-low), f32)))))
+        elif zero:
+            value = body.add(arith.SubfOp(value, body.add(arith.ConstantOp(FloatAttr(zero, f32)))))
         if weights.scales:
             value = body.add(arith.MulfOp(value, read(self._joined_terms(ops, weights.scales, arith.MulfOp))))
         if weights.offsets:
@@ -252,6 +253,20 @@ class Panels:
         """
         packed = _elementwise(ops, body, value, [n or 0 for n in space.sizes], value.type)
         return self._in_panels(ops, packed) if len(space.sizes) > 2 else packed
+
+
+def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
+    """Return the zero point of integers in panels if it is one known integer, else None.
+
+    `terms` are those of the zero points of the weights, none for 0; integers in panels are less by `low`.
+    """
+    total = float(-low)
+    for term in terms:
+        constant = constant_of(term)
+        if constant is None or not constant.is_integer():
+            return None
+        total += constant
+    return total
 
 
 def _depend_on_block(terms: Sequence[Term]) -> bool:

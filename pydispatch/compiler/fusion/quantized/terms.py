@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import FloatAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
@@ -63,6 +63,15 @@ def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
     if inner is None or not isinstance(term.operands[0], TensorElement):
         return inner if inner is not None and is_signed else None
     return inner[0], is_signed
+
+
+def constant_of(term: Term) -> float | None:
+    """Return the value of a term that is a constant of a float type; None for other terms."""
+    if not isinstance(term, Computed) or term.kind is not arith.ConstantOp:
+        return None
+    constant = term.build(())
+    assert isinstance(constant, arith.ConstantOp)
+    return float(constant.value.value.data) if isinstance(constant.value, FloatAttr) else None
 
 
 def widened_half(term: Term) -> TensorElement | None:

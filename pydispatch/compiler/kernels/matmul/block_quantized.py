@@ -52,7 +52,7 @@ class BlockQuantized:
         argument: The panels, an argument of the dispatch function.
         dims: The loops of panels, blocks, groups, columns, bytes, and, for 4 bits, halves of bytes.
         bits: Bits of a weight, 4 or 8.
-        zero: The zero point: a number, or a tensor.
+        zero: The zero point: an integer as a float, or a tensor.
         scale, offset: Tensors; None for 1 and 0.
     """
 
@@ -150,6 +150,8 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
             if term is None:
                 return None
             if key == "zero":
+                if isinstance(term, float) and not term.is_integer():
+                    return None
                 zero = term
             elif isinstance(term, float):
                 return None

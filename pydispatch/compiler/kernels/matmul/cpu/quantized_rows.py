@@ -169,9 +169,15 @@ class RowConversion:
         digits_first = build.plus(build.times(block, match.block), build.times(row, self.digits * match.steps))
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Store the digits of the element at step k of the block, lowest first; return the sums with it."""
+            """Store the digits of the element at step k of the block, lowest first; return the sums with it.
+
+            The sums are those of the lowest digits and, if there are several, of the integers that the others form.
+            """
             scaled = inner.add(arith.MulfOp(load(inner, copy, inner.plus(first, k)), inverse))
             remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
+            if self.digits == 1:
+                store(inner, inner.add(arith.TruncIOp(integer, i8)), rows.elements, [inner.plus(digits_first, k)])
+                return [inner.add(arith.AddiOp(carried[0], integer))]
             high_parts = []
             for digit in range(self.digits):
                 byte = inner.add(arith.TruncIOp(remainder, i8))
@@ -186,7 +192,8 @@ class RowConversion:
             return [inner.add(arith.AddiOp(total, part)) for total, part in zip(carried, (low, high), strict=True)]
 
         zero = i32_constant(build, 0)
-        low, high = build.loop(0, match.block, [zero, zero], digits)
+        low, *high_sums = build.loop(0, match.block, [zero, zero][: self.digits], digits)
+        high = high_sums[0] if high_sums else zero
         unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):
             store(build, value, buffer, [block_of_row])
