@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,25 @@ def floats(*shape: int) -> Array:
 
 def levels(*shape: int) -> Array:
     return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
+
+
+def operations(model: bytes) -> float:
+    """Return the multiplications and additions of the products and convolutions of a model.
+
+    Every shape must be inferred in the model, but for results of MatMulNBits.
+    """
+    graph = onnx.load_from_string(model).graph
+    values = [*graph.input, *graph.output, *graph.value_info]
+    shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
+    shapes |= {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    total = 0
+    for node in graph.node:
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type in ("Conv", "QLinearConv"):
+            weight = shapes[node.input[1 if node.op_type == "Conv" else 3]]
+            total += 2 * math.prod(shapes[node.output[0]]) * math.prod(weight[1:])
+        elif node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
+            total += 2 * math.prod(shapes[node.output[0]]) * shapes[node.input[0]][-1]
+        elif node.op_type == "MatMulNBits":
+            total += 2 * math.prod(shapes[node.input[0]]) * attributes["N"]
+    return float(total)

@@ -1,7 +1,12 @@
-// What this machine can do at most: multiply-adds of f32 in registers, and the bandwidth of a triad.
+// What this machine can do at most: multiply-adds of f32 and dot products of bytes in registers, and the bandwidth of a
+// triad.
 //
 //   roof flops THREADS          -> GFLOP/s
+//   roof dots THREADS           -> GOP/s of products of bytes and their sums (vpdpbusd), 0 without the instruction
 //   roof triad THREADS BYTES    -> GB/s of a[i] = b[i] + s * c[i] over arrays of BYTES in total
+#ifdef __AVX512VNNI__
+#include <immintrin.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +25,8 @@ static double now(void) {
 typedef struct {
     pthread_barrier_t *start;
     long repeats;
-    size_t count;  // elements of each array of this thread; 0: multiply-adds
+    size_t count;  // elements of each array of this thread; 0: multiply-adds or dot products
+    int is_dots;
     float *a, *b, *c;
     float seen;
     double begun[ROUNDS], ended[ROUNDS];
@@ -42,6 +48,33 @@ static float multiply_adds(long repeats) {
     return total[3];
 }
 
+#ifdef __AVX512VNNI__
+enum { DOT_OPERATIONS = 2 * 64 };
+
+// Each sum is a variable: gcc stores an array of them to memory in every step.
+static float dot_products(long repeats) {
+    __m512i x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5), zero = _mm512_setzero_si512();
+#define FOR_SUMS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) \
+    DO(16) DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23)
+#define START(i) __m512i sum##i = zero;
+#define DOT(i) __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(sum##i) : "v"(x), "v"(y));
+#define ADD(i) total = _mm512_add_epi32(total, sum##i);
+    FOR_SUMS(START)
+    for (long r = 0; r < repeats; ++r) {
+        FOR_SUMS(DOT)
+    }
+    __m512i total = zero;
+    FOR_SUMS(ADD)
+    return (float)_mm512_reduce_add_epi32(total);
+}
+#else
+enum { DOT_OPERATIONS = 0 };
+
+static float dot_products(long repeats) {
+    return (float)repeats;
+}
+#endif
+
 static float triad(const work_t *w) {
     float *restrict a = w->a;
     const float *restrict b = w->b, *restrict c = w->c;
@@ -57,15 +90,16 @@ static void *run(void *argument) {
     for (int round = 0; round < ROUNDS; ++round) {
         pthread_barrier_wait(w->start);
         w->begun[round] = now();
-        w->seen += w->count ? triad(w) : multiply_adds(w->repeats);
+        w->seen += w->count ? triad(w) : w->is_dots ? dot_products(w->repeats) : multiply_adds(w->repeats);
         w->ended[round] = now();
     }
     return NULL;
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3 || (strcmp(argv[1], "flops") && (strcmp(argv[1], "triad") || argc < 4))) {
-        fprintf(stderr, "usage: roof flops THREADS | roof triad THREADS BYTES\n");
+    int is_dots = argc > 1 && !strcmp(argv[1], "dots");
+    if (argc < 3 || (!is_dots && strcmp(argv[1], "flops") && (strcmp(argv[1], "triad") || argc < 4))) {
+        fprintf(stderr, "usage: roof flops THREADS | roof dots THREADS | roof triad THREADS BYTES\n");
         return 2;
     }
     int threads = atoi(argv[2]);
@@ -84,7 +118,7 @@ int main(int argc, char **argv) {
             for (size_t j = 0; j < count; ++j) arrays[i][j] = (float)i;
         }
         work[t] = (work_t){
-            .start = &start, .repeats = repeats, .count = count, .a = arrays[0], .b = arrays[1], .c = arrays[2]
+            .start = &start, .repeats = repeats, .count = count, .is_dots = is_dots, .a = arrays[0], .b = arrays[1], .c = arrays[2]
         };
         if (pthread_create(&ids[t], NULL, run, &work[t])) return 1;
     }
@@ -98,7 +132,8 @@ int main(int argc, char **argv) {
         }
         least = ended - begun < least ? ended - begun : least;
     }
-    double per_round = count ? 12.0 * (double)count : 2.0 * 16 * SUMS;
+    double per_sum = is_dots ? DOT_OPERATIONS : 2.0 * 16;
+    double per_round = count ? 12.0 * (double)count : per_sum * SUMS;
     printf("%.4g\n", per_round * (double)repeats * threads / least * 1e-9);
     return 0;
 }

@@ -13,15 +13,26 @@ SIZES = (1 << 14, 1 << 17, 1 << 19, 1 << 21, 1 << 23, 1 << 25, 1 << 28)
 
 @dataclass(frozen=True)
 class Roof:
-    """flops: GFLOP/s of multiply-adds of f32. bandwidths: GB/s of a triad over so many bytes as in `SIZES`."""
+    """Rates of one machine.
+
+    Attributes:
+        flops: GFLOP/s of multiply-adds of f32.
+        bandwidths: GB/s of a triad over so many bytes as in `SIZES`.
+        dots: GOP/s of products of bytes and their sums; 0 without an instruction for them that `roof.c` knows.
+    """
 
     flops: float
     bandwidths: tuple[float, ...]
+    dots: float = 0.0
 
-    def seconds(self, operations: float, moved: float) -> float:
-        """The least time of a kernel: of its operations, or of moving its bytes, whichever is longer."""
+    def seconds(self, operations: float, moved: float, multiplies_bytes: bool = False) -> float:
+        """Return the least time of a kernel: of its operations, or of moving its bytes, whichever is longer.
+
+        multiplies_bytes: The operations are products of bytes and their sums, not of f32.
+        """
         at = min(bisect.bisect_left(SIZES, moved), len(SIZES) - 1)
-        return 1e-9 * max(operations / self.flops, moved / self.bandwidths[at])
+        rate = self.dots if multiplies_bytes and self.dots else self.flops
+        return 1e-9 * max(operations / rate, moved / self.bandwidths[at])
 
 
 def roof(workers: int, folder: Path) -> Roof:
@@ -35,4 +46,5 @@ def roof(workers: int, folder: Path) -> Roof:
         command = [str(program), *map(str, words)]
         return max(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(3))
 
-    return Roof(measured("flops", workers), tuple(measured("triad", workers, size) for size in SIZES))
+    bandwidths = tuple(measured("triad", workers, size) for size in SIZES)
+    return Roof(flops=measured("flops", workers), bandwidths=bandwidths, dots=measured("dots", workers))

@@ -29,7 +29,7 @@ PACKAGES = (
 OURS = "pydispatch"
 CONSTANT = f"{OURS}, constant weights"
 ROOF = "roof"
-"""The contender whose time is the least that the machine allows."""
+"""The contender whose time is the least that the machine allows for the work of the contender it is against."""
 
 LOSS = 0.95
 """A peer is faster where its advantage is below that: less is within what a busy machine varies."""

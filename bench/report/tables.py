@@ -140,7 +140,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
     """Heads and what makes the cells below: ours with a unit, peers as multiples."""
     by_contender = {(row.name, row.size, row.contender): row for row in rows}
     compared = {(c.row.name, c.row.size, c.row.contender): c for c in comparisons(rows)}
-    contenders = in_order(row.contender for row in rows)
+    contenders = in_order(row.contender for row in rows if row.contender != ROOF)
     units = {row.unit for row in rows}
     columns = []
     for contender in contenders:
@@ -244,12 +244,13 @@ def losses(machines: Machines, most: int | None = 10) -> Table:
     """The comparisons that peers win, with the reason: at most `most` of a machine, the worst first."""
     lines, several = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
     for machine, figures in machines.items():
-        roofs = {(row.size, row.workers): row.value for row in figures.rows if row.contender == ROOF}
+        roofs = {(row.size, row.workers, row.against): row.value for row in figures.rows if row.contender == ROOF}
         lost = sorted((c for c in comparisons(figures.rows) if c.is_loss), key=lambda c: c.advantage)
         for loss in lost[:most]:
             row, own = loss.row, loss.own
             name = _label(row.name, row.size, several)
-            roof = roofs.get((row.size, row.workers))
+            roof_of_ours = roofs.get((row.size, row.workers, OURS))
+            roof = roofs.get((row.size, row.workers, own.contender), roof_of_ours)
             share = f"{100 * roof / own.value:.0f} %" if roof else ""
             lines.append([Cell(f"{machine}: {name}" if len(machines) > 1 else name), ratio(loss), Cell(row.contender),
                           Cell(str(row.workers)), Cell(text(own.value, row.unit)), Cell(text(row.value, row.unit)),

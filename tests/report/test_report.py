@@ -104,6 +104,20 @@ def test_losses_have_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
+def test_contenders_of_ours_have_roofs_of_their_own() -> None:
+    """A roof is for the contender that it is against, or for those without one; it is no column of a table."""
+    bytewise = "pydispatch, bytes"
+    figures = Figures("Calls", "Medians.", [
+        Row("a call", "pydispatch", 4e-6, size="8"), Row("a call", bytewise, 2e-6, size="8"),
+        Row("a call", "iree", 2e-6, size="8"), Row("a call", "iree, bytes", 1e-6, size="8", against=bytewise),
+        Row("a call", "roof", 3e-6, size="8"), Row("a call", "roof", 5e-7, size="8", against=bytewise),
+    ])  # fmt: skip
+    table = tables.losses({"one": figures})
+    share = table.heads.index("of the roof")
+    assert [str(line[share]) for line in table.rows] == ["75 %", "25 %"]
+    assert not any("roof" in head for head in tables.grid({"one": figures}).heads)
+
+
 def test_each_reason_explains_a_loss() -> None:
     figures = load()
     for known in reasons.REASONS:
