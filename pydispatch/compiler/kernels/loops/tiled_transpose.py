@@ -36,8 +36,10 @@ blocks."""
 VECTOR_ROWS = 16
 """Rows of a column that CPUs compute in whole vectors, whatever their width."""
 
-FEWEST_IN_REGISTERS = 4
-"""Fewest rows or columns of a partial block that is transposed in registers: most of their lanes would be unused."""
+FEWEST_COLUMNS, FEWEST_ROWS, FEWEST_ROWS_OF_BYTES = 2, 4, 2
+"""Fewest columns and rows of a partial block that is transposed in registers. Columns of fewer rows are written in
+short pieces, which are slow to read as vectors: f32 of 224x224x3 to 3x224x224 take 60 us in registers, 29 by elements;
+bytes 45 us in registers, 61 by elements (AMD EPYC Zen 4)."""
 
 
 def block_shape(dims: Sequence[Index], along: int, squares: int) -> tuple[int, int]:
@@ -129,10 +131,12 @@ class _TiledTranspose:
         transposition: The dimension along which operands are contiguous.
         dims: Sizes of the dimensions after joining.
         along: The dimension of `dims` that is transposed with the last one.
-        stores: The results, each with its buffer.
+        values: The results.
+        targets: For each result, its buffer, in which the joined dimensions are collapsed.
         height, side: Rows and columns of a block.
         buffers: For each result, workgroup memory of one block, column-major.
-        in_registers: Whether elements are whole bytes, so that full blocks are transposed in registers.
+        fewest_rows: Fewest rows of a partial block that is transposed in registers.
+        in_registers: Whether elements are whole bytes, so that blocks are transposed in registers.
     """
 
     def __init__(
@@ -143,11 +147,14 @@ class _TiledTranspose:
         transposition: Transposition,
         stores: Sequence[Store],
     ) -> None:
-        self.elements, self.nest_dims, self.transposition, self.stores = elements, nest_dims, transposition, stores
+        self.elements, self.nest_dims, self.transposition = elements, nest_dims, transposition
+        self.values = [value for value, _ in stores]
+        self.targets = [transposition.joined_buffer(build, buffer) for _, buffer in stores]
         self.dims, self.along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
         self.height, self.side = block_shape(self.dims, self.along, transposition.squares)
-        types = [tensor_type(value).element_type for value, _ in stores]
+        types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
+        self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
@@ -186,8 +193,8 @@ class _TiledTranspose:
     def _block(self, build: Builder, square: _Square) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.
 
-        Blocks of whole bytes whose rows and columns are known numbers, at least `FEWEST_IN_REGISTERS`, are transposed
-        in registers, with a branch for each pair of numbers. Others are copied element by element.
+        Blocks of whole bytes whose rows and columns are known numbers, and enough, are transposed in registers, with a
+        branch for each pair of numbers. Others are copied element by element.
         """
         is_other: SSAValue | bool = True
         for rows, columns in self._extents_in_registers():
@@ -213,25 +220,24 @@ class _TiledTranspose:
         if not self.in_registers:
             return []
         rows, columns = self.dims[self.along], self.dims[-1]
-        return list(product(_static_extents(rows, self.height), _static_extents(columns, self.side)))
+        row_counts = _static_extents(rows, self.height, self.fewest_rows)
+        return list(product(row_counts, _static_extents(columns, self.side, FEWEST_COLUMNS)))
 
     def _has_other_extents(self) -> bool:
         """Return whether there are blocks that are not transposed in registers."""
         return not self.in_registers or any(
-            not isinstance(size, int) or 0 < size % block < FEWEST_IN_REGISTERS
-            for size, block in ((self.dims[self.along], self.height), (self.dims[-1], self.side))
+            not isinstance(size, int) or 0 < size % block < fewest
+            for size, block, fewest in (
+                (self.dims[self.along], self.height, self.fewest_rows),
+                (self.dims[-1], self.side, FEWEST_COLUMNS),
+            )
         )
 
-    def _joined_indices(self, square: _Square, row: Index, column: Index) -> list[Index]:
-        """Return the indices of the dimensions after joining, at a row and a column of the nest."""
-        return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
-
-    def _result_indices(self, build: Builder, square: _Square, i: Index, j: Index) -> list[Index]:
-        """Return the indices of the results at row `i` and column `j` of a block."""
+    def _joined_indices(self, build: Builder, square: _Square, i: Index, j: Index) -> list[Index]:
+        """Return the indices of the dimensions after joining, at row `i` and column `j` of a block."""
         row = _within(build, build.plus(square.top, i), self.dims[self.along])
         column = _within(build, build.plus(square.left, j), self.dims[-1])
-        joined_indices = self._joined_indices(square, row, column)
-        return self.transposition.nest_indices(build, self.nest_dims, joined_indices)
+        return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
 
     def _compute_block(self, build: Builder, square: _Square) -> None:
         """Emit the computation of a block into the buffers, column by column."""
@@ -257,8 +263,9 @@ class _TiledTranspose:
     def _compute(self, build: Builder, square: _Square, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
         offset = build.plus(build.times(j, self.height), i)
-        indices = self._result_indices(build, square, i, j)
-        for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
+        joined_indices = self._joined_indices(build, square, i, j)
+        indices = self.transposition.nest_indices(build, self.nest_dims, joined_indices)
+        for value, buffer in zip(self.values, self.buffers, strict=True):
             element = self.elements.at(build, value, indices)
             self.elements.store(build, element, buffer, [offset])
 
@@ -268,16 +275,24 @@ class _TiledTranspose:
         def element(builder: Builder, i: Index, j: Index) -> None:
             """Emit the copy of one element of each buffer to its result."""
             offset = builder.plus(builder.times(j, self.height), i)
-            for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
+            for target, buffer in zip(self.targets, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.elements.store(builder, value, result, self._result_indices(builder, square, i, j))
+                self.elements.store(builder, value, target, self._joined_indices(builder, square, i, j))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            """Copy the elements of one row of the square."""
+            """Copy the elements of one row of the block."""
             builder.parallel(0, square.columns, lambda p, j: element(p, i, j))
             return []
 
-        build.loop(0, square.rows, [], row)
+        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            """Copy the elements of one column of the block."""
+            builder.parallel(0, square.rows, lambda p, i: element(p, i, j))
+            return []
+
+        if isinstance(square.rows, int) and square.rows < FEWEST_ROWS:
+            build.loop(0, square.columns, [], column)
+        else:
+            build.loop(0, square.rows, [], row)
 
     def _transpose_in_registers(self, build: Builder, square: _Square) -> None:
         """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`."""
@@ -285,13 +300,13 @@ class _TiledTranspose:
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._joined_indices(square, square.top, square.left), strides, strict=True):
+        for index, stride in zip(self._joined_indices(build, square, 0, 0), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         assert isinstance(square.rows, int) and isinstance(square.columns, int)
         stored, read_rows = (square.columns, square.rows), ceil(square.rows / self.side) * self.side
-        for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
-            source, target = (buffer, 0, self.height), (result, offset, strides[self.along])
-            transpose_block(build, source, target, self.side, read_rows, stored)
+        for target, buffer in zip(self.targets, self.buffers, strict=True):
+            columns, rows = (buffer, 0, self.height), (target, offset, strides[self.along])
+            transpose_block(build, columns, rows, self.side, read_rows, stored)
 
 
 def _extent(build: Builder, block: int, first: Index, end: Index, size: Index) -> Index:
@@ -309,13 +324,13 @@ def _extent(build: Builder, block: int, first: Index, end: Index, size: Index) -
     return build.least(block, build.minus(end, first))
 
 
-def _static_extents(size: Index, block: int) -> list[int]:
+def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
     """Return the numbers of rows or columns that blocks of at most `block` have in a dimension of `size` elements, as
-    far as they are known and not less than `FEWEST_IN_REGISTERS`."""
+    far as they are known and not less than `fewest`."""
     if not isinstance(size, int):
         return [block]
     extents = {min(block, size), size % block or block}
-    return [extent for extent in sorted(extents) if extent >= FEWEST_IN_REGISTERS]
+    return [extent for extent in sorted(extents) if extent >= fewest]
 
 
 def _within(build: Builder, index: Index, size: Index) -> Index:

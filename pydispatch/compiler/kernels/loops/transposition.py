@@ -11,7 +11,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.kernels.ops.tensors import collapsed, tensor_type
 
 MOST_SQUARES = 4
 """Most squares of a block, one below the other. Blocks of results that are shorter than the operands have several: the
@@ -46,6 +46,10 @@ class Transposition:
         if first < 0:
             return list(dims)
         return [*dims[:first], build.times(dims[first], dims[first + 1]), *dims[first + 2 :]]
+
+    def joined_buffer(self, build: Builder, buffer: SSAValue) -> SSAValue:
+        """Return the view of a result's buffer that has the dimensions after joining."""
+        return buffer if self.joined < 0 else build.add(collapsed(buffer, self.joined))
 
     def nest_indices(self, build: Builder, dims: Sequence[Index], indices: Sequence[Index]) -> list[Index]:
         """Return the indices of the nest, whose sizes are `dims`, from indices of the dimensions after joining."""
