@@ -104,8 +104,8 @@ def emit_transposed(
 
 
 @dataclass(frozen=True)
-class _Square:
-    """Position of a square block in the results.
+class _Block:
+    """Position and extents of a block in the results.
 
     Attributes:
         outer: Indices of all dimensions but the last; that of the transposed dimension is not used.
@@ -121,7 +121,7 @@ class _Square:
 
 
 class _TiledTranspose:
-    """Emitter of the square blocks of one nest.
+    """Emitter of the blocks of one nest.
 
     Each block is computed column by column into a buffer in workgroup memory, and then copied to the results.
 
@@ -179,18 +179,18 @@ class _TiledTranspose:
             top = builder.times(row_block, self.height)
             rows = _extent(builder, self.height, top, dims[along], dims[along])
 
-            def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            def emit_block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
                 """Emit one block."""
                 columns = _extent(builder, self.side, left, high, dims[-1])
-                self._block(builder, _Square(outer=outer, top=top, left=left, rows=rows, columns=columns))
+                self._block(builder, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
                 return []
 
-            builder.loop(low, high, [], block, step=self.side, limit=dims[-1])
+            builder.loop(low, high, [], emit_block, step=self.side, limit=dims[-1])
             return []
 
         build.loop(first_row, end_row, [], row_of_blocks, limit=partition.outer)
 
-    def _block(self, build: Builder, square: _Square) -> None:
+    def _block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.
 
         Blocks of whole bytes whose rows and columns are known numbers, and enough, are transposed in registers, with a
@@ -198,22 +198,22 @@ class _TiledTranspose:
         """
         is_other: SSAValue | bool = True
         for rows, columns in self._extents_in_registers():
-            has_extents = both(build, equal(build, square.rows, rows), equal(build, square.columns, columns))
-            known_square = replace(square, rows=rows, columns=columns)
-            build.when(has_extents, partial(self._block_in_registers, square=known_square))
+            has_extents = both(build, equal(build, block.rows, rows), equal(build, block.columns, columns))
+            known_block = replace(block, rows=rows, columns=columns)
+            build.when(has_extents, partial(self._block_in_registers, block=known_block))
             is_other = both(build, is_other, opposite(build, has_extents))
         if self._has_other_extents():
-            build.when(is_other, partial(self._block_by_elements, square=square))
+            build.when(is_other, partial(self._block_by_elements, block=block))
 
-    def _block_in_registers(self, build: Builder, square: _Square) -> None:
+    def _block_in_registers(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block of static extents, and its transposition in registers to the results."""
-        self._compute_block(build, square)
-        self._transpose_in_registers(build, square)
+        self._compute_block(build, block)
+        self._transpose_in_registers(build, block)
 
-    def _block_by_elements(self, build: Builder, square: _Square) -> None:
+    def _block_by_elements(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block, and its copy to the results element by element."""
-        self._compute_block(build, square)
-        self._copy_elementwise(build, square)
+        self._compute_block(build, block)
+        self._copy_elementwise(build, block)
 
     def _extents_in_registers(self) -> list[tuple[int, int]]:
         """Return the numbers of rows and columns of the blocks that are transposed in registers."""
@@ -233,43 +233,48 @@ class _TiledTranspose:
             )
         )
 
-    def _joined_indices(self, build: Builder, square: _Square, i: Index, j: Index) -> list[Index]:
+    def _joined_indices(self, build: Builder, block: _Block, i: Index, j: Index) -> list[Index]:
         """Return the indices of the dimensions after joining, at row `i` and column `j` of a block."""
-        row = _within(build, build.plus(square.top, i), self.dims[self.along])
-        column = _within(build, build.plus(square.left, j), self.dims[-1])
-        return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
+        row = _within(build, build.plus(block.top, i), self.dims[self.along])
+        column = _within(build, build.plus(block.left, j), self.dims[-1])
+        return [*block.outer[: self.along], row, *block.outer[self.along + 1 :], column]
 
-    def _compute_block(self, build: Builder, square: _Square) -> None:
-        """Emit the computation of a block into the buffers, column by column."""
+    def _compute_block(self, build: Builder, block: _Block) -> None:
+        """Emit the computation of a block into the buffers, column by column.
+
+        Columns are whole vectors of rows. If their number does not divide the rows, the last vector begins early, and
+        computes some rows a second time: single rows would take longer. Vectors are a loop, so that LLVM does not know
+        the first row of one: it would unroll the rows of a vector whose last ones are padding.
+        """
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Emit column `j` of a block."""
-            if not isinstance(square.rows, int) or square.rows < VECTOR_ROWS:
-                builder.parallel(0, square.rows, lambda p, i: self._compute(p, square, i, j))
+            if not isinstance(block.rows, int) or block.rows < VECTOR_ROWS:
+                builder.parallel(0, block.rows, lambda p, i: self._compute(p, block, i, j))
                 return []
-            last_first = square.rows - VECTOR_ROWS
+            last_first = block.rows - VECTOR_ROWS
 
             def vector(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
                 """Emit `VECTOR_ROWS` rows of the column, from row `i` on, or the last ones of the column."""
                 first = builder.least(i, last_first)
-                builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, square, p.plus(first, lane), j))
+                builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first, lane), j))
                 return []
 
-            builder.loop(0, square.rows, [], vector, step=VECTOR_ROWS)
+            builder.loop(0, block.rows, [], vector, step=VECTOR_ROWS)
             return []
 
-        build.loop(0, square.columns, [], column)
+        build.loop(0, block.columns, [], column)
 
-    def _compute(self, build: Builder, square: _Square, i: Index, j: Index) -> None:
+    def _compute(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
         offset = build.plus(build.times(j, self.height), i)
-        joined_indices = self._joined_indices(build, square, i, j)
+        joined_indices = self._joined_indices(build, block, i, j)
         indices = self.transposition.nest_indices(build, self.nest_dims, joined_indices)
         for value, buffer in zip(self.values, self.buffers, strict=True):
             element = self.elements.at(build, value, indices)
             self.elements.store(build, element, buffer, [offset])
 
-    def _copy_elementwise(self, build: Builder, square: _Square) -> None:
+    def _copy_elementwise(self, build: Builder, block: _Block) -> None:
         """Emit the copy of a block from the buffers to the results, element by element."""
 
         def element(builder: Builder, i: Index, j: Index) -> None:
@@ -277,51 +282,51 @@ class _TiledTranspose:
             offset = builder.plus(builder.times(j, self.height), i)
             for target, buffer in zip(self.targets, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.elements.store(builder, value, target, self._joined_indices(builder, square, i, j))
+                self.elements.store(builder, value, target, self._joined_indices(builder, block, i, j))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Copy the elements of one row of the block."""
-            builder.parallel(0, square.columns, lambda p, j: element(p, i, j))
+            builder.parallel(0, block.columns, lambda p, j: element(p, i, j))
             return []
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Copy the elements of one column of the block."""
-            builder.parallel(0, square.rows, lambda p, i: element(p, i, j))
+            builder.parallel(0, block.rows, lambda p, i: element(p, i, j))
             return []
 
-        if isinstance(square.rows, int) and square.rows < FEWEST_ROWS:
-            build.loop(0, square.columns, [], column)
+        if isinstance(block.rows, int) and block.rows < FEWEST_ROWS:
+            build.loop(0, block.columns, [], column)
         else:
-            build.loop(0, square.rows, [], row)
+            build.loop(0, block.rows, [], row)
 
-    def _transpose_in_registers(self, build: Builder, square: _Square) -> None:
+    def _transpose_in_registers(self, build: Builder, block: _Block) -> None:
         """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`."""
         strides: list[Index] = [1]
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._joined_indices(build, square, 0, 0), strides, strict=True):
+        for index, stride in zip(self._joined_indices(build, block, 0, 0), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
-        assert isinstance(square.rows, int) and isinstance(square.columns, int)
-        stored, read_rows = (square.columns, square.rows), ceil(square.rows / self.side) * self.side
+        assert isinstance(block.rows, int) and isinstance(block.columns, int)
+        stored, read_rows = (block.columns, block.rows), ceil(block.rows / self.side) * self.side
         for target, buffer in zip(self.targets, self.buffers, strict=True):
             columns, rows = (buffer, 0, self.height), (target, offset, strides[self.along])
             transpose_block(build, columns, rows, self.side, read_rows, stored)
 
 
-def _extent(build: Builder, block: int, first: Index, end: Index, size: Index) -> Index:
+def _extent(build: Builder, full: int, first: Index, end: Index, size: Index) -> Index:
     """Return the number of rows or columns of a block from `first` on.
 
     Args:
         build: Emits the arithmetic.
-        block: The number of a full block.
+        full: The number of a full block.
         first: First row or column of the block.
         end: End of the rows or columns that the workgroup computes.
         size: Size of the dimension.
     """
-    if isinstance(size, int) and size % block == 0:
-        return block
-    return build.least(block, build.minus(end, first))
+    if isinstance(size, int) and size % full == 0:
+        return full
+    return build.least(full, build.minus(end, first))
 
 
 def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
