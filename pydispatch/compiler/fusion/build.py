@@ -67,7 +67,7 @@ def generic_op(
     iterators: ArrayAttr[IteratorTypeAttr],
     types: Sequence[Attribute],
 ) -> GenericOp:
-    """Create a linalg.generic like xDSL's constructor, without its checks of the arguments, which take twice as long.
+    """Create a linalg.generic like xDSL's constructor, without its checks of the arguments.
 
     Args:
         inputs, outputs: Its operands.
