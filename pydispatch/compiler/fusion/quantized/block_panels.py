@@ -25,7 +25,7 @@ from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, elemen
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.terms import Term, constant_of, elements_in, stored_integer, widened_half
-from pydispatch.compiler.kernels.matmul.block_quantized import BYTES
+from pydispatch.compiler.kernels.matmul.block_quantized import BYTES, is_constant_zero
 from pydispatch.ir.values import shape_of
 
 WIDTHS = (64, 32, 16)
@@ -256,17 +256,17 @@ class Panels:
 
 
 def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
-    """Return the zero point of integers in panels if it is one known integer, else None.
+    """Return the zero point of integers in panels if it is one known small integer, else None.
 
     `terms` are those of the zero points of the weights, none for 0; integers in panels are less by `low`.
     """
     total = float(-low)
     for term in terms:
         constant = constant_of(term)
-        if constant is None or not constant.is_integer():
+        if constant is None:
             return None
         total += constant
-    return total
+    return total if is_constant_zero(total) else None
 
 
 def _depend_on_block(terms: Sequence[Term]) -> bool:

@@ -26,6 +26,9 @@ BYTES = 4
 MOST_INTEGER_BYTES = 3
 """Bytes of an integer with the precision of f32."""
 
+LARGEST_ZERO = 255
+"""Largest magnitude of a constant zero point: its product with the sum of a block's integers fits into 32 bits."""
+
 i4 = IntegerType(4)
 
 
@@ -114,6 +117,11 @@ class BlockQuantized:
         return cast("TensorType[Attribute]", self.argument.type).get_shape()
 
 
+def is_constant_zero(value: float) -> bool:
+    """Return whether a constant may be the zero point of a `BlockQuantized`: a small integer."""
+    return value.is_integer() and abs(value) <= LARGEST_ZERO
+
+
 def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
     """Return a contraction as a product by block-quantized weights in panels; None for others."""
     if contraction.acc != f32:
@@ -150,7 +158,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
             if term is None:
                 return None
             if key == "zero":
-                if isinstance(term, float) and not term.is_integer():
+                if isinstance(term, float) and not is_constant_zero(term):
                     return None
                 zero = term
             elif isinstance(term, float):
