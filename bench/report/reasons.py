@@ -35,6 +35,24 @@ class Reason:
 
 ZEN_4 = "AMD EPYC Zen 4"
 
+PYTHON_KERNELS = {
+    ("prefix_sums",): "seven steps over 128 sums in workgroup memory; loops add once for each element",
+    ("prefix_sum",): "a block's sum has to be known before its elements are written, so they are read twice",
+    ("scattered_rows", "segmented_sum", "connected_components"): (
+        "atomic operations (lock cmpxchg, lock or: 4 ns each); threads of loops have elements of their own"
+    ),
+    ("layer_norm_backward",): "a second pass over x and dy for the gradients of weights; loops add them row by row",
+    ("heat",): "1.55 copies of a point with its halo in workgroup memory; blur, a stencil without, takes 0.8 of it",
+    ("blur",): "the conditions at the edges are tested for each point, by compares of 64-bit indices (vpcmpgtq)",
+    ("rotary_embedding",): "sin and cos within 1.42 ULP for every angle, by a reduction in f64; libmvec allows 4 ULP",
+    ("bitonic_sort", "inverses", "philox"): (
+        "invocations do not fill vectors: lane ^ distance is scalar, rows are exchanged in some of them, and 64-bit "
+        "products of 16 words take two vectors"
+    ),
+    ("scaled_product",): "f8 tiles are converted for each block of the result, 16 times; C converts each matrix once",
+}
+"""Why loops in C or Numba are faster than kernels of examples/python_kernels, by the names of kernels."""
+
 REASONS: tuple[Reason, ...] = (
     Reason(
         ZEN_4,
@@ -88,6 +106,7 @@ REASONS: tuple[Reason, ...] = (
         )
         for name in ("prefill", "first token")
     ),
+    *(Reason(ZEN_4, names, why, peers=("Numba", "C", "C, clang")) for names, why in PYTHON_KERNELS.items()),
 )
 
 
