@@ -72,7 +72,7 @@ def test_what_became_vectors_and_why_not() -> None:
     line = counted.__wrapped__.__code__.co_firstlineno
     assert first.startswith(f"test_notebooks.py:{line + 2}:") and "lanes of vectors, 16 at a time" in first
     assert second.startswith(f"test_notebooks.py:{line + 9}:")
-    assert second.endswith("no lanes of vectors: 'memref.atomic_rmw' has effects")
+    assert second.endswith("no lanes of vectors: the innermost loop has atomic operations")
 
 
 def test_a_kernel_that_is_none_says_why() -> None:
@@ -108,7 +108,7 @@ def test_notes_about_vectors_by_source_line() -> None:
     first = counted.__wrapped__.__code__.co_firstlineno
     assert counted.show().notes == {
         first + 2: "the invocations from here on are lanes of vectors, 16 at a time, also in loops",
-        first + 9: "invocations are no lanes of vectors: 'memref.atomic_rmw' has effects",
+        first + 9: "invocations are no lanes of vectors: the innermost loop has atomic operations",
     }
 
 
