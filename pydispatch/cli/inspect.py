@@ -212,13 +212,14 @@ Row = Sequence[str]
 """Texts of the cells of one row of a table."""
 
 
-def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
-    """Return the lines of a table; the columns listed in `right` are right-aligned."""
+def table(heads: Row, rows: Sequence[Row], *, right_aligned: Sequence[int] = (), indent: str = "  ") -> list[str]:
+    """Return the lines of a table. `right_aligned` has the indices of the right-aligned columns."""
     cells = [list(heads), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     lines = []
     for row in cells:
-        padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells_of_row = enumerate(zip(row, widths, strict=True))
+        padded = [cell.rjust(w) if i in right_aligned else cell.ljust(w) for i, (cell, w) in cells_of_row]
         lines.append((indent + "  ".join(padded)).rstrip())
     return lines
 
@@ -236,7 +237,8 @@ def _executable_lines(artifact: Artifact) -> list[str]:
             )
             for variant in entry.variants
         ]  # fmt: skip
-        lines += table(("variant", "format", "size", "alignment", "requires", "imports"), rows, (2, 3), "    ")
+        heads = ("variant", "format", "size", "alignment", "requires", "imports")
+        lines += table(heads, rows, right_aligned=(2, 3), indent="    ")
         lines += _choice_lines(entry)
         for variant in entry.variants:
             lines += _kernel_lines(entry.exports, variant)
@@ -287,13 +289,14 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
     rows = []
     try:
         entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
+        symbols = [str(symbol) for _, symbol in entries]  # an entry is [module number, symbol of the kernel]
         for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
-            symbol = str(entries[i][1]) if i < len(entries) else "-"
+            symbol = symbols[i] if i < len(symbols) else "-"
             scalars = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
             rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), scalars))
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
-    return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, (), "    ")
+    return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, indent="    ")
 
 
 def render(name: str, artifact: Artifact) -> str:
@@ -312,7 +315,7 @@ def render(name: str, artifact: Artifact) -> str:
             (c.member, c.dtype, "x".join(map(str, c.shape)) or "scalar", size_text(artifact.read(c.member).nbytes))
             for c in manifest.constants
         ]
-        lines += ["", "constants", *table(("member", "dtype", "shape", "size"), rows, (3,))]
+        lines += ["", "constants", *table(("member", "dtype", "shape", "size"), rows, right_aligned=(3,))]
     if artifact.parameters:
         rows = [
             (repr(p.get("scope")), repr(p.get("key")), "x".join([*map(str, p.get("shape", ())), str(p.get("type"))]))
@@ -323,7 +326,7 @@ def render(name: str, artifact: Artifact) -> str:
         rows = [(command, signature_text(operands)) for command, operands in commands]
         lines += ["", "host commands", *table(("name", "operands"), rows)]
     rows = [(member, size_text(artifact.read(member).nbytes)) for member in members]
-    lines += ["", "members", *table(("name", "size"), rows, (1,))]
+    lines += ["", "members", *table(("name", "size"), rows, right_aligned=(1,))]
     return "\n".join(lines)
 
 
@@ -344,7 +347,8 @@ def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:
             (s.kind, s.access, f"{s.address:#x}", size_text(s.file_size), size_text(s.memory_size))
             for s in facts.segments
         ]
-        lines += ["", "segments", *table(("kind", "access", "address", "in file", "in memory"), rows, (2, 3, 4))]
+        heads = ("kind", "access", "address", "in file", "in memory")
+        lines += ["", "segments", *table(heads, rows, right_aligned=(2, 3, 4))]
     for title, names in (("exports", facts.exports), ("imports", facts.imports), ("needed libraries", facts.needed)):
         lines += ["", title, *([f"  {item}" for item in names] or ["  none"])]
     return "\n".join(lines)

@@ -47,9 +47,11 @@ def add_results_flag(parser: argparse.ArgumentParser) -> None:
 def given(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, Any]:
     """Return the options that a command line has, as arguments of `pydispatch.compile`.
 
+    The result types of `--results` become a part of the option `kernels`.
+
     Raises:
         InvalidArgumentError: The text of an option is malformed.
-        Error: A file of patterns fails, or has none.
+        Error: A Python file of `--patterns` raises an exception, or defines no pattern.
     """
     options = {name: getattr(args, name) for name in names if hasattr(args, name)}
     for name, convert in _CONVERSIONS.items():

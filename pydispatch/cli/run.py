@@ -171,12 +171,17 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
         return path
     import pydispatch
 
-    part = extensions.part("device", args.device.partition(":")[0].partition("?")[0])
+    part = extensions.part("device", _device_kind(args.device))
     target = None if part is None else getattr(part.load(), "TARGET", None)
     options = {**options, **given(args, _COMPILED_WITH)}
-    if module is not None:
+    if module is not None:  # of a path, the compiler searches the folder by itself
         options["object_search_path"] = [str(path.parent), *options.get("object_search_path", [])]
     return pydispatch.compile(path if module is None else module, targets=target, **options)
+
+
+def _device_kind(name: str) -> str:
+    """Return the kind in a device name: `cuda` for `cuda:0`, `cpu` for `cpu?workers=8`."""
+    return name.partition(":")[0].partition("?")[0]
 
 
 def _is_source(path: Path) -> bool:
@@ -232,7 +237,11 @@ def function_of(program: Program, name: str | None) -> Function | Procedure:
 def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
-    """Parse the arguments of a call; return the positional ones and those by name."""
+    """Parse the arguments of a call; return the positional ones and those by name.
+
+    An argument that is named `out` has no keyword, because a call's keyword `out` is for its result arrays.
+    """
+    # The element type of numbers and of tensors of rank 0; None for other tensors, whose texts state their types.
     kinds = [None if dims else kind for _, kind, dims in function.arguments]
     names = {name: kind for (name, _, _), kind in zip(function.arguments, kinds, strict=True) if name != "out"}
     in_order: list[str] = []

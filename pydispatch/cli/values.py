@@ -88,6 +88,7 @@ class Reader:
 
         scalar: the type of a number that is expected; None for a tensor. `@f.npy` reads a file from its beginning,
         `+f.npy` where the last reading ended, `*f.npy` all arrays from there on, and `2xf32=1 2` states a tensor.
+        `&2xf32=1 2`, IREE's form of an argument that is also written, is read like a tensor without the `&`.
         """
         try:
             if not text.isascii() and not any(mark in text for mark in "@+*"):  # Python reads digits of any script
@@ -98,7 +99,7 @@ class Reader:
                 return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
                 return [_read_npy(self.open(text[1:]))]
-            if text[:1] == "*" and not text.startswith("*8x"):
+            if text[:1] == "*" and not text.startswith("*8x"):  # else a tensor whose first size is misspelled
                 return self._rest(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
         except (ValueError, OverflowError, EOFError, MemoryError) as error:
@@ -207,11 +208,12 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
         for value in numbers:
             if not low <= value <= high:
                 raise OverflowError(f"{value} does not fit {spec.kind.name}")
-        # Elements of less than 8 bits have a byte each, with their sign where the dtype has one.
+        # An element of less than 8 bits is a byte. In a signed dtype it is sign-extended: 15 of an i4 is stored as -1.
         if bits < 8 and dtype.kind != "u" and spec.kind.numerical != Numerical.UNSIGNED:
             numbers = [value - (1 << bits) if value >= 1 << (bits - 1) else value for value in numbers]
-        keep = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
-        wrapped = [value & ((1 << keep) - 1) for value in numbers]
+        # In an unsigned dtype the high bits of the byte are 0: -1 of an i4 is stored as 15.
+        stored_bits = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
+        wrapped = [value & ((1 << stored_bits) - 1) for value in numbers]
         return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
     values = np.array([float(token) for token in tokens])
     with np.errstate(over="ignore"):
@@ -222,7 +224,8 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
             return codes
         single = values.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
         rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16
-        return np.where(np.isnan(values), single >> 16 | 0x40, rounded).astype(dtype)
+        quiet_nan = single >> 16 | 0x40  # rounding could carry a NaN into an infinity
+        return np.where(np.isnan(values), quiet_nan, rounded).astype(dtype)
 
 
 def _number(text: str | int, kind: ElementType) -> Value:

@@ -17,7 +17,7 @@ from pydispatch._core import sched
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.pack import ArchiveEntry, layout
-from pydispatch.formats.program.program import FunctionArgument, Opcode, Result
+from pydispatch.formats.program.program import Constant, FunctionArgument, Opcode, Result
 from pydispatch.runtime.devices import cpu
 from pydispatch.runtime.program.variants import HostProperties
 
@@ -159,7 +159,7 @@ def test_queries() -> None:
 def test_constants() -> None:
     """A constant is used where it lies in the artifact."""
     builder = programs.Builder()
-    builder.program.constants.append(("constants/0.npy", 128, 32))
+    builder.program.constants.append(Constant("constants/0.npy", offset=128, length=32))
     f = builder.function("scale")
     programs.add_vector(f, "a")
     n = f.emit(Opcode.DIM, 0, 0)
@@ -174,7 +174,7 @@ def test_constants() -> None:
         plain.functions.items(), builder.program.encode(), [PackedExecutable("lib", builder.names, [variant])], [values]
     )
     np.testing.assert_array_equal(pd.device("local-sync").load(artifact).scale(A), A * values)
-    builder.program.constants[0] = ("constants/0.npy", 128, 33)
+    builder.program.constants[0] = Constant("constants/0.npy", offset=128, length=33)
     artifact = Artifact.build(
         plain.functions.items(), builder.program.encode(), [PackedExecutable("lib", builder.names, [variant])], [values]
     )

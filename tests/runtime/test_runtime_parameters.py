@@ -41,7 +41,7 @@ def returns(program: Program, name: str, scope: str, key: str, dtype: int, shape
     f = program.add_function(name)
     constant = program.add_parameter(scope, key, dtype, shape)
     dims = tuple(f.constant(size) for size in shape)
-    size = f.constant(program.constants[constant][2])
+    size = f.constant(program.constants[constant].length)
     f.results.append(Result(dtype, dims, buffer=f.add_result_buffer(0, size)))
     f.copy(f.add_constant_buffer(constant), NONE, 0, NONE, size)
 

@@ -16,7 +16,7 @@ from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import PARAMETER
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
-from pydispatch.formats.program.program import Numerical, Program
+from pydispatch.formats.program.program import Constant, Numerical, Program
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
@@ -89,7 +89,7 @@ class Constants:
         alike.append(new)
         member = f"constants/{len(self.arrays)}.npy"
         self.arrays[member] = array
-        self.program.constants.append((member, npy_offset(array), array.nbytes))
+        self.program.constants.append(Constant(member, npy_offset(array), array.nbytes))
         return new.number
 
     def _parameter(self, value: Attribute, type: TensorType[Attribute], dtype: int) -> int:

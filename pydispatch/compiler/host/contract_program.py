@@ -89,5 +89,5 @@ def _argument(function: ProgramFunction, words: list[int], type: Attribute) -> i
         return function.binary(Opcode.OR, low, high)
     bits = 64 if isinstance(type, IndexType) else bit_width(type) or 64
     if isinstance(type, IntegerType) and bits < 64:
-        return function.emit(Opcode.SEXT, low, 0, 0, bits)
+        return function.emit(Opcode.SEXT, low, modifier=bits)
     return low

@@ -134,7 +134,7 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
     words = words_of(value.type, location_of(op))
     bits = bit_width(value.type) or 64
     if isinstance(value.type, IntegerType) and bits < 32:
-        register = straight.function.emit(Opcode.ZEXT, register, 0, 0, bits)
+        register = straight.function.emit(Opcode.ZEXT, register, modifier=bits)
     return [register, register | HIGH_WORD][:words]
 
 
@@ -159,7 +159,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
         for value in _scalars_of(op):
             if value.type == IndexType():
                 register = straight.registers[value]
-                fits = straight.function.emit(Opcode.CMP, register, limit, 0, 64 + 7 * 256)
+                fits = straight.function.emit(Opcode.CMP, register, limit, modifier=64 + 7 * 256)
                 straight.function.check(
                     fits, f"operand of '@{export}': {{a}} does not fit the 32-bit constant of its layout"
                 )

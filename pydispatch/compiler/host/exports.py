@@ -121,7 +121,7 @@ class Executables:
             if not values:
                 values = own_values
                 continue
-            is_chosen = function.emit(Opcode.CMP, chosen, function.constant(variant_index), 0, 64)
+            is_chosen = function.emit(Opcode.CMP, chosen, function.constant(variant_index), modifier=64)
             values = [_select(function, is_chosen, own, other) for other, own in zip(values, own_values, strict=True)]
         for value in values:
             add_scalar_result(function, value)
@@ -261,7 +261,7 @@ class Executables:
             if (export_register, grid) == (other_number, other_grid):
                 continue
             variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
-            is_chosen = function.emit(Opcode.CMP, variant, function.constant(i), 0, 64)
+            is_chosen = function.emit(Opcode.CMP, variant, function.constant(i), modifier=64)
             export_register = _select(function, is_chosen, other_number, export_register)
             x, y, z = (_select(function, is_chosen, other, size) for size, other in zip(grid, other_grid, strict=True))
             grid = (x, y, z)

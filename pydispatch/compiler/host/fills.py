@@ -61,7 +61,7 @@ def splat(straight: Straight, op: Operation) -> None:
     if bits < 8:
         register = _byte(straight, register, bits)
     elif result.type.element_type == IntegerType(1):
-        register = straight.function.emit(Opcode.ZEXT, register, 0, 0, 1)
+        register = straight.function.emit(Opcode.ZEXT, register, modifier=1)
     straight.commands.fill(tensor, register, max(1, bits // 8))
     straight.put(result, tensor)
 

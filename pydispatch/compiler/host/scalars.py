@@ -63,9 +63,9 @@ class ScalarLowering:
         if op.name in BINARY:
             register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
         elif op.name in UNARY:
-            register = self.function.emit(UNARY[op.name], operands[0], 0, 0, bits)
+            register = self.function.emit(UNARY[op.name], operands[0], modifier=bits)
         else:
-            register = self.function.emit(Opcode.FMATH, operands[0], MATH[op.name], 0, bits)
+            register = self.function.emit(Opcode.FMATH, operands[0], MATH[op.name], modifier=bits)
         registers[op.results[0]] = register
         return True
 
@@ -107,7 +107,7 @@ class ScalarLowering:
             lhs, rhs: The registers.
             bits: Width of the operands, as `width` encodes it.
         """
-        return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
+        return self.function.emit(opcode, lhs, rhs, modifier=bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
         """Emit the choice between two registers by a condition."""
@@ -125,7 +125,7 @@ class ScalarLowering:
         opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
         register = registers[op.operands[0]]
         narrow = min(source, target)
-        registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, 0, 0, narrow)
+        registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, modifier=narrow)
 
     def convert(self, op: Operation, registers: Registers) -> None:
         """Lower a conversion between floats and integers, or between float types."""
@@ -138,7 +138,7 @@ class ScalarLowering:
             "arith.fptoui": Opcode.FPTOUI,
         }[op.name]
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
-        registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, 0, target)
+        registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, modifier=target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
         """Lower `arith.bitcast`: registers hold the same bits, and narrow integers are sign-extended in them."""
@@ -146,7 +146,7 @@ class ScalarLowering:
         register = registers[op.operands[0]]
         bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth
         opcode = Opcode.SEXT if isinstance(type, IntegerType) else Opcode.ZEXT
-        registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, 0, 0, bits)
+        registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, modifier=bits)
 
     def apply(self, op: Operation, registers: Registers) -> None:
         """Lower affine.apply, affine.min or affine.max."""
@@ -168,7 +168,7 @@ class ScalarLowering:
         default = op.properties.get("default_value")
         fallback = constant_bits(default, op) if default is not None else 0
         index = self.function.program.add_query(category, key, fallback)
-        registers[op.results[0]] = self.function.emit(Opcode.QUERY, index, 0, 0, 1)
+        registers[op.results[0]] = self.function.emit(Opcode.QUERY, index, modifier=1)
         registers[op.results[1]] = self.function.emit(Opcode.QUERY, index)
 
     def add_extended(self, op: Operation, registers: Registers) -> None:
@@ -190,13 +190,13 @@ class ScalarLowering:
     def fused(self, op: Operation, registers: Registers) -> None:
         """Lower math.fma: a * b + c, rounded once."""
         a, b, c = (registers[v] for v in op.operands)
-        registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, width(op.results[0].type, op))
+        registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, modifier=width(op.results[0].type, op))
 
     def sincos(self, op: Operation, registers: Registers) -> None:
         """Lower math.sincos to a sine and a cosine."""
         bits = width(op.results[0].type, op)
         for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
-            registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
+            registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], modifier=bits)
 
     def clamp(self, op: Operation, registers: Registers) -> None:
         """Lower math.clampf to min(max(value, lower), upper)."""
@@ -209,7 +209,7 @@ class ScalarLowering:
         """Lower math.isnan, isinf, isfinite or isnormal."""
         format = width(op.operands[0].type, op)
         value = registers[op.operands[0]]
-        magnitude = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], 0, format)
+        magnitude = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], modifier=format)
         infinite = self.function.constant(float_bits(float("inf"), format))
         least_normal = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
         if op.name == "math.isnan":
@@ -253,10 +253,12 @@ class ScalarLowering:
         """Lower math.fpowi: compute in f64 with the exponent as a float, and round once."""
         base, exponent = (registers[v] for v in op.operands)
         format = width(op.results[0].type, op)
-        wide = self.function.emit(Opcode.FCVT, base, format, 0, 64)
-        count = self.function.emit(Opcode.SITOFP, exponent, width(op.operands[1].type, op), 0, 64)
+        wide = self.function.emit(Opcode.FCVT, base, format, modifier=64)
+        count = self.function.emit(Opcode.SITOFP, exponent, width(op.operands[1].type, op), modifier=64)
         power = self.function.binary(Opcode.FPOW, wide, count, 64)
-        registers[op.results[0]] = power if format == 64 else self.function.emit(Opcode.FCVT, power, 64, 0, format)
+        registers[op.results[0]] = (
+            power if format == 64 else self.function.emit(Opcode.FCVT, power, 64, modifier=format)
+        )
 
     def align(self, op: Operation, registers: Registers) -> None:
         """Lower util.align: round up to a multiple."""

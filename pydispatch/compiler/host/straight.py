@@ -312,7 +312,7 @@ class Straight:
         """Define a result that is a scalar."""
         register = self.registers[value]
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
-            register = self.function.emit(Opcode.ZEXT, register, 0, 0, 1)
+            register = self.function.emit(Opcode.ZEXT, register, modifier=1)
         dtype = dtype_of(value.type, location_of(self.place))
         self.function.results.append(Result(dtype, dims=None, register=register, name=name))
 

@@ -251,10 +251,10 @@ class _ContiguousSlice:
                 )
             return
         what = f"'{self.op.name}', axis {axis}{where(self.op)}"
-        fits = function.emit(Opcode.CMP, offset, whole, 0, ULE)
+        fits = function.emit(Opcode.CMP, offset, whole, modifier=ULE)
         function.check(fits, f"{what}: the offset lies outside")
         rest = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
-        function.check(function.emit(Opcode.CMP, size, rest, 0, ULE), f"{what}: the slice ends outside")
+        function.check(function.emit(Opcode.CMP, size, rest, modifier=ULE), f"{what}: the slice ends outside")
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:

@@ -22,6 +22,7 @@ _LINKAGE_NAME, _STRINGS_BASE = 0x6E, 0x72
 _BOOLEAN, _FLOAT = 2, 4
 _INTEGERS = frozenset([5, 6, 7, 8])  # signed, signed char, unsigned, unsigned char
 _ADDRESS, _IMPLICIT = 0x01, 0x21
+_STRING, _STRING_OFFSET, _LINE_STRING_OFFSET = 0x08, 0x0E, 0x1F  # DW_FORM_string, DW_FORM_strp, DW_FORM_line_strp
 _FIXED = {
     0x03: -2, 0x04: -4, 0x05: 2, 0x06: 4, 0x07: 8, 0x0A: -1, 0x0B: 1, 0x0C: 1, 0x0E: 4, 0x10: 4, 0x11: 1, 0x12: 2,
     0x13: 4, 0x14: 8, 0x17: 4, 0x19: 0, 0x1C: 4, 0x1D: 4, 0x1E: 16, 0x1F: 4, 0x20: 8, 0x24: 8, 0x25: 1, 0x26: 2,
@@ -31,6 +32,7 @@ _FIXED = {
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
 _BLOCKS = frozenset([0x09, 0x18])
 _OF_UNIT = frozenset([0x11, 0x12, 0x13, 0x14, 0x15])
+"""Forms of references, whose values are offsets from the start of their unit."""
 _INDEXED_STRINGS = frozenset([0x1A, 0x25, 0x26, 0x27, 0x28])
 _ABSOLUTE = {62: (1, 10), 183: (257, 258), 243: (1, 2)}
 """ELF machine -> relocations that store an address or an offset."""
@@ -150,7 +152,10 @@ class _DwarfReader:
         self._file = file
         self._info = self._content(".debug_info")
         self._abbreviations = self._content(".debug_abbrev")
-        self._strings = {form: self._content(name) for form, name in ((0x0E, ".debug_str"), (0x1F, ".debug_line_str"))}
+        self._strings = {
+            _STRING_OFFSET: self._content(".debug_str"),
+            _LINE_STRING_OFFSET: self._content(".debug_line_str"),
+        }
         self._offsets = self._content(".debug_str_offsets")
         self._at = 0
 
@@ -228,11 +233,11 @@ class _DwarfReader:
         entries: dict[int, _Entry] = {}
         parents: list[_Entry] = []
         indexed: list[tuple[_Entry, int, int]] = []  # strings, which are read when their base is known
-        strings_base = 8
+        strings_base = 8  # of a unit that states none: the table of offsets has a header of 8 bytes
         while self._at < end:
             offset = self._at
             code, self._at = _unsigned(self._info, self._at)
-            if not code:
+            if not code:  # the end of a list of children
                 parents = parents[:-1]
                 continue
             tag, has_children, attributes = declared[code]
@@ -241,7 +246,7 @@ class _DwarfReader:
             entry = entries[offset] = _Entry(tag)
             for attribute, form, constant in attributes:
                 value = constant if form == _IMPLICIT else self._value(form, address)
-                if form in _OF_UNIT:
+                if form in _OF_UNIT:  # a reference, relative to the unit
                     value = start + int(value)
                 elif form in _INDEXED_STRINGS:
                     indexed.append((entry, attribute, int(value)))
@@ -255,12 +260,12 @@ class _DwarfReader:
         for entry, attribute, index in indexed:
             if attribute in (_NAME, _LINKAGE_NAME):
                 (at,) = struct.unpack_from("<I", self._offsets, strings_base + 4 * index)
-                entry.values[attribute] = _text(self._strings[0x0E], at)
+                entry.values[attribute] = _text(self._strings[_STRING_OFFSET], at)
         return entries
 
     def _value(self, form: int, address: int) -> int | str:
         """Read an attribute value of a DWARF form; blocks are skipped and read as 0."""
-        if form == 0x08:
+        if form == _STRING:
             text = _text(self._info, self._at)
             self._at += len(text.encode()) + 1
             return text
@@ -271,6 +276,7 @@ class _DwarfReader:
             size, self._at = _unsigned(self._info, self._at)
             self._at += size
             return 0
+        # Negative: the value is preceded by a length of that many bytes.
         size = address if form == _ADDRESS else _FIXED[form]
         value = int.from_bytes(self._info[self._at : self._at + abs(size)], "little")
         self._at += abs(size)

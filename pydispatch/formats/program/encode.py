@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydispatch.errors import InternalError
 from pydispatch.formats.program.function import ProgramFunction
-from pydispatch.formats.program.layout import HEADER_WORDS, Header, Table
+from pydispatch.formats.program.layout import (
+    HEADER_WORDS,
+    BufferRecord,
+    FunctionRecord,
+    Header,
+    OperandRecord,
+    ProcedureRecord,
+    SlotRecord,
+    Table,
+    ValueRecord,
+)
 from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
 from pydispatch.formats.program.procedure import Label, Port, Procedure
 from pydispatch.formats.program.tables import HostCommand, ProgramTables
@@ -31,6 +41,11 @@ def _sizes(dims: Iterable[int]) -> list[int]:
     return [word for size in dims for word in split(size)]
 
 
+def _flat(records: Iterable[Iterable[int]]) -> list[int]:
+    """Return the words of records, one record after the other."""
+    return [word for record in records for word in record]
+
+
 class Encoder:
     """Encoder of a host program: appends tables to a word array and stores their offsets in the header."""
 
@@ -45,9 +60,9 @@ class Encoder:
         self.words += words
         return at
 
-    def records(self, table: Table, records: list[list[int]]) -> None:
+    def records(self, table: Table, records: Sequence[Sequence[int]]) -> None:
         """Append a table of records, and store its offset and count in the header."""
-        self.words[table : table + 2] = self.append(w for record in records for w in record), len(records)
+        self.words[table : table + 2] = self.append(_flat(records)), len(records)
 
     def encode(self) -> bytes:
         """Return the bytes of the program; layout.py has the words of each record."""
@@ -96,19 +111,42 @@ class Encoder:
 
     def operands(self, command: HostCommand) -> list[int]:
         """Return the operand records of a host command, and append their sizes."""
-        return [
-            word
-            for o in command.operands
-            for word in (
-                int(o.sizes is None), int(o.access), o.dtype, len(o.sizes or ()), self.append(_sizes(o.sizes or ())), 0,
+        return _flat(
+            OperandRecord(
+                is_scalar=int(o.sizes is None),
+                access=int(o.access),
+                dtype=o.dtype,
+                rank=len(o.sizes or ()),
+                sizes=self.append(_sizes(o.sizes or ())),
+                reserved=0,
             )
-        ]  # fmt: skip
+            for o in command.operands
+        )
 
-    def tables(self, *tables: tuple[list[int], int]) -> list[int]:
-        """Append (words, record count) tables; return the offset and the record count of each, flattened."""
-        return [word for words, count in tables for word in (self.append(words), count)]
+    def value(
+        self, dtype: int, dims: Sequence[int] | None, name: str, *, sizes: int, target: int, tied: int = 0
+    ) -> ValueRecord:
+        """Return the record of an argument or result. `dims` is None for a scalar, else only its length is used.
 
-    def function(self, function: ProgramFunction) -> list[int]:
+        The keyword arguments are the fields of `ValueRecord`.
+        """
+        offset, length = self.program.string(name)
+        return ValueRecord(
+            is_scalar=int(dims is None),
+            dtype=dtype,
+            rank=len(dims or ()),
+            sizes=sizes,
+            name=offset,
+            name_length=length,
+            target=target,
+            tied=tied,
+        )
+
+    def tables(self, *tables: Sequence[Sequence[int]]) -> list[int]:
+        """Append tables of records; return the offset and the record count of each, flattened."""
+        return [word for records in tables for word in (self.append(_flat(records)), len(records))]
+
+    def function(self, function: ProgramFunction) -> FunctionRecord:
         """Append the tables of a function and return its record."""
         string, pool = self.program.string, list(function.pool)
 
@@ -117,67 +155,66 @@ class Encoder:
             pool.extend(words)
             return start
 
-        arguments: list[int] = []
-        for a in function.arguments:
-            dims = push(_sizes(a.dims or ()))
-            arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
-        results: list[int] = []
-        for r in function.results:
-            slot = r.register if r.dims is None else r.buffer
-            tied = 0 if r.tied == NONE else r.tied + 1
-            head = [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name)]
-            results += [*head, slot, tied]
-        buffers = [word for b in function.buffers for word in (b.kind, b.index, b.size, b.first, b.last, b.tile_bytes)]
-        instructions = [word for instruction in function.instructions for word in instruction]
-        tables = self.tables(
-            (arguments, len(function.arguments)),
-            (results, len(function.results)),
-            (buffers, len(function.buffers)),
-            (instructions, len(function.instructions)),
-            (pool, len(pool)),
-        )
-        return [
+        arguments = [
+            self.value(a.dtype, a.dims, a.name, sizes=push(_sizes(a.dims or ())), target=a.buffer)
+            for a in function.arguments
+        ]
+        results = [
+            self.value(
+                r.dtype, r.dims, r.name, sizes=push(r.dims or ()),
+                target=r.register if r.dims is None else r.buffer,
+                tied=0 if r.tied == NONE else r.tied + 1,
+            )
+            for r in function.results
+        ]  # fmt: skip
+        buffers = [
+            BufferRecord(
+                kind=b.kind,
+                ordinal=b.index,
+                size=b.size,
+                first_region=b.first,
+                last_region=b.last,
+                tile_bytes=b.tile_bytes,
+            )
+            for b in function.buffers
+        ]
+        return FunctionRecord(
             *string(function.name),
             *string(function.signature),
             int(function.public),
-            *tables,
-            function.registers,
-            function.region + 1,
-            0,
-            0,
-            0,
-        ]
+            *self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool]),
+            register_count=function.registers,
+            region_count=function.region + 1,
+            reserved=0,
+            reserved2=0,
+            reserved3=0,
+        )
 
-    def procedure(self, procedure: Procedure) -> list[int]:
+    def procedure(self, procedure: Procedure) -> ProcedureRecord:
         """Append the tables of a procedure and return its record."""
         string, pool = self.program.string, list(procedure.pool)
 
-        def port(port: Port, is_argument: bool) -> list[int]:
-            """Return the record of an argument or result, and append an argument's sizes to the pool."""
-            at = len(pool)
-            if is_argument:
-                pool.extend(_sizes(port.dims or ()))
-            head = [
-                int(port.dims is None),
-                port.dtype,
-                len(port.dims or ()),
-                at if is_argument else 0,
-                *string(port.name),
-            ]
-            return [*head, port.slot if is_argument else 0, 0]
+        def argument(port: Port) -> ValueRecord:
+            """Return the record of an argument, and append its sizes to the pool."""
+            sizes = len(pool)
+            pool.extend(_sizes(port.dims or ()))
+            return self.value(port.dtype, port.dims, port.name, sizes=sizes, target=port.slot)
 
-        arguments = [word for x in procedure.arguments for word in port(x, is_argument=True)]
-        results = [word for x in procedure.results for word in port(x, is_argument=False)]
-        slots = [word for s in procedure.slots for word in (int(s.rank is None), s.dtype, s.rank or 0, 0)]
-        steps = [self.operand(procedure, operand) for step in procedure.steps for operand in step]
-        tables = self.tables(
-            (arguments, len(procedure.arguments)),
-            (results, len(procedure.results)),
-            (slots, len(procedure.slots)),
-            (steps, len(procedure.steps)),
-            (pool, len(pool)),
+        arguments = [argument(port) for port in procedure.arguments]
+        # The sizes and slots of results are unused: a RETURN step lists the slots, whose values have sizes.
+        results = [self.value(port.dtype, port.dims, port.name, sizes=0, target=0) for port in procedure.results]
+        slots = [
+            SlotRecord(is_scalar=int(s.rank is None), dtype=s.dtype, rank=s.rank or 0, reserved=0)
+            for s in procedure.slots
+        ]
+        steps = [[self.operand(procedure, operand) for operand in step] for step in procedure.steps]
+        return ProcedureRecord(
+            *string(procedure.name),
+            *string(procedure.signature),
+            int(procedure.public),
+            *self.tables(arguments, results, slots, steps, [(word,) for word in pool]),
+            reserved=0,
         )
-        return [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, 0]
 
     def operand(self, procedure: Procedure, operand: int | Label | ProgramFunction) -> int:
         """Return the word of a step's operand: a number, the index of a function, or the step that a label is bound

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.formats.program.commands import BindingRange, Command, Copy, Dispatch, Fill
+from pydispatch.formats.program.layout import InstructionRecord
 from pydispatch.formats.program.opcodes import NONE, BufferKind, Opcode
 from pydispatch.formats.program.references import References
 
@@ -94,7 +95,7 @@ class ProgramFunction:
         results: Results in order.
         buffers: Buffers; commands refer to them by their numbers.
         pool: Words that instructions refer to by position.
-        instructions: Tuples (opcode | modifier << 16, result register, three operands).
+        instructions: Instructions in order, as they are encoded.
         registers: Number of registers in use.
         region: Number of the region that commands are added to.
     """
@@ -106,8 +107,7 @@ class ProgramFunction:
         self.results: list[Result] = []
         self.buffers: list[Buffer] = []
         self.pool: list[int] = []  # words that instructions refer to by position
-        # (opcode and modifier, result register, three operands).
-        self.instructions: list[tuple[int, int, int, int, int]] = []
+        self.instructions: list[InstructionRecord] = []
         self.registers = 0
         self.region = 0
         self._pure: dict[tuple[int, ...], int] = {}  # instruction without a side effect → its register
@@ -115,20 +115,28 @@ class ProgramFunction:
 
     # -- values
 
-    def emit(self, op: Opcode, lhs: int = 0, rhs: int = 0, c: int = 0, modifier: int = 0) -> int:
-        """Emit a pure instruction and return its result register; an equal instruction is emitted only once."""
-        key = (op, modifier, lhs, rhs, c)
+    def emit(self, op: Opcode, a: int = 0, b: int = 0, c: int = 0, *, modifier: int = 0) -> int:
+        """Emit a pure instruction and return its result register; an equal instruction is emitted only once.
+
+        docs/program.md states for each opcode what its operands `a`, `b` and `c` and its modifier are. The modifier is
+        mostly the width in bits.
+        """
+        key = (op, modifier, a, b, c)
         if key not in self._pure:
             self._pure[key] = self.registers
-            self.instructions.append((op | modifier << 16, self.registers, lhs, rhs, c))
+            self._append(op, modifier, self.registers, a, b, c)
             self.registers += 1
         return self._pure[key]
+
+    def _append(self, op: Opcode, modifier: int, register: int, a: int, b: int, c: int) -> None:
+        """Append an instruction, whose result is in `register`; NONE if it has no result."""
+        self.instructions.append(InstructionRecord(opcode=op | modifier << 16, dst=register, a=a, b=b, c=c))
 
     def constant(self, value: int) -> int:
         """Return a register with the constant `value`: integers sign-extended to 64 bits, floats as their bit
         pattern."""
         value &= (1 << 64) - 1
-        register = self.emit(Opcode.CONST, 0, value & 0xFFFFFFFF, value >> 32)
+        register = self.emit(Opcode.CONST, b=value & 0xFFFFFFFF, c=value >> 32)
         self._constants[register] = value
         return register
 
@@ -139,7 +147,7 @@ class ProgramFunction:
 
     def binary(self, op: Opcode, lhs: int, rhs: int, width: int = 64) -> int:
         """Return a register with the result of an operation on two registers, computed in `width` bits."""
-        return self.emit(op, lhs, rhs, 0, width)
+        return self.emit(op, lhs, rhs, modifier=width)
 
     def multiply(self, factors: Iterable[int]) -> int:
         """Return a register with the 64-bit product of the given registers; constant factors are folded."""
@@ -168,7 +176,7 @@ class ProgramFunction:
 
     def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
         """Emit a check of two registers. Its third operand is the position of the message in the pool."""
-        self.instructions.append((op, NONE, lhs, rhs, self._push(self.program.string(message))))
+        self._append(op, 0, NONE, lhs, rhs, self._push(self.program.string(message)))
 
     # -- arguments, results and buffers
 
@@ -239,13 +247,14 @@ class ProgramFunction:
         """Add a command to the current region.
 
         Args:
-            command: The command.
-            b: Second operand of its instruction (the first is the position of the command's words in the pool).
-            modifier: High half of the opcode's word.
+            command: The command. The live ranges of its buffers are extended to the region.
+            b: Second operand of its instruction (the first is the position of the command's words in the pool, the
+                third the region). A dispatch passes its workgroups per tile, other commands 0.
+            modifier: 1 for a dispatch that continues the tile-fused sequence of the previous command, else 0.
         """
         for buffer in command.buffers():
             self.buffers[buffer].touch(self.region)
-        self.instructions.append((command.op | modifier << 16, NONE, self._push(command.words()), b, self.region))
+        self._append(command.op, modifier, NONE, self._push(command.words()), b, self.region)
 
     def _push(self, words: Iterable[int]) -> int:
         """Append words to the pool, and return the position of the first one."""

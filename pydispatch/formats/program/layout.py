@@ -11,6 +11,10 @@ from typing import NamedTuple
 
 HEADER_WORDS = 32
 """Words of the header, which precedes the tables."""
+IS_PUBLIC = 1
+"""Flag of a function or procedure that callers may call."""
+IS_MUTABLE = 1
+"""Flag of a global that the program may store into."""
 
 
 class Header(IntEnum):
@@ -285,7 +289,16 @@ class CommandRecord(NamedTuple):
 
 
 class OperandRecord(NamedTuple):
-    """An operand of a host command. access: see `Access`."""
+    """An operand of a host command.
+
+    Attributes:
+        is_scalar: 1 for a scalar, 0 for a tensor.
+        access: `Access` of the command to it.
+        dtype: Word that encodes the element type.
+        rank: Number of dimensions.
+        sizes: Offset in the program, in words, of its sizes of two words each.
+        reserved: 0.
+    """
 
     is_scalar: int
     access: int
@@ -326,8 +339,10 @@ class BufferRecord(NamedTuple):
         kind: `BufferKind` of the buffer.
         ordinal: Index of the argument, result or constant that it is.
         size: Register that has its size in bytes, or NONE.
-        first_region, last_region: Regions of commands between which it is live.
-        tile_bytes: Bytes of one tile, for a transient of one tile-fused dispatch sequence; else 0.
+        first_region, last_region: Regions of commands between which it is live. Commands of one region may run at the
+            same time.
+        tile_bytes: For a transient that only one tile-fused dispatch sequence uses, which writes and reads it tile by
+            tile: the bytes of one tile. A plan may allocate a few tiles instead of the whole buffer. Else 0.
     """
 
     kind: int
@@ -358,7 +373,7 @@ class SlotRecord(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-    """A step of a procedure. step: see `Step`."""
+    """A step of a procedure. docs/program.md, "Procedures", states the operands a to d of each `Step`; unused are 0."""
 
     step: int
     a: int

@@ -161,7 +161,10 @@ class Procedure:
         self._step(Step.RUN, function, self._push([*self._with_last_use(inputs, last), *outputs]))
 
     def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
-        """Append a parallel assignment of (target, source) slots: all sources are read before any target is written."""
+        """Append a parallel assignment of (target, source) slots: all sources are read before any target is written.
+
+        `last` lists the sources that are read for the last time.
+        """
         sources = self._with_last_use([source for _, source in pairs], last)
         words = [word for (target, _), source in zip(pairs, sources, strict=True) for word in (target, source)]
         self._step(Step.MOVE, self._push([len(pairs), *words]))
@@ -237,6 +240,7 @@ class Procedure:
         """Append a step that saves rows of `source`, so that its memory may be updated in place through `target`.
 
         `positions` has the numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots.
+        `last` lists those that are read for the last time, so that their memory is free after the step.
         """
         source, positions, saved = self._with_last_use([source, positions, saved], last)
         self._step(Step.SAVE, target, source, self._push([positions, saved]))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydispatch.formats.program.commands import words_of
 from pydispatch.formats.program.layout import (
+    IS_PUBLIC,
     FunctionRecord,
     ProcedureRecord,
     SlotRecord,
@@ -38,10 +39,10 @@ class ProcedureText:
         """Return the lines of a procedure: signature, slots, steps."""
         program, string = self.program, self.program.string
         self.pool = program.words_at(record.pool, record.pool_count)
-        visibility, name = "public" if record.flags & 1 else "private", string(record.name, record.name_length)
+        visibility, name = "public" if record.flags & IS_PUBLIC else "private", string(record.name, record.name_length)
         lines = [f"procedure {visibility} @{name} {string(record.signature, record.signature_length)}".rstrip()]
         for i, a in enumerate(program.records(record.arguments, record.argument_count, ValueRecord)):
-            sizes = sizes_of(self.taken(a.sizes, 2 * a.rank))
+            sizes = sizes_of(self.taken(a.sizes, 2 * a.rank))  # two words each
             shape = "scalar " if a.is_scalar else shape_text(sizes)
             lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
         results = program.records(record.results, record.result_count, ValueRecord)
@@ -60,7 +61,7 @@ class ProcedureText:
 
     def step(self, record: StepRecord, results: int) -> str:
         """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots. results: number of results of
-        the procedure."""
+        the procedure. docs/program.md, "Procedures", has the operands a to d of each step."""
         _, a, b, c, d = record
         try:
             step = Step(record.step)

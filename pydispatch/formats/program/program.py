@@ -27,7 +27,14 @@ from pydispatch.formats.program.opcodes import (
 )
 from pydispatch.formats.program.procedure import Check, Global, Label, Parameter, Port, Procedure, Slot
 from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
-from pydispatch.formats.program.tables import ExportEntry, HostCommand, HostOperand, ProgramExecutable, ProgramTables
+from pydispatch.formats.program.tables import (
+    Constant,
+    ExportEntry,
+    HostCommand,
+    HostOperand,
+    ProgramExecutable,
+    ProgramTables,
+)
 from pydispatch.formats.program.text import ProgramText
 
 __all__ = [
@@ -41,6 +48,7 @@ __all__ = [
     "BufferKind",
     "Check",
     "CheckKind",
+    "Constant",
     "ExportEntry",
     "FunctionArgument",
     "Global",
@@ -91,7 +99,16 @@ class Program(ProgramTables):
         self, name: str, dtype: int, dims: tuple[int, ...] | None, constant: int = NONE, value: int = 0,
         is_mutable: bool = True,
     ) -> int:  # fmt: skip
-        """Add a variable of the loaded program and return its number. The arguments are the fields of `Global`."""
+        """Add a variable of the loaded program and return its number.
+
+        Args:
+            name: Name.
+            dtype: Word that encodes the element type.
+            dims: Sizes, -1 for a dynamic one; None for a scalar.
+            constant: Number of the constant with the initial tensor; NONE for a scalar, or a tensor without one.
+            value: Initial value of a scalar; 0 for a tensor.
+            is_mutable: Whether the program may store into it.
+        """
         self.globals.append(
             Global(
                 name=name,
@@ -122,7 +139,7 @@ class Program(ProgramTables):
             if known == parameter:
                 return constant
         self.parameters[len(self.constants)] = parameter
-        self.constants.append(("", 0, buffer_bytes(math.prod(shape), dtype)))
+        self.constants.append(Constant(member="", offset=0, length=buffer_bytes(math.prod(shape), dtype)))
         return len(self.constants) - 1
 
     def add_derived(self, function: ProgramFunction, lengths: Sequence[int]) -> int:
@@ -132,9 +149,10 @@ class Program(ProgramTables):
             function: Function without arguments that computes them from constants with lower numbers.
             lengths: Size of each result in bytes.
         """
-        self.derived.append((function, len(self.constants)))
-        self.constants += [("", 0, length) for length in lengths]
-        return self.derived[-1][1]
+        first = len(self.constants)
+        self.derived.append((function, first))
+        self.constants += [Constant(member="", offset=0, length=length) for length in lengths]
+        return first
 
     def encode(self) -> bytes:
         """Return the bytes of `program.bin`."""

@@ -31,7 +31,11 @@ class Records:
 
     def table(self, table: Table, kind: type[R]) -> list[R]:
         """Return the records of a table of the program. kind: the record of layout.py."""
-        return self.records(self.words[table], self.words[table + 1], kind)
+        return self.records(self.words[table], self.count(table), kind)
+
+    def count(self, table: Table) -> int:
+        """Return the record count of a table, which is in the header word after its offset."""
+        return self.words[table + 1]
 
     def records(self, offset: int, count: int, kind: type[R]) -> list[R]:
         """Return `count` records of a kind at an offset in words."""

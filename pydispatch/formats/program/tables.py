@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydispatch.formats.program.function import ProgramFunction
 from pydispatch.formats.program.opcodes import NONE, Access
@@ -45,6 +46,20 @@ class ExportEntry:
     binding_count: int
 
 
+class Constant(NamedTuple):
+    """Constant of a program: a range of bytes in a member of the artifact.
+
+    Attributes:
+        member: Name of the member; "" for a constant that is supplied or computed when the program is loaded.
+        offset: Offset in the member, in bytes.
+        length: Length in bytes.
+    """
+
+    member: str
+    offset: int
+    length: int
+
+
 @dataclass(frozen=True)
 class HostOperand:
     """Operand of a host command.
@@ -73,7 +88,7 @@ class ProgramTables(References):
         super().__init__()
         self.executables: list[ProgramExecutable] = []
         self.exports: list[ExportEntry] = []
-        self.constants: list[tuple[str, int, int]] = []  # member, offset, length in bytes
+        self.constants: list[Constant] = []
         self.functions: list[ProgramFunction] = []
         self.procedures: list[Procedure] = []
         self.globals: list[Global] = []

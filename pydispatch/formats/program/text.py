@@ -8,6 +8,8 @@ from typing import Any
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.commands import COMMANDS, words_of
 from pydispatch.formats.program.layout import (
+    IS_MUTABLE,
+    IS_PUBLIC,
     BufferRecord,
     CheckRecord,
     CommandRecord,
@@ -34,6 +36,7 @@ from pydispatch.formats.program.steps import CheckKind
 from pydispatch.formats.program.tables import HostOperand
 
 PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""Names of the predicates of integer comparisons, by their numbers in MLIR."""
 
 
 class ProgramText(Records):
@@ -105,11 +108,12 @@ class ProgramText(Records):
     def derived(self) -> dict[int, int]:
         """Return, for each constant that is computed at load, the number of the function that computes it."""
         functions = self.table(Table.FUNCTIONS, FunctionRecord)
-        constant_count = self.words[Table.CONSTANTS + 1]
+        constant_count = self.count(Table.CONSTANTS)
         computed_by: dict[int, int] = {}
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
             is_known = derivation.function < len(functions)
-            count = min(functions[derivation.function].result_count if is_known else 1, constant_count)
+            result_count = functions[derivation.function].result_count if is_known else 1  # of an invalid program
+            count = min(result_count, constant_count)
             constants = range(derivation.first_constant, derivation.first_constant + count)
             computed_by.update(dict.fromkeys(constants, derivation.function))
         return computed_by
@@ -156,7 +160,7 @@ class ProgramText(Records):
     def state(self, record: GlobalRecord) -> str:
         """Return the text of a variable of the program."""
         name = self.string(record.name, record.name_length)
-        mutable = "mutable " if record.flags & 1 else ""
+        mutable = "mutable " if record.flags & IS_MUTABLE else ""
         if record.is_scalar:
             value = signed(join_words(record.value_low, record.value_high))
             return f"{mutable}@{name}: scalar {dtype_name(record.dtype)} = {value}"
@@ -165,7 +169,7 @@ class ProgramText(Records):
 
     def function(self, record: FunctionRecord) -> list[str]:
         """Return the lines of a function: signature, buffers, instructions, results."""
-        visibility = "public" if record.flags & 1 else "private"
+        visibility = "public" if record.flags & IS_PUBLIC else "private"
         name = self.string(record.name, record.name_length)
         lines = [f"function {visibility} @{name} {self.string(record.signature, record.signature_length)}".rstrip()]
         pool = self.words_at(record.pool, record.pool_count)
@@ -213,11 +217,12 @@ class ProgramText(Records):
     def instruction(self, record: InstructionRecord, pool: list[int]) -> str:
         """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
 
-        The opcode's word has a modifier in its high half: the width of the operation, for comparisons with the
-        predicate above it. pool: words that the instruction may refer to.
+        docs/program.md, "Instructions", has the operands a, b and c of each opcode. The opcode's word has a modifier in
+        its high half: the width of the operation, for comparisons with the predicate above it.
+        pool: words that the instruction may refer to.
         """
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
-        _, dst, a, b, c = record
+        dst, a, b, c = record.dst, record.a, record.b, record.c
         op = OPCODES.get(opcode)
         if op is None:
             return f"unknown opcode {opcode}"
@@ -235,8 +240,9 @@ class ProgramText(Records):
             chain = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
             return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
         if op in (Opcode.CMP, Opcode.FCMP):
-            predicate = PREDICATES[modifier >> 8] if op is Opcode.CMP and modifier >> 8 < 10 else str(modifier >> 8)
-            return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
+            width, predicate = modifier & 0xFF, modifier >> 8
+            has_name = op is Opcode.CMP and predicate < len(PREDICATES)
+            return f"r{dst} = {name}.{width} {PREDICATES[predicate] if has_name else predicate} r{a}, r{b}"
         values = zip("abc", (a, b, c), strict=True)
         operands = [f"r{value}" for operand, value in values if operand in op.registers]
         if op is Opcode.FMATH:
