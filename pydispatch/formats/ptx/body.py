@@ -9,6 +9,7 @@ from dataclasses import replace
 from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
 from pydispatch.formats.ptx.lex import is_number
 from pydispatch.formats.ptx.module import Instruction, Not, Operand, Param, PtxLabel, PtxSymbol, Register
+from pydispatch.formats.ptx.names import RegisterRange
 from pydispatch.formats.ptx.operands import ENDS, Operands
 
 _MAX_REGISTERS = 1 << 24
@@ -33,6 +34,10 @@ class FunctionReader(Operands):
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
         opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip
+        """Begin before the `{` of a function's body.
+
+        The arguments are the attributes of this class and of NameScopes, except `params`: parameters of the function.
+        """
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
         self.items: list[Instruction | PtxLabel] = []  # in order of the text
@@ -150,7 +155,7 @@ class FunctionReader(Operands):
                     raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)
                 if count > _MAX_REGISTERS:
                     raise cursor.fail(f"{count} registers, more than {_MAX_REGISTERS}", at)
-                scope.ranges[name] = count, kind, lanes
+                scope.ranges[name] = RegisterRange(count, kind, lanes)
                 scope.cache.clear()
             else:
                 self.declare(name, at, lambda unique_name: self.register(unique_name, kind, lanes))
@@ -185,7 +190,7 @@ class FunctionReader(Operands):
             is_call, cache = opcode[0] == "call", self.scopes[-1].cache
             while True:
                 word = words[cursor.at]
-                operand = cache.get(word, _MISSING)
+                operand = cache.get(word, _MISSING)  # an operand of one token that was parsed before
                 if operand is not _MISSING and words[cursor.at + 1] in ENDS:
                     cursor.at += 1
                     operands.append(operand)  # type: ignore[arg-type]
@@ -198,7 +203,7 @@ class FunctionReader(Operands):
                     cursor.at += 1
                     break
                 else:
-                    cursor.end_statement(f"'{opcode[0]}'")
+                    cursor.end_statement(f"'{opcode[0]}'")  # raises, because the token is no ';'
         self.items.append(Instruction(opcode[0], opcode[1], tuple(operands), cursor.source.line(at), guard))
 
 
@@ -219,7 +224,7 @@ def location(cursor: Cursor) -> None:
 def _source_position(cursor: Cursor) -> None:
     """Parse file, line and column numbers."""
     for what in ("a file", "a line", "a column"):
-        if not is_number(cursor.words[cursor.at], 10):
+        if not is_number(cursor.words[cursor.at], digits=10):
             raise cursor.fail_expected(f"the number of {what} after .loc")
         cursor.at += 1
 

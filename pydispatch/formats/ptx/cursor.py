@@ -120,7 +120,7 @@ class Cursor:
             rank: Operators of this rank or lower (`_RANKS`) end the expression.
         """
         start = self.at
-        value = self.expression(self._no_symbol, 0, rank)
+        value = self.expression(self._no_symbol, rank=rank)
         if not isinstance(value, int) or value < least:
             raise self.fail(f"expected {what}, an integer from {least}, got {self.source.shown(start)}", start)
         return value

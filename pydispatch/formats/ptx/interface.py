@@ -50,9 +50,11 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     """
     capability = 10 * major + minor
     newest = max(ARCHITECTURES)
+    # A device that is newer than ARCHITECTURES compiles all architectures up to its own.
     have = [known for known in ARCHITECTURES if known <= capability] + list(range(newest + 1, capability + 1))
+    # Suffix a: for this architecture only; f: for this and later architectures of the same major version.
     names = {f"sm_{architecture}" for architecture in [*have, capability]} | {f"sm_{capability}a"}
-    for lower in range(minor + 1):
+    for lower in range(minor + 1):  # machine code runs on devices of the same major and at least its minor version
         names |= {f"sm_{major}{lower}f", f"cubin_sm_{major}{lower}"}
     return frozenset(names)
 

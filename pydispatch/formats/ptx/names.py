@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pydispatch.formats.ptx.cursor import Cursor, is_name
 from pydispatch.formats.ptx.module import Immediate, Operand, Param, PtxSymbol, Register, Variable, Vector
@@ -17,6 +18,23 @@ _SPECIAL = re.compile(
     re.ASCII,
 )
 _LANES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
+"""Component of a vector register → its index."""
+_MAX_REGISTER_DIGITS = 9
+"""Digits of a number in a range of registers: more would be above the limit of registers."""
+
+
+class RegisterRange(NamedTuple):
+    """Registers that a declaration such as `.reg .b32 %r<10>` declares.
+
+    Attributes:
+        count: Number of registers: `%r0` to `%r9` of `%r<10>`.
+        type: PTX type.
+        lanes: Components of each register; 1 without `.v2` or `.v4`.
+    """
+
+    count: int
+    type: str
+    lanes: int
 
 
 class _Scope:
@@ -24,15 +42,15 @@ class _Scope:
 
     Attributes:
         names: Operand of each declared name.
-        ranges: For each range such as `%r<10>`, by its prefix: count, type, lanes.
-        cache: Operands by their text, for operands that are a single token.
+        ranges: Declared ranges such as `%r<10>`, by their prefix `%r`.
+        cache: Operands by their text, for operands that are a single token. A declaration in the scope clears it.
     """
 
     __slots__ = ("cache", "names", "ranges")
 
     def __init__(self) -> None:
         self.names: dict[str, Operand] = {}
-        self.ranges: dict[str, tuple[int, str, int]] = {}
+        self.ranges: dict[str, RegisterRange] = {}
         self.cache: dict[str, Operand | None] = {}
 
 
@@ -59,12 +77,23 @@ class NameScopes:
         self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
     ) -> None:  # fmt: skip
+        """Open the outermost scope of a function.
+
+        Args:
+            cursor: Reader of the module's tokens.
+            function: Name of the function.
+            params: Parameters of the function, which are names of the outermost scope.
+            known: Returns whether a name is declared in the module.
+            pending: List to which undeclared names are appended, with their token index.
+            types: Types of the module's variables.
+            reserved: Names of static variables of all functions, to which those of this function are added.
+        """
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
         self.pending, self.types, self.reserved = pending, types, reserved
         self.registers: dict[str, str] = {}
         self.variables: list[Variable] = []
         self.taken: set[str] = set()
-        self.labels: dict[int, list[tuple[str, int]]] = {}
+        self.labels: dict[int, list[tuple[str, int]]] = {}  # index of a scope's `{` → (name, index) of its labels
         outer = _Scope()
         for param in params:
             if param.name == "_":
@@ -155,12 +184,14 @@ class NameScopes:
         """Return the register that a name such as `%r7` denotes if a range `%r<10>` is declared in the scope; else
         None."""
         first = len(name)
-        while first > 1 and name[first - 1].isdigit() and len(name) - first < 9:
+        while first > 1 and name[first - 1].isdigit() and len(name) - first < _MAX_REGISTER_DIGITS:
             first -= 1
             digits = name[first:]
             declared = scope.ranges.get(name[:first])
-            if declared is not None and (digits[0] != "0" or len(digits) == 1) and int(digits) < declared[0]:
-                register = scope.names[name] = self.register(self._unique_name(name), declared[1], declared[2])
+            has_leading_zero = digits[0] == "0" and len(digits) > 1
+            if declared is not None and not has_leading_zero and int(digits) < declared.count:
+                register = self.register(self._unique_name(name), declared.type, declared.lanes)
+                scope.names[name] = register
                 return register
         return None
 
@@ -177,8 +208,8 @@ class NameScopes:
         """Return a component: `v.x` of a vector register, `a.b0` of a 32-bit register."""
         base, _, component = name.partition(".")
         whole = self.resolve(base, at) if base != "_" else None
-        lane = _LANES.get(component, 4)
-        if isinstance(whole, Vector) and lane < len(whole.items):
+        lane = _LANES.get(component)
+        if isinstance(whole, Vector) and lane is not None and lane < len(whole.items):
             operand = whole.items[lane]
             assert operand is not None
             return operand

@@ -22,6 +22,11 @@ ENDS = frozenset((",", ";", "}", ")", "]"))
 """Tokens that may follow an operand of a single token."""
 
 
+def _is_component(word: str) -> bool:
+    """Return whether a token is a name with a component, such as `v.x`, and neither a number nor a string."""
+    return "." in word[1:] and not is_number(word[0]) and word[0] != '"'
+
+
 class Operands(NameScopes):
     """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
 
@@ -59,7 +64,7 @@ class Operands(NameScopes):
             cursor.at += 1
             return Not(self._predicate("!p"))
         resolved: Operand | None
-        if word and (is_name(word) or ("." in word[1:] and not is_number(word[0]) and word[0] != '"')):
+        if word and (is_name(word) or _is_component(word)):
             following = words[at + 1]
             if following in ("+", "-") or (following == "(" and word == "generic"):
                 return self._constant()
@@ -69,7 +74,7 @@ class Operands(NameScopes):
                 return self._pair(resolved, at)
             if following == "[" and isinstance(resolved, PtxSymbol):
                 return self._element(resolved)
-            self.scopes[-1].cache[word] = resolved
+            self.scopes[-1].cache[word] = resolved  # for later operands of this text in the scope
             return resolved
         if is_number(word[:1]) and words[at + 1] in ENDS:
             value_bits = literal(word)

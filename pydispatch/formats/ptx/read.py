@@ -58,13 +58,13 @@ class _PtxReader(Cursor):
         super().__init__(source)
         self.functions: list[PtxFunction] = []
         self.variables_: list[Variable] = []
-        self.defined: dict[str, int] = {}
-        self.kinds: dict[str, str] = {}
-        self.types: dict[str, str] = {}
+        self.defined: dict[str, int] = {}  # name → line of its definition
+        self.kinds: dict[str, str] = {}  # declared name → "function" or "variable"
+        self.types: dict[str, str] = {}  # variable → its PTX type
         self.reserved: set[str] = set()
-        self.pending: list[tuple[str, int]] = []
-        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self.aliases: list[tuple[str, str, int, int]] = []
+        self.pending: list[tuple[str, int]] = []  # undeclared name, index of its token
+        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}  # "add.s32" → ("add", ("s32",))
+        self.aliases: list[tuple[str, str, int, int]] = []  # alias, aliased function, first and last token
 
     def read(self) -> PtxModule:
         """Parse the whole module."""

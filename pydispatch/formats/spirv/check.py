@@ -27,7 +27,7 @@ KEPT = 4096
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
 _TYPE_IMAGE = 25
-_KERNELS = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
+_ONLY_OPENCL = frozenset((64, 69, 118, 119, 121, 122, 123, *range(158, 164), 300, 301, 302))
 """Opcodes that only OpenCL has."""
 
 _SECTIONS: dict[int, int] = {
@@ -90,26 +90,27 @@ class _ModuleChecker:
     def __init__(self, declared: SpirvDeclarations) -> None:
         self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
         self.section = 0
-        self.function: SpirvFunction | None = None
-        self.results: dict[int, int] = {}
-        self.local: dict[int, int] = {}
-        self.forward: set[int] = set()
-        self.decorated: list[tuple[int, int, int]] = []
-        self.is_open = False
+        self.function: SpirvFunction | None = None  # the function that is being read
+        self.results: dict[int, int] = {}  # id → word where the instruction begins that defines it
+        self.local: dict[int, int] = {}  # id of a result → its type
+        self.forward: set[int] = set()  # ids that OpTypeForwardPointer declares
+        self.decorated: list[tuple[int, int, int]] = []  # word, id, index of the member or -1
+        self.is_open = False  # whether instructions of unknown extensions may define any id
 
     def take(self, inst: SpirvInstruction) -> None:
         """Check one instruction: its place in the module, its ids, and what its section demands."""
         op = inst.op
-        if op not in patterns() or op in _KERNELS:
+        if op not in patterns() or op in _ONLY_OPENCL:
             if op < EXTENSIONS_FROM:
                 raise self.fail(inst.at, f"opcode {op}, which shaders for compute do not have")
-            self.is_open = True
+            self.is_open = True  # an instruction of an unknown extension
             return
         if op in _ANYWHERE:
             self._locate_ids(inst)
             return
         section = _SECTIONS.get(op, _DECLARATIONS)
         if op == Op.FUNCTION or self.section == _FUNCTIONS:
+            # Opcodes that are in no table are code here; OpVariable and OpUndef may be in both sections.
             section = _FUNCTIONS if section >= _DECLARATIONS else section
         if section < self.section:
             raise self.fail(inst.at, f"opcode {op} after code that must follow it")
@@ -177,27 +178,29 @@ class _ModuleChecker:
 
     def _type(self, inst: SpirvInstruction) -> None:
         """Check the operands of a type declaration."""
-        op, words, declared = inst.op, inst.words[2:], self.declared
-        for position in inst.ids:
+        op, words, declared = inst.op, inst.words[2:], self.declared  # word 1 is the id of the type
+        for position in inst.ids:  # of the operands that are ids
             id = inst.words[position]
             is_length = op == Op.TYPE_ARRAY and position == 3
-            is_result = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.ids[0]
+            # The result of a function and the sampled type of an image.
+            may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.ids[0]
             if is_length:
                 length = declared.number(id)
                 if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
                     raise self.fail(inst.at + position, f"the length of an array is id {id}, which is no count")
             elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
                 raise self.fail(inst.at + position, f"id {id} is no type that was declared before")
-            elif op != Op.TYPE_POINTER and not is_result and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
+            elif op != Op.TYPE_POINTER and not may_be_void and declared.opcode(id) in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
                 raise self.fail(inst.at + position, f"a type made of id {id}, which has no values")
+        # The component of a vector, a scalar; the column of a matrix, a vector.
         shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
         fits = {
             Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,
             Op.TYPE_FLOAT: lambda: words[0] in (16, 32, 64),
             Op.TYPE_VECTOR: lambda: shape is not None and shape.count == 1 and words[1] in (2, 3, 4),
             Op.TYPE_MATRIX: lambda: shape is not None and shape.kind == "f" and shape.count > 1 and 2 <= words[1] <= 4,
-            Op.TYPE_STRUCT: lambda: all(declared.type(t)[0] != Op.TYPE_RUNTIME_ARRAY for t in words[:-1]),
-            Op.TYPE_ARRAY: lambda: declared.type(words[0])[0] != Op.TYPE_RUNTIME_ARRAY,
+            Op.TYPE_STRUCT: lambda: all(declared.opcode(t) != Op.TYPE_RUNTIME_ARRAY for t in words[:-1]),
+            Op.TYPE_ARRAY: lambda: declared.opcode(words[0]) != Op.TYPE_RUNTIME_ARRAY,
         }.get(op)  # type: ignore[call-overload]
         if fits is not None and not fits():
             raise self.fail(inst.at, f"a type (opcode {op}) of {', '.join(map(str, words)) or 'nothing'}")
@@ -206,7 +209,7 @@ class _ModuleChecker:
         """Check that a constant's operands fit its type."""
         op, declared = inst.op, self.declared
         shape = declared.shape(inst.type_id)
-        kind = declared.type(inst.type_id)[0]
+        kind = declared.opcode(inst.type_id)
         if op in (
             Op.CONSTANT_TRUE,
             Op.CONSTANT_FALSE,
@@ -236,10 +239,11 @@ class _ModuleChecker:
 
     def _is_composite_of(self, type_: int, constituents: Sequence[int]) -> bool:
         """Return whether constituents of these types form a composite of type `type_`."""
+        # A struct has one type per member, other composites have one type for all elements.
         count, types = self.declared.parts(type_)
         if not types or (count is not None and count != len(constituents)):
             return False
-        is_struct = self.declared.type(type_)[0] == Op.TYPE_STRUCT
+        is_struct = self.declared.opcode(type_) == Op.TYPE_STRUCT
         return all(
             a == b for a, b in zip(constituents, types if is_struct else list(types) * len(constituents), strict=False)
         )
@@ -248,13 +252,14 @@ class _ModuleChecker:
         """Check a variable at module scope: its type, storage class and initializer."""
         declared, storage = self.declared, inst.words[3]
         pointee = declared.pointee(inst.type_id)
-        if pointee is None or pointee[0] != storage:
+        if pointee is None or pointee.storage != storage:
             raise self.fail(inst.at, f"a variable of storage class {storage} whose type, id {inst.type_id}, is another")
         if storage == Storage.FUNCTION:
             raise self.fail(inst.at, "a variable of a function outside functions")
-        if inst.ids and inst.words[inst.ids[-1]] not in declared.values:
+        initializer = inst.words[inst.ids[0]] if inst.ids else None
+        if initializer is not None and initializer not in declared.values:
             raise self.fail(inst.at, "a variable that begins with something that is no constant")
-        check_variable(declared, inst, pointee[1])
+        check_variable(declared, inst, pointee.type)
 
     def _decoration(self, inst: SpirvInstruction) -> None:
         """Check the operand count of a decoration, and record its target, which may be defined later."""
@@ -271,14 +276,15 @@ class _ModuleChecker:
         """Check what requires the whole module: targets of decorations, entry points, layouts of buffers."""
         declared, tables = self.declared, self.tables
         for at, target, member in self.decorated:
-            if target not in self.results and not self.is_open:
+            if target not in self.results and not self.is_open:  # of an open module, any id may be defined
                 raise self.fail(at, f"a decoration of id {target}, which is not defined")
-            if member >= 0 and not (declared.type(target)[0] == Op.TYPE_STRUCT and member < declared.parts(target)[0]):  # type: ignore[operator]
+            is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).count
+            if member >= 0 and not (is_struct and member < member_count):  # type: ignore[operator]
                 raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
         for entry in tables.entry_points:
             function = declared.functions[entry.function]
             where = f"{tables.what}: entry point '{entry.name}'"
-            if not function.body or function.parameters or declared.type(function.head.type_id)[0] != Op.TYPE_VOID:
+            if not function.body or function.parameters or declared.opcode(function.head.type_id) != Op.TYPE_VOID:
                 raise ArtifactError(f"{where} is a function with parameters or a result, or without code")
             for id in entry.interface:
                 if id not in tables.variables:
@@ -306,14 +312,14 @@ class _ModuleChecker:
             if storage not in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.PUSH_CONSTANT):
                 continue
             pointee = declared.pointee(type_)
-            pending = [pointee[1]] if pointee is not None else []
+            pending = [pointee.type] if pointee is not None else []
             while pending:
                 id = pending.pop()
                 if id in seen:
                     continue
                 seen.add(id)
                 self._layout(id)
-                pending.extend(declared.parts(id)[1])
+                pending.extend(declared.parts(id).types)
 
     def _layout(self, id: int) -> None:
         """Check that a type in a buffer has the offsets and strides of an explicit layout, and is not bool."""
@@ -322,7 +328,7 @@ class _ModuleChecker:
         at = self.results.get(id, 0)
         if op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
             is_block = (
-                declared.type(words[0])[0] == Op.TYPE_STRUCT
+                declared.opcode(words[0]) == Op.TYPE_STRUCT
                 and tables.decoration(words[0], Decoration.BLOCK) is not None
             )
             if not tables.decoration(id, Decoration.ARRAY_STRIDE) and not is_block:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.module import SpirvTables
@@ -37,6 +38,25 @@ class Shape:
     count: int
 
 
+class Pointer(NamedTuple):
+    """Pointer type: its storage class and the type that it points to."""
+
+    storage: int
+    type: int
+
+
+class Parts(NamedTuple):
+    """Elements of a composite type.
+
+    Attributes:
+        count: Number of elements; None if a runtime array or a specialization constant determines it.
+        types: One type per member for a struct, one for all elements otherwise, and none if the type is no composite.
+    """
+
+    count: int | None
+    types: Sequence[int]
+
+
 class SpirvDeclarations:
     """Checked declarations of a SPIR-V module outside of functions.
 
@@ -48,6 +68,7 @@ class SpirvDeclarations:
         sets: Id → name of an imported instruction set.
         functions: Id → function.
         shapes: Type → its shape; None for a type that is no scalar and no vector.
+        sizes: Type → its approximate size in bytes, as a cache.
     """
 
     def __init__(self, tables: SpirvTables) -> None:
@@ -58,13 +79,17 @@ class SpirvDeclarations:
         self.sets: dict[int, str] = {}  # id → name of an imported instruction set
         self.functions: dict[int, SpirvFunction] = {}
         self.shapes: dict[int, Shape | None] = {}  # type → its scalar type and count; None for other types
-        self.sizes: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}  # type → its approximate size in bytes
 
     # Types
 
     def type(self, id: int) -> tuple[int, list[int]]:
         """Return the opcode of a type and its operands after the id; (0, []) for an id that is no type."""
         return self.types.get(id, (0, []))
+
+    def opcode(self, id: int) -> int:
+        """Return the opcode of a type; 0 for an id that is no type."""
+        return self.type(id)[0]
 
     def shape(self, id: int) -> Shape | None:
         """Return the shape of a scalar or vector type; None for other types."""
@@ -91,10 +116,10 @@ class SpirvDeclarations:
         shape = self.shape(type_)
         return shape is not None and shape.kind == "i" and shape.count == 1
 
-    def pointee(self, type_: int) -> tuple[int, int] | None:
+    def pointee(self, type_: int) -> Pointer | None:
         """Return the storage class and the pointee of a pointer type; None for other types."""
         op, words = self.type(type_)
-        return (words[0], words[1]) if op == Op.TYPE_POINTER else None
+        return Pointer(storage=words[0], type=words[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
         """Return the value of an integer constant; None for specialization constants and other ids."""
@@ -105,22 +130,18 @@ class SpirvDeclarations:
             return 0
         return sum(word << 32 * i for i, word in enumerate(inst.words[3:5])) if inst.op == Op.CONSTANT else None
 
-    def parts(self, type_: int) -> tuple[int | None, Sequence[int]]:
-        """Return the element count and the element types of a composite type.
-
-        The count is None if a runtime array or a specialization constant determines it. The types are one per member
-        for a struct, one for all elements otherwise, and none if the type is no composite.
-        """
+    def parts(self, type_: int) -> Parts:
+        """Return the element count and the element types of a composite type; 0 and none for other types."""
         op, words = self.type(type_)
         if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX):
-            return words[1], words[:1]
+            return Parts(words[1], words[:1])
         if op == Op.TYPE_ARRAY:
-            return self.number(words[1]), words[:1]
+            return Parts(self.number(words[1]), words[:1])
         if op == Op.TYPE_RUNTIME_ARRAY:
-            return None, words[:1]
+            return Parts(None, words[:1])
         if op == Op.TYPE_STRUCT:
-            return len(words), words
-        return 0, ()
+            return Parts(len(words), words)
+        return Parts(0, ())
 
     def part(self, type_: int, index: int | None) -> int | None:
         """Return the type of element `index` of a composite; None if there is no such element.
@@ -128,7 +149,7 @@ class SpirvDeclarations:
         An `index` of None stands for a dynamic index, which structs do not allow.
         """
         count, types = self.parts(type_)
-        is_struct = self.type(type_)[0] == Op.TYPE_STRUCT
+        is_struct = self.opcode(type_) == Op.TYPE_STRUCT
         if not types or (index is None and is_struct):
             return None
         if index is not None and count is not None and index >= count:
@@ -139,7 +160,7 @@ class SpirvDeclarations:
 def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee: int) -> None:
     """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
     shaders."""
-    op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
+    op, storage, id = declared.opcode(pointee), inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
     if storage in (Storage.FUNCTION, Storage.PRIVATE, Storage.WORKGROUP):
@@ -171,15 +192,17 @@ def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
         if id not in known:
             shape = declared.shape(id)
             count, types = declared.parts(id)
-            op = declared.type(id)[0]
+            op = declared.opcode(id)
             if op == Op.TYPE_RUNTIME_ARRAY:
                 raise declared.fail(at, "a variable of as many elements as a buffer has, which is in no buffer")
             if shape is not None:
-                known[id] = max(4, shape.width // 8) * shape.count
+                known[id] = max(4, shape.width // 8) * shape.count  # narrow components may take a word each
             elif op == Op.TYPE_STRUCT:
                 known[id] = sum(size(part, depth + 1) for part in types)
+            elif types:  # a length that a specialization constant determines counts as 1
+                known[id] = (count if count is not None else 1) * size(types[0], depth + 1)
             else:
-                known[id] = (count if count is not None else 1) * size(types[0], depth + 1) if types else 8
+                known[id] = 8  # a pointer, or an opaque type such as an image
         return known[id]
 
     return size(type_, 0)

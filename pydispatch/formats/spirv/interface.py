@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection
 
-EVERYWHERE = frozenset(("Shader", "Matrix", "GroupNonUniform", "AtomicStorage"))
+_UNIVERSAL_CAPABILITIES = frozenset(("Shader", "Matrix", "GroupNonUniform", "AtomicStorage"))
 """Capabilities that every device with Vulkan 1.2 has."""
+_VULKAN_1_2_SPIRV = (1, 5)
+"""Newest version of SPIR-V that every device with Vulkan 1.2 accepts."""
 
 CORE_EXTENSIONS = frozenset((
     "SPV_KHR_storage_buffer_storage_class", "SPV_KHR_16bit_storage", "SPV_KHR_8bit_storage",
@@ -21,7 +23,7 @@ CORE_EXTENSIONS = frozenset((
 ))  # fmt: skip
 """Extensions that are part of Vulkan 1.2, imply no device feature, or whose capabilities are required by name."""
 
-LEAST = {
+GUARANTEED_LIMITS = {
     "maxComputeWorkGroupInvocations": 128,
     "maxComputeWorkGroupSize[0]": 128,
     "maxComputeWorkGroupSize[1]": 128,
@@ -38,7 +40,7 @@ def are_spilled(constants: int) -> bool:
 
     More push constants than the minimum limit of Vulkan would exclude some devices.
     """
-    return 4 * constants > LEAST["maxPushConstantsSize"]
+    return 4 * constants > GUARANTEED_LIMITS["maxPushConstantsSize"]
 
 
 def watching_binding(constants: int, bindings: int) -> int:
@@ -55,11 +57,11 @@ def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
     """Return the device features that an entry point requires: capabilities, extensions, "spirv1.6",
     "limit>=number"."""
-    features = [name for name in reflection.capabilities if name not in EVERYWHERE]
+    features = [name for name in reflection.capabilities if name not in _UNIVERSAL_CAPABILITIES]
     features += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
-    if reflection.version > (1, 5):
+    if reflection.version > _VULKAN_1_2_SPIRV:
         features.append(f"spirv{reflection.version[0]}.{reflection.version[1]}")
-    features += [f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name]]
+    features += [f"{name}>={need}" for name, need in limits(entry).items() if need > GUARANTEED_LIMITS[name]]
     return features
 
 

@@ -179,6 +179,7 @@ class _TablesReader:
     def take(self, inst: SpirvInstruction) -> None:
         """Record one instruction."""
         op, count = inst.op, len(inst.words)
+        # Words that readers of the tables access without a check; of an atomic up to its pointer, word 3.
         least = _LEAST.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
         if count < least:
             raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {least}")

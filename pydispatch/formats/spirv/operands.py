@@ -116,9 +116,10 @@ def _positions_by_length(opcode: int, count: int) -> Positions | None:
     pattern = patterns().get(opcode)
     if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
         return None
+    any_words = list(range(count))  # no operand of a plain pattern determines which words follow it
     try:
         return _walked_positions(
-            SpirvInstruction(opcode, list(range(count)), at=0), lambda at, text: ValueError(text), _no_words
+            SpirvInstruction(opcode, any_words, at=0), lambda at, text: ValueError(text), case_words=_no_words
         )
     except ValueError:
         return None
@@ -145,7 +146,10 @@ def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Calla
 
 
 def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> Positions:
-    """Return the positions of ids by walking over the operands."""
+    """Return the positions of ids by walking over the operands.
+
+    `case_words` returns the number of words of a case literal of an OpSwitch, from the id of its selector.
+    """
     walk = _Walk(inst, fail, case_words)
     walk.take(patterns()[inst.op])
     return walk.type, walk.result, tuple(walk.ids)
@@ -166,7 +170,9 @@ class _Walk:
     """
 
     def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
-        self.words, self.opcode, self.first, self.at, self.last = inst.words, inst.op, inst.at, 1, len(inst.words)
+        self.words, self.opcode = inst.words, inst.op
+        self.first = inst.at  # index in the module of the instruction's first word, for errors
+        self.at, self.last = 1, len(inst.words)  # indices in the instruction: the next word, and the end
         self.fail, self.case_words = fail, case_words
         self.type = self.result = 0
         self.ids: list[int] = []

@@ -153,11 +153,11 @@ class _PartsReader:
         elif op == Op.EXT_INST_IMPORT:
             parts.sets[words[1]] = inst.text(2, self.fail)[0]
             self.defined.add(words[1])
-        elif op == Op.MEMBER_NAME and len(words) > 3:
+        elif op == Op.MEMBER_NAME and len(words) > 3:  # one without a name is dropped
             parts.member_names.setdefault(words[1], []).append(tuple(words[2:]))
         elif op == Op.MEMBER_DECORATE:
             parts.member_decorations.setdefault(words[1], []).append(tuple(words[2:]))
-        elif op == Op.DECORATE and words[2] != Decoration.LINKAGE:
+        elif op == Op.DECORATE and words[2] != Decoration.LINKAGE:  # `tables.linkage` has the linkage
             parts.decorations.setdefault(words[1], []).append(tuple(words[2:]))
 
     def _case_words(self, selector: int) -> int:

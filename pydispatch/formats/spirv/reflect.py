@@ -155,7 +155,9 @@ _POINTER_AT = {
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
     Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
 }  # fmt: skip
-"""Opcode → indices of the instruction's words that may be the id of a variable. Word 1 of these is what they write."""
+"""Opcode → indices of the instruction's words that may be the id of a variable."""
+_TARGET = 1
+"""Index of the word of a store or copy that is the pointer to which it writes."""
 _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
             Op.COPY_OBJECT)  # fmt: skip
 """Instructions whose result is a pointer into the variable that word 3 points to."""
@@ -209,9 +211,10 @@ class _Walker:
                 if base not in variables:
                     continue
                 use.variables.add(base)
+                is_written = position == _TARGET or (atomic and op != Op.ATOMIC_LOAD)
                 if op in _DERIVES:
                     bases[words[2]] = base
-                elif position == 1 or (atomic and op != Op.ATOMIC_LOAD):
+                elif is_written:
                     use.written.add(base)
         return called
 

@@ -60,10 +60,11 @@ def _publish(handle: int, target: Path) -> bool:
 
     The temporary name is needed because linking cannot replace an existing file.
     """
-    # All writers of a target use the same temporary name. A file found there is complete: left by a process that was
-    # killed, or of one that is about to rename it, which then renames this one's file instead.
+    # All writers of a target use the same temporary name, and link only complete files. A file that has the name was
+    # left by a killed process, or belongs to a writer between its link and its rename. This process replaces the file.
+    # The other writer then renames this process's file, which is complete as well.
     name = target.parent / f".{target.name[:200]}.whole"
-    files = os.open("/proc/self/fd", os.O_RDONLY)
+    files = os.open("/proc/self/fd", os.O_RDONLY)  # an entry of this folder is the path of an unnamed file
     try:
         return _link_and_rename(files, handle, name, target)
     finally:

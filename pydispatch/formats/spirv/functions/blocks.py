@@ -43,7 +43,9 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
     blocks."""
     edges: dict[int, list[int]] = {}
     loops: set[int] = set()
-    block, merge, is_begin = 0, 0, True
+    block = 0  # label of the open block; 0 between blocks
+    merge = 0  # opcode of the previous instruction if it is a merge instruction, else 0
+    is_begin = True  # whether only labels, phis and variables of the block precede
     for inst in code:
         if (inst.op == Op.LABEL) != (block == 0):
             text = "begins" if block == 0 else "has not ended"
@@ -51,9 +53,10 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
         if merge and inst.op not in _ALLOWED_AFTER[merge]:
             raise declared.fail(inst.at, f"opcode {inst.op} after a merge instruction")
         merge = inst.op if inst.op in _MERGES else 0
+        is_first_block = not edges
         if inst.op == Op.LABEL:
             block, is_begin = inst.id, True
-        elif (inst.op == Op.PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and not edges)):
+        elif (inst.op == Op.PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and is_first_block)):
             raise declared.fail(inst.at, f"a {'phi' if inst.op == Op.PHI else 'variable'} inside a block")
         elif inst.op in _ENDS:
             edges[block] = [inst.words[position] for position in _labels_of(inst)]

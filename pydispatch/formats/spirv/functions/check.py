@@ -26,7 +26,7 @@ def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
     calls: dict[int, list[int]] = {}
     for id, function in declared.functions.items():
         calls[id] = _check(FunctionChecker(declared, function, is_open))
-    for _, callee in back_edges(calls, calls):
+    for _, callee in back_edges(roots=calls, edges=calls):
         raise ArtifactError(f"{declared.tables.what}: function id {callee} calls itself, which shaders cannot")
 
 

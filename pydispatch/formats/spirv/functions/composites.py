@@ -10,7 +10,7 @@ from pydispatch.formats.spirv.names import Op
 def check_extract(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCompositeExtract type result composite index...`: the indices, from word 4 on, lead to an element of the
     type."""
-    element_type = _element_type(code, inst, code.value(inst, 3), first=4)
+    element_type = _element_type(code, inst, code.operand_type(inst, 3), first=4)
     code.demand(inst, element_type == inst.type_id)
 
 
@@ -31,7 +31,7 @@ def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
         return
     count, types = declared.parts(inst.type_id)
     code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
-    is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+    is_struct = declared.opcode(inst.type_id) == Op.TYPE_STRUCT
     for index, position in enumerate(inst.ids):
         code.same(inst, position, types[index if is_struct else 0])
 
@@ -50,14 +50,15 @@ def check_shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def check_element(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpVectorExtractDynamic type result vector index`, or `OpVectorInsertDynamic type result vector component
     index`."""
-    code.shape(inst, 3)
-    part = code.declared.part(code.value(inst, 3), None)
+    code.shape(inst, 3)  # raises unless the vector, word 3, is a scalar or vector
+    vector_type = code.operand_type(inst, 3)
+    component_type = code.declared.part(vector_type, index=None)  # None for a scalar, which has no components
     if inst.op == Op.VECTOR_EXTRACT_DYNAMIC:
-        code.demand(inst, part == inst.type_id and part is not None)
+        code.demand(inst, component_type == inst.type_id and component_type is not None)
         code.integers(inst, 4)
     else:
-        code.demand(inst, code.value(inst, 3) == inst.type_id and part is not None)
-        code.same(inst, 4, part or 0)
+        code.demand(inst, vector_type == inst.type_id and component_type is not None)
+        code.same(inst, 4, component_type or 0)
         code.integers(inst, 5)
 
 
@@ -85,7 +86,7 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
     elements. A vector is a column.
     """
-    types = [code.value(inst, 3), code.value(inst, 4)]
+    types = [code.operand_type(inst, 3), code.operand_type(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
     kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
@@ -99,7 +100,7 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
         Op.OUTER_PRODUCT: (rows[0], rows[1], (1, 1)),
         Op.DOT: (1, 1, (rows[0], rows[1])),
     }[Op(inst.op)]
-    are_matrices = tuple(code.declared.type(type_)[0] == Op.TYPE_MATRIX for type_ in types)
+    are_matrices = tuple(code.declared.opcode(type_) == Op.TYPE_MATRIX for type_ in types)
     takes_scalar = inst.op in (Op.VECTOR_TIMES_SCALAR, Op.MATRIX_TIMES_SCALAR)
     fits = (
         kinds != {None}
@@ -130,5 +131,5 @@ def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
 
 def check_transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpTranspose."""
-    rows, columns = _sides(code, code.value(inst, 3))
+    rows, columns = _sides(code, code.operand_type(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)

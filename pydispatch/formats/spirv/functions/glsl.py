@@ -16,19 +16,20 @@ _COMPONENTS = {
     **dict.fromkeys((38, 39, 41, 42), "i =="), **dict.fromkeys((43, 46, 49, 50, 81, 70), "f ==="),
     **dict.fromkeys((44, 45), "i ==="), 53: "f =i",
 }  # fmt: skip
-"""Instructions of GLSL.std.450 whose operands are like their result."""
+"""Instructions of GLSL.std.450 whose operands are like their result → the mapping that `components` checks."""
 
 _WORD, _PAIR, _DOUBLE = Shape("i", 32, 1), Shape("i", 32, 2), Shape("f", 64, 1)
-_PACKED = {
+_PACKED = {  # number of an instruction → (shape of the operand, shape of the result)
     **dict.fromkeys((54, 55), (Shape("f", 32, 4), _WORD)), **dict.fromkeys((56, 57, 58), (Shape("f", 32, 2), _WORD)),
     **dict.fromkeys((60, 61, 62), (_WORD, Shape("f", 32, 2))), **dict.fromkeys((63, 64), (_WORD, Shape("f", 32, 4))),
     59: (_PAIR, _DOUBLE), 65: (_DOUBLE, _PAIR),
 }  # fmt: skip
-"""Pack and unpack instructions of GLSL.std.450 → their operand and result."""
+"""Pack and unpack instructions of GLSL.std.450."""
 
 
 def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpExtInst: GLSL.std.450 is checked, non-semantic sets are accepted, other sets are rejected."""
+    # The words: opcode, type, result, id of the set (3), number of the instruction in the set (4), operands.
     name = code.declared.sets.get(inst.words[3])
     if name is None:
         raise code.fail(inst.at + 3, f"id {inst.words[3]} is no set of instructions")
@@ -36,13 +37,13 @@ def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
         if not name.startswith(DEBUG_SETS):
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
-    instruction, positions = inst.words[4], inst.ids[1:]
+    instruction, positions = inst.words[4], inst.ids[1:]  # the first id is that of the set
     mapping = _COMPONENTS.get(instruction)
     if mapping is not None:
         code.components(inst, mapping, positions)
         return
     if instruction in _PACKED:
-        operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
+        operand_shapes = [code.declared.shape(code.operand_type(inst, position)) for position in positions]
         fits = [*operand_shapes, code.declared.shape(inst.type_id)] == list(_PACKED[instruction])
     else:
         fits = _fits_own_rule(code, inst, instruction, positions)
@@ -74,33 +75,50 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
         positions: Words of `inst` that are operands.
     """
     result = code.declared.shape(inst.type_id)
-    operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
-    floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]
-    fits = True
+    shapes = [code.declared.shape(code.operand_type(inst, position)) for position in positions]
     if instruction in (_Glsl.LENGTH, _Glsl.DISTANCE):
-        count = 1 if instruction == _Glsl.LENGTH else 2
-        fits = len(operand_shapes) == count and all(floats) and len(set(operand_shapes)) == 1
-        fits = fits and operand_shapes[0] is not None and result == Shape("f", operand_shapes[0].width, 1)
-    elif instruction == _Glsl.CROSS:
-        fits = result is not None and result.count == 3 and result.kind == "f" and operand_shapes == [result, result]
-    elif instruction == _Glsl.REFRACT:
-        fits = len(operand_shapes) == 3 and result is not None and operand_shapes[:2] == [result, result] and floats[2]
-    elif instruction in (_Glsl.MODF, _Glsl.FREXP):
-        fits = len(positions) == 2 and result is not None and operand_shapes[0] == result and floats[0]
-        fits = fits and code.pointer(inst, positions[1])[0] not in READ_ONLY
-        inner = code.declared.shape(code.pointer(inst, positions[1])[1]) if fits else None
-        fits = fits and inner is not None and result is not None and inner.count == result.count
-        fits = fits and inner is not None and inner.kind == ("f" if instruction == _Glsl.MODF else "i")
-    elif instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
-        members = code.declared.parts(inst.type_id)[1]
-        fits = len(positions) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
-        shapes = [code.declared.shape(member) for member in members]
-        fits = fits and len(shapes) == 2 and shapes[0] == operand_shapes[0]
-        first, second = shapes if fits else (None, None)
-        fits = first is not None and second is not None and first.count == second.count
-        fits = fits and second is not None and second.kind == ("f" if instruction == _Glsl.MODF_STRUCT else "i")
-    elif instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
-        fits = len(positions) == 1 and code.declared.type(code.value(inst, positions[0]))[0] == Op.TYPE_MATRIX
-    else:
-        fits = False
-    return bool(fits)
+        return _fits_length(result, shapes, count=1 if instruction == _Glsl.LENGTH else 2)
+    if instruction == _Glsl.CROSS:
+        return result is not None and result.count == 3 and result.kind == "f" and shapes == [result, result]
+    if instruction == _Glsl.REFRACT:
+        return len(shapes) == 3 and result is not None and shapes[:2] == [result, result] and _is_float(shapes[2])
+    if instruction in (_Glsl.MODF, _Glsl.FREXP):
+        fits = len(shapes) == 2 and result is not None and shapes[0] == result and _is_float(result)
+        return fits and _fits_second_result(code, inst, positions[1], "f" if instruction == _Glsl.MODF else "i")
+    if instruction in (_Glsl.MODF_STRUCT, _Glsl.FREXP_STRUCT):
+        is_operand_valid = len(shapes) == 1 and _is_float(shapes[0])
+        second_kind = "f" if instruction == _Glsl.MODF_STRUCT else "i"
+        return is_operand_valid and _is_pair(code, inst.type_id, shapes[0], second_kind)
+    if instruction in (_Glsl.DETERMINANT, _Glsl.MATRIX_INVERSE):
+        return len(positions) == 1 and code.declared.opcode(code.operand_type(inst, positions[0])) == Op.TYPE_MATRIX
+    return False
+
+
+def _is_float(shape: Shape | None) -> bool:
+    """Return whether a shape is of floats; None is the shape of other types than scalars and vectors."""
+    return shape is not None and shape.kind == "f"
+
+
+def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: int) -> bool:
+    """Return whether a result is a scalar of the element type of `count` equal float operands."""
+    operand = shapes[0] if shapes else None
+    fits = len(shapes) == count and _is_float(operand) and len(set(shapes)) == 1
+    return fits and operand is not None and result == Shape("f", operand.width, 1)
+
+
+def _fits_second_result(code: FunctionChecker, inst: SpirvInstruction, position: int, kind: str) -> bool:
+    """Return whether the word at `position` is a writable pointer to as many components of `kind` as the result."""
+    pointer = code.pointer(inst, position)
+    result, second = code.declared.shape(inst.type_id), code.declared.shape(pointer.type)
+    if pointer.storage in READ_ONLY or result is None or second is None:
+        return False
+    return second.count == result.count and second.kind == kind
+
+
+def _is_pair(code: FunctionChecker, type_: int, first: Shape | None, second_kind: str) -> bool:
+    """Return whether a type is a struct of two: one of shape `first`, and as many components of `second_kind`."""
+    members = [code.declared.shape(member) for member in code.declared.parts(type_).types]
+    if code.declared.opcode(type_) != Op.TYPE_STRUCT or len(members) != 2 or members[0] != first:
+        return False
+    second = members[1]
+    return first is not None and second is not None and second.count == first.count and second.kind == second_kind

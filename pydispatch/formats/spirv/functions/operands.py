@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.spirv.declared import Shape, SpirvDeclarations
+from pydispatch.formats.spirv.declared import Pointer, Shape, SpirvDeclarations
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op, Storage
 
@@ -26,16 +26,16 @@ class FunctionChecker:
     def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, is_open: bool) -> None:
         self.declared, self.function, self.is_open = declared, function, is_open
         self.fail = declared.fail
-        self.values: dict[int, int] = {}
-        self.labels: set[int] = set()
-        self.calls: list[int] = []
-        self.phis: list[tuple[int, int, int]] = []
+        self.values: dict[int, int] = {}  # id of a value → its type
+        self.labels: set[int] = set()  # ids of blocks
+        self.calls: list[int] = []  # ids of called functions
+        self.phis: list[tuple[int, int, int]] = []  # word index, id and type of each operand of a phi
 
     def type_of(self, id: int) -> int:
         """Return the type of a value; 0 for an id that is no value."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
-    def value(self, inst: SpirvInstruction, position: int) -> int:
+    def operand_type(self, inst: SpirvInstruction, position: int) -> int:
         """Return the type of the value that the word at `position` of an instruction names; raise ArtifactError if
         there is none.
 
@@ -43,7 +43,7 @@ class FunctionChecker:
         """
         id = inst.words[position]
         type_ = self.type_of(id)
-        if not type_ or self.declared.type(type_)[0] == Op.TYPE_VOID:
+        if not type_ or self.declared.opcode(type_) == Op.TYPE_VOID:
             if self.is_open:
                 return 0
             raise self.fail(inst.at + position, f"id {id} is no value that was computed before")
@@ -51,21 +51,21 @@ class FunctionChecker:
 
     def shape(self, inst: SpirvInstruction, position: int) -> Shape:
         """Return the shape of an operand, which must be a scalar or vector."""
-        shape = self.declared.shape(self.value(inst, position))
+        shape = self.declared.shape(self.operand_type(inst, position))
         if shape is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no number")
         return shape
 
-    def pointer(self, inst: SpirvInstruction, position: int) -> tuple[int, int]:
+    def pointer(self, inst: SpirvInstruction, position: int) -> Pointer:
         """Return the storage class and the pointee type of an operand, which must be a pointer."""
-        pointee = self.declared.pointee(self.value(inst, position))
+        pointee = self.declared.pointee(self.operand_type(inst, position))
         if pointee is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
     def same(self, inst: SpirvInstruction, position: int, type_: int) -> None:
         """Check that an operand has exactly the type `type_`."""
-        actual = self.value(inst, position)
+        actual = self.operand_type(inst, position)
         if actual != type_:
             raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 

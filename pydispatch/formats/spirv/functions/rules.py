@@ -52,7 +52,7 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
     op = inst.op
     if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
-        return
+        return  # an operand is the result of an instruction of an unknown extension
     mapping = _MAPS.get(op)
     if mapping is not None:
         code.components(inst, mapping, inst.ids)
@@ -69,7 +69,7 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
         _group(code, inst)
     else:
         for position in inst.ids:
-            code.value(inst, position)
+            code.operand_type(inst, position)  # raises unless the operand is a value
 
 
 def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -77,19 +77,19 @@ def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
     pointee = code.declared.pointee(inst.type_id)
     code.demand(
         inst,
-        pointee is not None and pointee[0] == Storage.FUNCTION == inst.words[3],
+        pointee is not None and pointee.storage == Storage.FUNCTION == inst.words[3],
         "another storage class than Function",
     )
     assert pointee is not None
-    check_variable(code.declared, inst, pointee[1])
+    check_variable(code.declared, inst, pointee.type)
     if inst.ids:
-        code.same(inst, inst.ids[0], pointee[1])
+        code.same(inst, inst.ids[0], pointee.type)
 
 
 def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpLoad type result pointer`: the pointer, word 3, points to a sized value of the type."""
-    pointee = code.pointer(inst, 3)[1]
-    is_sized = code.declared.type(pointee)[0] not in (
+    pointee = code.pointer(inst, 3).type
+    is_sized = code.declared.opcode(pointee) not in (
         Op.TYPE_RUNTIME_ARRAY,
         Op.TYPE_FUNCTION,
         Op.TYPE_VOID,
@@ -106,7 +106,7 @@ def _store(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpCopyMemory target source`: both pointers, words 1 and 2, point to the same type."""
-    code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
+    code.demand(inst, code.pointer(inst, 1).type == code.pointer(inst, 2).type)
 
 
 def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -131,9 +131,9 @@ def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def _length(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check `OpArrayLength type result pointer member`: the member of the structure is a runtime array, and the type an
     integer."""
-    type_ = code.pointer(inst, 3)[1]
-    inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
-    code.demand(inst, inner is not None and code.declared.type(inner)[0] == Op.TYPE_RUNTIME_ARRAY)
+    type_ = code.pointer(inst, 3).type
+    inner = code.declared.part(type_, inst.words[4]) if code.declared.opcode(type_) == Op.TYPE_STRUCT else None
+    code.demand(inst, inner is not None and code.declared.opcode(inner) == Op.TYPE_RUNTIME_ARRAY)
     code.demand(inst, code.declared.is_integer(inst.type_id))
 
 
@@ -167,9 +167,9 @@ def _select(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _bitcast(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBitcast: both types have the same number of bits, or one is a pointer."""
-    result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
+    result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.operand_type(inst, 3))
     if result is None or operand is None:
-        pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.value(inst, 3))]
+        pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.operand_type(inst, 3))]
         code.demand(inst, any(pointer is not None for pointer in pointers))
         return
     code.demand(
@@ -184,10 +184,10 @@ def _copy(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _carry(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an addition, subtraction or multiplication whose result is a struct of two integers."""
-    operand_type = code.value(inst, 3)
+    operand_type = code.operand_type(inst, 3)
     code.same(inst, 4, operand_type)
-    members = code.declared.parts(inst.type_id)[1]
-    is_struct = code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+    members = code.declared.parts(inst.type_id).types
+    is_struct = code.declared.opcode(inst.type_id) == Op.TYPE_STRUCT
     code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
@@ -225,7 +225,7 @@ def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a return against the result type of the function."""
     result = code.function.head.type_id
     if inst.op == Op.RETURN:
-        code.demand(inst, code.declared.type(result)[0] == Op.TYPE_VOID, "no value, and the function returns one")
+        code.demand(inst, code.declared.opcode(result) == Op.TYPE_VOID, "no value, and the function returns one")
     else:
         code.same(inst, 1, result)
 
@@ -271,7 +271,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
     code.scopes(inst, 3)
     for position in inst.ids[1:]:
-        code.value(inst, position)
+        code.operand_type(inst, position)
     result = code.declared.shape(inst.type_id)
     code.demand(inst, result is not None)
     assert result is not None
