@@ -178,16 +178,11 @@ class Encoder:
             )
             for b in function.buffers
         ]
-        return FunctionRecord(
-            *string(function.name),
-            *string(function.signature),
-            int(function.public),
-            *self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool]),
-            register_count=function.registers,
-            region_count=function.region + 1,
-            reserved=0,
-            reserved2=0,
-            reserved3=0,
+        tables = self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool])
+        counts = (function.registers, function.region + 1)
+        reserved = (0, 0, 0)
+        return FunctionRecord._make(
+            [*string(function.name), *string(function.signature), int(function.public), *tables, *counts, *reserved]
         )
 
     def procedure(self, procedure: Procedure) -> ProcedureRecord:
@@ -208,12 +203,10 @@ class Encoder:
             for s in procedure.slots
         ]
         steps = [[self.operand(procedure, operand) for operand in step] for step in procedure.steps]
-        return ProcedureRecord(
-            *string(procedure.name),
-            *string(procedure.signature),
-            int(procedure.public),
-            *self.tables(arguments, results, slots, steps, [(word,) for word in pool]),
-            reserved=0,
+        tables = self.tables(arguments, results, slots, steps, [(word,) for word in pool])
+        reserved = (0,)
+        return ProcedureRecord._make(
+            [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, *reserved]
         )
 
     def operand(self, procedure: Procedure, operand: int | Label | ProgramFunction) -> int:

@@ -27,12 +27,12 @@ class RegisterRange(NamedTuple):
     """Registers that a declaration such as `.reg .b32 %r<10>` declares.
 
     Attributes:
-        count: Number of registers: `%r0` to `%r9` of `%r<10>`.
+        size: Number of registers: `%r0` to `%r9` of `%r<10>`.
         type: PTX type.
         lanes: Components of each register; 1 without `.v2` or `.v4`.
     """
 
-    count: int
+    size: int
     type: str
     lanes: int
 
@@ -189,7 +189,7 @@ class NameScopes:
             digits = name[first:]
             declared = scope.ranges.get(name[:first])
             has_leading_zero = digits[0] == "0" and len(digits) > 1
-            if declared is not None and not has_leading_zero and int(digits) < declared.count:
+            if declared is not None and not has_leading_zero and int(digits) < declared.size:
                 register = self.register(self._unique_name(name), declared.type, declared.lanes)
                 scope.names[name] = register
                 return register

@@ -278,7 +278,7 @@ class _ModuleChecker:
         for at, target, member in self.decorated:
             if target not in self.results and not self.is_open:  # of an open module, any id may be defined
                 raise self.fail(at, f"a decoration of id {target}, which is not defined")
-            is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).count
+            is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).length
             if member >= 0 and not (is_struct and member < member_count):  # type: ignore[operator]
                 raise self.fail(at, f"a decoration of member {member} of id {target}, which has none such")
         for entry in tables.entry_points:

@@ -49,11 +49,11 @@ class Parts(NamedTuple):
     """Elements of a composite type.
 
     Attributes:
-        count: Number of elements; None if a runtime array or a specialization constant determines it.
+        length: Number of elements; None if a runtime array or a specialization constant determines it.
         types: One type per member for a struct, one for all elements otherwise, and none if the type is no composite.
     """
 
-    count: int | None
+    length: int | None
     types: Sequence[int]
 
 
