@@ -70,7 +70,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
     points = [point for series in panel.series.values() for point in series]
     if not points:
         return _text(WIDTH / 2, HEIGHT / 2, "no figures", "middle")
-    across = Axis.of([x for x, _ in points], LEFT, WIDTH - RIGHT, panel.x_logarithmic, panel.x_text)
+    across = Axis.of([x for x, _ in points], LEFT, WIDTH - RIGHT, is_logarithmic=panel.x_logarithmic, text=panel.x_text)
     levels = [] if panel.level is None else [panel.level]
     up = Axis.of([*(y for _, y in points), *levels], HEIGHT - BOTTOM, TOP, is_logarithmic=True, text=panel.y_text)
     parts = [_text(LEFT, 14, panel.title, css="title"), _text(WIDTH - RIGHT, HEIGHT - 6, panel.x, "end"),

@@ -16,6 +16,7 @@ from pydispatch.errors import DeviceUnavailableError
 
 SYMBOL = "mul_arrays"
 Make = Callable[[Path], tuple[Any, Any]]
+"""Function that takes a folder and returns the pair (device, function); the device is None for a direct call."""
 
 
 def _package(name: str) -> Any:
@@ -27,12 +28,12 @@ def _package(name: str) -> Any:
 
 
 def by_numpy(folder: Path) -> tuple[Any, Any]:
-    """Return a call of numpy.multiply."""
+    """Return (None, Direct call of numpy.multiply); there is no device."""
     return None, Direct(lambda lhs, rhs, out: partial(np.multiply, lhs, rhs, out))
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """Return a call of the C function through ctypes, with arguments that are converted in advance."""
+    """Return (None, Direct call of the C function through ctypes), with arguments that are converted in advance."""
     function = ctypes.CDLL(str(library))[SYMBOL]
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
@@ -44,7 +45,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """Return a call of the C function through cffi."""
+    """Return (None, Direct call of the C function through cffi); there is no device."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))
@@ -57,7 +58,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """Return a single-threaded loop compiled by Numba."""
+    """Return (None, Direct call of a single-threaded loop compiled by Numba); there is no device."""
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         for i in range(out.size):

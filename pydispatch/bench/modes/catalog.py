@@ -23,12 +23,12 @@ class Mode:
         name: Name in tables.
         make: Maps an empty folder for files to the device (None for a baseline) and a function of two f32
             tensors of one size.
-        most: Largest number of elements that is measured; beyond it a call takes too long.
+        most_elements: Largest number of elements that is measured; beyond it a call takes too long.
     """
 
     name: str
     make: Callable[[Path], tuple[Any, Any]]
-    most: int = 1 << 24
+    most_elements: int = 1 << 24
 
 
 def modes() -> list[Mode]:
@@ -45,7 +45,7 @@ def modes() -> list[Mode]:
         Mode("host command", _host_command),
         Mode("Vulkan", _generated("vulkan", "vulkan")),
         Mode("WebGPU", _generated("webgpu", "webgpu")),
-        Mode("PTX interpreter", _generated("ptx-interpreter", "sm_80"), 1 << 14),
+        Mode("PTX interpreter", _generated("ptx-interpreter", "sm_80"), most_elements=1 << 14),
         Mode("CUDA", _generated("cuda", "cuda")),
         Mode("direct: NumPy", baselines.by_numpy),
         Mode("direct: ctypes", lambda folder: baselines.by_ctypes(_shared_library(folder))),

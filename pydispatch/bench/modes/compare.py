@@ -41,7 +41,7 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
             rng = np.random.default_rng(size)
             lhs, rhs = (rng.uniform(-1, 1, size).astype(np.float32) for _ in range(2))
             works = {mode.name: work_of(device, function, (lhs, rhs)) for mode, device, function in runnable
-                     if size <= mode.most}  # fmt: skip
+                     if size <= mode.most_elements}  # fmt: skip
             for name, work in works.items():
                 if difference(work.results, [lhs * rhs]) > 0:
                     raise Error(f"mode '{name}' computes something else for {size} elements")

@@ -38,4 +38,4 @@ def work(question: Question) -> Work:
         session.run_with_iobinding(binding)
 
     call()
-    return Work(call, [np.array(value) for value in binding.copy_outputs_to_cpu()], 0)
+    return Work(call, [np.array(value) for value in binding.copy_outputs_to_cpu()], nbytes=0)

@@ -25,8 +25,10 @@ def destination_operand(op: Operation) -> int | None:
 
 
 def overwritten_values(op: Operation) -> list[SSAValue]:
-    """Return the tensors in whose memory an operation makes its results: the destination of an update, and the operands
-    that results of a dispatch or call are tied to; of optimization barriers their operands.
+    """Return the tensors in whose memory an operation makes its results: the destination of an update, or the operands
+    that results of a dispatch or call are tied to.
+
+    A tensor that passes through optimization barriers is returned as the operand of the first barrier.
     """
     if isinstance(op, ShapedCall):
         values = op.overwritten_arguments()

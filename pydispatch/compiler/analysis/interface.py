@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.sizes import remembered
+from pydispatch.compiler.analysis.sizes import size_cache
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.manifest import FunctionEntry, ValueEntry
@@ -88,9 +88,9 @@ class _SizeNames:
 
     def __init__(self, function: Operation) -> None:
         self._function = function
-        self._blocks = list(function.regions[0].blocks)
-        self._known: dict[Any, Term] = {}  # cache of the size analysis, see `remembered`
-        self._given: dict[Term, str] = {}  # size → its name
+        self._blocks = list(function.regions[0].blocks)  # the arguments of the first are those of the function
+        self._known: dict[Any, Term] = {}  # cache of the size analysis, see `size_cache`
+        self._size_names: dict[Term, str] = {}  # size → its name, or its expression
         self._taken: set[str] = set()  # names that are in use
         self._count = 0  # of the names d0, d1, ...
         self._sizes: Sizes | None = None
@@ -100,8 +100,8 @@ class _SizeNames:
         for axis, name in enumerate(shape or ()):
             if isinstance(name, str):
                 self._taken.add(name)
-                self._given.setdefault(Dim(value, axis), name)
-                self._given.setdefault(self._resolved(value)[axis], name)
+                self._size_names.setdefault(Dim(value, axis), name)
+                self._size_names.setdefault(self._resolved(value)[axis], name)
 
     def described(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
@@ -133,7 +133,7 @@ class _SizeNames:
             return element, [size if size >= 0 else self._fresh() for size in sizes]
         terms = self._resolved(value)
         return element, [
-            size if size >= 0 else self._given.get(Dim(value, axis)) or self._name(terms[axis])
+            size if size >= 0 else self._size_names.get(Dim(value, axis)) or self._name(terms[axis])
             for axis, size in enumerate(sizes)
         ]
 
@@ -144,36 +144,39 @@ class _SizeNames:
 
     def _resolved(self, value: SSAValue) -> list[Term]:
         """Return the sizes of a tensor, with one term for all that are known to be equal."""
-        with remembered(self._known):
+        with size_cache(self._known):  # size lookups inside are cached in self._known
             if self._sizes is None:
                 self._sizes = Sizes()
                 for argument in self._blocks[0].args:
-                    self._sizes.meet(argument)
+                    self._sizes.record_value(argument)
                 for op in self._blocks[0].ops:  # those of other blocks may not run
                     for result in op.results:
-                        self._sizes.meet(result)
-                    self._sizes.learn(op)
+                        self._sizes.record_value(result)
+                    self._sizes.record_equal_sizes(op)
             return self._sizes.of(value)
 
     def _name(self, term: Term) -> int | str:
         """Return a size as the interface shows it: an integer, an expression over sizes of arguments, or a name."""
         if isinstance(term, int):
             return term
-        if term not in self._given:
-            self._given[term] = self._text(term) or self._fresh()
-        return self._given[term]
+        if term not in self._size_names:
+            self._size_names[term] = self._text(term) or self._fresh()
+        return self._size_names[term]
 
     def _text(self, term: Term) -> str | None:
         """Return a size as an expression over sizes of arguments and scalar arguments, such as "n * 4 + k".
 
         Return None if it depends on other values, or if the expression is too long.
         """
-        arguments = self._blocks[0].args
+        function_arguments = self._blocks[0].args
         if isinstance(term, SSAValue):
-            return argument_names(self._function)[term.index] if term in arguments else None  # type: ignore[attr-defined]
+            if term not in function_arguments:
+                return None
+            return argument_names(self._function)[function_arguments.index(term)]
         if not isinstance(term, Sum | Product):
             return None
-        parts = [part if isinstance(part, int) else self._given.get(part) or self._text(part) for part in term.parts]
+        names = self._size_names
+        parts = [part if isinstance(part, int) else names.get(part) or self._text(part) for part in term.parts]
         if any(part is None for part in parts):
             return None
         if isinstance(term, Sum):

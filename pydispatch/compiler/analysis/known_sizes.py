@@ -13,23 +13,32 @@ from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
 
+_INDEX_VALUE_RANK, _COMPUTED_RANK = 2**29, 2**30
+"""Sort keys among sizes that are known equally early: an index value is after all axes of tensors, a computed sum or
+product is last."""
+
 
 class Sizes:
     """Dataflow facts about the sizes in one block, with the SSA values that compute them.
 
     A size computation is inserted before its first use; the block is sorted afterwards.
+
+    Args:
+        outer: Facts about the enclosing block, which hold here as well; None if there is none.
     """
 
     def __init__(self, outer: Sizes | None = None) -> None:
-        self._made: dict[tuple[Block, Term], SSAValue] = {}
+        self._computed: dict[tuple[Block, Term], SSAValue] = {}
+        # Size → an equal size. It is a copy, since facts of an inner block may not hold after the block.
         self._same: dict[Term, Term] = dict(outer._same) if outer is not None else {}
+        # Value → order of definition. Nested blocks share it, so that values of all of them are ordered.
         self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
 
-    def meet(self, value: SSAValue) -> None:
+    def record_value(self, value: SSAValue) -> None:
         """Record that a value is defined after all values that were recorded before."""
         self._order.setdefault(value, len(self._order))
 
-    def learn(self, op: Operation) -> None:
+    def record_equal_sizes(self, op: Operation) -> None:
         """Record which sizes are equal because of an operation, such as the sizes of both operands of an addition."""
         for row in equal_sizes(op):
             terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
@@ -48,8 +57,8 @@ class Sizes:
         if isinstance(term, Dim):
             return (self._order.get(term.tensor, -1), term.axis)
         if isinstance(term, (Sum, Product)):
-            return (max(self._rank(p)[0] for p in term.parts), 2**30)
-        return (self._order.get(term, -1), 2**29)
+            return (max(self._rank(p)[0] for p in term.parts), _COMPUTED_RANK)
+        return (self._order.get(term, -1), _INDEX_VALUE_RANK)
 
     def resolve(self, term: Term) -> Term:
         """Return the representative of all terms known to be equal to `term`."""
@@ -68,8 +77,8 @@ class Sizes:
     def settle(self, op: Operation) -> None:
         """Replace each `tensor.dim` in an operation by the representative of its size.
 
-        It is the operation itself, or one in the body of an operation on tensors. Loops and branches are left out,
-        because their blocks are treated on their own.
+        It is the operation itself, or one in the body of an operation on tensors if its tensor is defined outside of
+        the operation. Loops and branches are left out, because their blocks are treated on their own.
         """
         if op.name == "tensor.dim":
             self._settle_dim(op, op)
@@ -87,7 +96,7 @@ class Sizes:
         if term is op.results[0]:
             return
         if op is before and isinstance(term, Dim) and term.tensor is op.operands[0] and op.parent is not None:
-            self._made.setdefault((op.parent, term), op.results[0])
+            self._computed.setdefault((op.parent, term), op.results[0])  # later uses of this size take op's result
         value = self.value(term, before)
         if value is not op.results[0]:
             op.results[0].replace_all_uses_with(value)
@@ -99,9 +108,9 @@ class Sizes:
             return term
         assert before.parent is not None
         key = (before.parent, term)
-        size = self._made.get(key)
+        size = self._computed.get(key)
         if size is None or (isinstance(size.owner, Operation) and size.owner.parent is None):  # dropped since
-            size = self._made[key] = self._make(term, before)
+            size = self._computed[key] = self._make(term, before)
         return size
 
     def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:

@@ -22,7 +22,7 @@ from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Te
 from pydispatch.ir.values import Dim, constant_index, shape_of
 
 Known = dict[tuple[SSAValue, int], Term]
-_REMEMBERED = threading.local()
+_CACHE = threading.local()
 
 
 def term_of(value: SSAValue) -> Term:
@@ -61,7 +61,7 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
 
 def size_of(value: SSAValue, axis: int) -> Term:
     """Return one size of a tensor."""
-    known: Known = getattr(_REMEMBERED, "known", {})
+    known: Known = getattr(_CACHE, "known", {})
     passed: list[tuple[SSAValue, int]] = []
     while True:
         stated = known[value, axis] if (value, axis) in known else _stated(value, axis)
@@ -71,7 +71,7 @@ def size_of(value: SSAValue, axis: int) -> Term:
         value, axis = stated.tensor, stated.axis
     resolved = None if stated is None else _resolved(stated)
     answer = Dim(value, axis) if resolved is None else resolved
-    if hasattr(_REMEMBERED, "known"):
+    if hasattr(_CACHE, "known"):
         known.update(dict.fromkeys(passed, answer))
     return answer
 
@@ -91,7 +91,9 @@ def _resolved(stated: Stated) -> Term | None:
         return term_of(stated)
     if isinstance(stated, Sum | Product):
         parts = [size_of(p.tensor, p.axis) if isinstance(p, Dim) else _resolved(p) for p in stated.parts]
-        return (add if isinstance(stated, Sum) else multiply)([p for p in parts if p is not None])
+        known_parts = [part for part in parts if part is not None]
+        assert len(known_parts) == len(parts)  # parts are terms; only an Entry, which is none, can be unknown
+        return (add if isinstance(stated, Sum) else multiply)(known_parts)
     return _listed_size(stated) if isinstance(stated, Entry) else stated
 
 
@@ -107,21 +109,21 @@ def _listed_size(entry: Entry) -> Term | None:
 
 
 @contextmanager
-def remembered(known: Known) -> Iterator[None]:
+def size_cache(known: Known) -> Iterator[None]:
     """Cache the results of `size_of` in `known` within the `with` block. Producers of tensors must not change in it.
 
     A size is found by following a chain of producers. Without the cache, the sizes of all tensors of a long chain take
     quadratic time.
     """
-    before = getattr(_REMEMBERED, "known", None)
-    _REMEMBERED.known = known
+    before = getattr(_CACHE, "known", None)
+    _CACHE.known = known
     try:
         yield
     finally:
         if before is None:
-            del _REMEMBERED.known
+            del _CACHE.known
         else:
-            _REMEMBERED.known = before
+            _CACHE.known = before
 
 
 def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:

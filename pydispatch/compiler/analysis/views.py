@@ -44,9 +44,10 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 
 
 def walked_axes(op: Operation) -> int | None:
-    """Return how many outer dimensions an insertion is copied into index by index: 0 for one run, more for few runs in
-    the previous value of a global (a dispatch would write all of the global, as far as the program can tell). None for
-    others.
+    """Return how many outer dimensions an insertion is copied into index by index; None if it is not copied by runs.
+
+    It is 0 for one run of memory. Several runs, at most MOST_RUNS, only pay in the previous value of a global: a
+    dispatch would write all of the global.
     """
     if is_contiguous(op):
         return 0
@@ -79,8 +80,11 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     for axis in reversed(range(len(part.offsets))):
         if known(part.offsets[axis]) * step % per_byte:
             return False
-        step *= max(1, whole.get_shape()[axis])
-    return op.name == "tensor.extract_slice" or prod(map(known, part.sizes)) % per_byte == 0
+        size = whole.get_shape()[axis]
+        step *= max(1, size)  # a dynamic size may be any number: it adds no factor that is sure to divide
+    # Bits after the end of a run are only at risk where the run is written.
+    is_read_only = op.name == "tensor.extract_slice"
+    return is_read_only or prod(map(known, part.sizes)) % per_byte == 0
 
 
 def _value(n: int | SSAValue) -> object:

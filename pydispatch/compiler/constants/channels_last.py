@@ -36,18 +36,18 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 from pydispatch.ir.values import shape_of
 
-FEWEST = 16
+FEWEST_CHANNELS = 16
 """Minimum number of filters, and of channels, of a convolution: with fewer, pixels fill the vectors better than
 channels. For the channels of a byte convolution with a window, the minimum is `GROUP`."""
 
-MANY = 32
+MANY_CHANNELS = 32
 """Minimum number of channels, and of filters, of a float convolution that is worth transpositions at both ends."""
 
 FEW_PIXELS = 256
 """Maximum number of pixels of a 1x1 float convolution that is worth the transpositions. With so few pixels, channels
 first leaves much of the vectors and register blocks empty. With more pixels, both layouts are equally fast."""
 
-FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
+DISPATCH_OPS = ("flow.dispatch.region", "flow.dispatch.workgroups")
 """Operations of dispatches that the program itself forms."""
 
 
@@ -73,7 +73,7 @@ class WindowReduction:
     pays: bool
 
 
-def put_channels_last(function: Operation, floats: bool) -> None:
+def put_channels_last(function: Operation, converts_floats: bool) -> None:
     """Rewrite the convolutions of a host function to channels-last layout in place, where that pays.
 
     Sums of bytes stay exact; sums of floats are added in the order of the new loops. Left unchanged are functions that
@@ -82,18 +82,19 @@ def put_channels_last(function: Operation, floats: bool) -> None:
 
     Args:
         function: The host function.
-        floats: Whether to rewrite f32 and f64 convolutions with constant filters, too.
+        converts_floats: Whether to rewrite f32 and f64 convolutions with constant filters, too.
     """
-    if not any(_has_windows(op) for op in walk(function)) or any(op.name in FORMED for op in walk(function)):
+    if not any(_has_windows(op) for op in walk(function)) or any(op.name in DISPATCH_OPS for op in walk(function)):
         return
     simplify(function)
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
-    candidates = [w for op in ops if (w := _window_reduction(op, known, floats)) is not None]
-    if not any(w.pays for w in candidates) or any(_in_groups(op) for op in ops):
+    candidates = [w for op in ops if (w := _window_reduction(op, known, converts_floats)) is not None]
+    if not any(w.pays for w in candidates) or any(_is_grouped_convolution(op) for op in ops):
         return
     for candidate in candidates:
-        current = _window_reduction(candidate.op, known, floats)  # an earlier rewrite may have replaced its image
+        # Match again: an earlier rewrite may have replaced the image.
+        current = _window_reduction(candidate.op, known, converts_floats)
         if current is not None:
             _rewrite_channels_last(current)
     erase_unused(function)
@@ -102,7 +103,7 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     for op in list(walk(function)):
         if op.name == GENERIC and op.parent is not None:
             _order_filter(cast(GenericOp, op), known)
-    _read_transposed_copies(function)
+    _read_transposed_copies(function)  # of those that remain between rewritten operations and others
 
 
 def _has_windows(op: Operation) -> bool:
@@ -111,7 +112,7 @@ def _has_windows(op: Operation) -> bool:
     return g is not None and g.reduces and any(map(_has_sliding_index, g.maps[: len(g.inputs)]))
 
 
-def _in_groups(op: GenericOp) -> bool:
+def _is_grouped_convolution(op: GenericOp) -> bool:
     """Return whether a convolution is grouped: each filter reduces only some of the channels.
 
     Its loop over groups indexes both factors, and a reduction loop runs over the channels of a group. A depthwise
@@ -128,10 +129,10 @@ def _in_groups(op: GenericOp) -> bool:
     return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in image_maps for r in m.results)
 
 
-def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
+def _window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool) -> WindowReduction | None:
     """Return a generic as a window reduction that can be rewritten; None for other operations.
 
-    floats: whether float convolutions, and operations on each channel alone, are rewritten too.
+    converts_floats: whether float convolutions, and operations on each channel alone, are rewritten too.
     """
     generic = structured(op)
     if (
@@ -143,10 +144,10 @@ def _window_reduction(op: GenericOp, known: KnownConstants, floats: bool) -> Win
         return None
     contraction = contraction_of(op)
     if contraction is not None and len(op.inputs) == 2:
-        convolution = _convolution(op, contraction, known, floats)
-        if convolution is not None:
+        convolution = _convolution(op, contraction, known, converts_floats)
+        if convolution is not None:  # None for a depthwise convolution, and for one that stays channels-first
             return convolution
-    return _channelwise_windows(op, generic) if floats else None
+    return _channelwise_windows(op, generic) if converts_floats else None
 
 
 def _has_static_sizes(generic: Structured) -> bool:
@@ -159,7 +160,7 @@ def _has_static_sizes(generic: Structured) -> bool:
 
 
 def _convolution(
-    op: GenericOp, contraction: Contraction, known: KnownConstants, floats: bool
+    op: GenericOp, contraction: Contraction, known: KnownConstants, converts_floats: bool
 ) -> WindowReduction | None:
     """Return a convolution as a window reduction; None for other contractions.
 
@@ -187,15 +188,16 @@ def _convolution(
         if is_channels_last or is_matmul:
             continue
         channels = shape_of(contraction.tensor_of(image))[channel_axes[0]]
-        fewest = GROUP if has_window else FEWEST
+        fewest_channels = GROUP if has_window else FEWEST_CHANNELS
         is_of_bytes = _multiplies_bytes(contraction, image)
-        if is_of_bytes and filters >= FEWEST and channels >= fewest and channels % GROUP == 0:
+        if is_of_bytes and filters >= FEWEST_CHANNELS and channels >= fewest_channels and channels % GROUP == 0:
             pays = True
-        elif floats and image.direct and filter_.direct and known.is_known(contraction.tensor_of(filter_)):
+        elif converts_floats and image.direct and filter_.direct and known.is_known(contraction.tensor_of(filter_)):
             element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
-            if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or filters < FEWEST:
+            is_unwidened_float = isinstance(element, Float32Type | Float64Type) and element == contraction.acc
+            if not is_unwidened_float or filters < FEWEST_CHANNELS:
                 return None
-            pays = min(filters, channels) >= MANY and (has_window or pixels <= FEW_PIXELS)
+            pays = min(filters, channels) >= MANY_CHANNELS and (has_window or pixels <= FEW_PIXELS)
         else:
             return None
         return WindowReduction(
@@ -231,7 +233,8 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     only next to others; None for other operations.
 
     The image's channels are a dimension that the result has too: the last one before the windows, or the last of all.
-    An operation whose result has its channels last already is None, too.
+    A pooling with the result (n, c, h, w) reads (n, c, h + kh, w + kw): its kept axes are n and c, its channels are
+    axis 1. An operation whose result has its channels last already is None, too.
     """
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if _has_sliding_index(m)]
@@ -242,8 +245,8 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
     channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
     if any(isinstance(r, AffineDimExpr) and r.position in generic.loops for r in exprs):
-        return None  # channels are summed in groups
-    if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST:
+        return None  # an image axis is a reduction loop: each result sums several channels
+    if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST_CHANNELS:
         return None
     result_channel_dim = result_dims.index(cast(AffineDimExpr, exprs[channel_axes[-1]]).position)
     if result_channel_dim == len(result_dims) - 1:
@@ -280,11 +283,12 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
         if map_ in image_maps or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
-        if not set(dims) <= set(wanted_order) or KEPT_ORDER not in op.attributes:
+        is_rewritten = KEPT_ORDER in op.attributes  # into channels-last layout, by _rewrite_channels_last()
+        if not set(dims) <= set(wanted_order) or not is_rewritten:
             continue
         order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))
         if order != sorted(order):
-            inverse = [order.index(a) for a in range(len(order))]
+            inverse = [order.index(a) for a in range(len(order))]  # transposed() takes the new axis of each old one
             op.operands[index] = transposed(value, inverse, op)
             maps[index] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
@@ -311,7 +315,7 @@ def _read_transposed_copies(function: Operation) -> None:
             in_order = _reordered(generic.maps[index], axes)
             if is_identity(in_order):
                 reader.operands[index] = copy.op.results[0]
-                reader.attributes[KEPT_ORDER] = UnitAttr()
+                reader.attributes[KEPT_ORDER] = UnitAttr()  # otherwise read_through_copies() would undo this
                 reader.properties["indexing_maps"] = affine_maps(
                     [*generic.maps[:index], in_order, *generic.maps[index + 1 :]]
                 )

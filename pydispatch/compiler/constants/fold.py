@@ -178,19 +178,20 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     """Compute an elementwise or scalar operation on arrays. Raises Unknown for other operations."""
-    row = _EXACT.get(op.name) or _CONVERTED.get(op.name)
-    function = _ROUNDED.get(op.name)
-    if len(op.results) != 1 or op.regions or (row is None and function is None):
+    exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)
+    rounded = _ROUNDED.get(op.name)
+    if len(op.results) != 1 or op.regions or (exact is None and rounded is None):
         raise Unknown
     type_ = op.results[0].type
     result = _numpy_dtype(type_.element_type if isinstance(type_, TensorType) else type_)
     operands = [known[v] for v in op.operands]
-    if function is not None:
-        return function(*(x.astype(np.float64) for x in operands)).astype(result)
-    assert row is not None
+    if rounded is not None:
+        return rounded(*(x.astype(np.float64) for x in operands)).astype(result)
+    assert exact is not None
+    # NumPy's arithmetic on bools is not that of i1: True + True is True.
     if any(x.dtype == np.bool_ for x in operands) and op.name not in ("arith.select", "arith.extui", "arith.uitofp"):
         raise Unknown
-    return np.asarray(row(*operands)).astype(result)
+    return np.asarray(exact(*operands)).astype(result)
 
 
 def _as_unsigned(x: Array) -> Array:
@@ -205,6 +206,7 @@ _EXACT: dict[str, Callable[..., Array]] = {
     "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
     "arith.select": np.where,
 }  # fmt: skip
+"""Operations whose NumPy function returns the same bits in the operands' type."""
 
 _CONVERTED: dict[str, Callable[..., Array]] = {
     "arith.extf": np.asarray, "arith.truncf": np.asarray, "arith.sitofp": np.asarray, "arith.uitofp": _as_unsigned,

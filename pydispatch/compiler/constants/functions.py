@@ -24,12 +24,12 @@ class DerivedFunctions:
 
     Attributes:
         module: The module that gets the functions.
-        made: Name → added function.
+        added: Name → added function.
         transposed: Name of a function that only transposes a constant matrix → that matrix.
     """
 
     module: ModuleOp
-    made: dict[str, Operation] = field(default_factory=dict)
+    added: dict[str, Operation] = field(default_factory=dict)
     transposed: dict[str, Matrix] = field(default_factory=dict)
     _known: dict[Hashable, str] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
@@ -60,7 +60,7 @@ class DerivedFunctions:
                 suffix += 1
             name = self._known[shape] = f"derived_{suffix}"
             self._names.add(name)
-            self.made[name] = function
+            self.added[name] = function
             function.properties["sym_name"] = StringAttr(name)
             self.module.body.block.add_op(function)
         return self._known[shape]

@@ -36,13 +36,13 @@ class Grouped:
         contraction: The contraction.
         arithmetic: Element types and operations of its products.
         argument: The argument.
-        made: The operations before the contraction that compute the factor, producers first.
+        ops: The operations before the contraction that compute the factor, producers first.
     """
 
     contraction: Contraction
     arithmetic: Arithmetic
     argument: BlockArgument
-    made: tuple[Operation, ...]
+    ops: tuple[Operation, ...]
 
     @property
     def factor(self) -> Factor:
@@ -60,17 +60,12 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     """
     arithmetics = {arithmetic_of(contraction, level) for level in levels}
     arithmetic = next(iter(arithmetics))
-    if (
-        len({a and (a.compute, a.group, a.b_offset) for a in arithmetics}) != 1
-        or arithmetic is None
-        or arithmetic.group == 1
-    ):
+    packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}
+    if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:
         return None
-    if (
-        contraction.op.name != GENERIC
-        or set(contraction.b.inputs) != {contraction.b.main}
-        or set(contraction.outer) & contraction.b.dims
-    ):
+    reads_one_input = set(contraction.b.inputs) == {contraction.b.main}
+    has_batch = bool(set(contraction.outer) & contraction.b.dims)
+    if contraction.op.name != GENERIC or not reads_one_input or has_batch:
         return None
     backward_slice = _slice(function, [contraction.tensor_of(contraction.b), *_captured(contraction)])
     if backward_slice is None:
@@ -136,7 +131,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
-    ops = [op.clone(mapping) for op in grouped.made]
+    ops = [op.clone(mapping) for op in grouped.ops]
     value = c.tensor_of(grouped.factor)
     value = mapping.get(value, value)
     element = cast("TensorType[Attribute]", value.type).element_type
@@ -144,7 +139,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     inner = {**mapping, c.element_of(grouped.factor): body.args[0]}
     body.add_ops([op.clone(inner) for op in c.b.code])
     narrow = inner.get(c.b.value, c.b.value)
-    if arithmetic.b_offset:
+    if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
         offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", narrow.type)))
         less = arith.SubiOp(narrow, offset)
         body.add_ops([offset, less])
@@ -189,7 +184,7 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     parent.insert_op_before(new, old)
     old.results[0].replace_all_uses_with(new.results[0])
     erase_op(old)
-    _erase_unused(grouped.made)
+    _erase_unused(grouped.ops)
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:

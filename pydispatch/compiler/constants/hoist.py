@@ -130,7 +130,7 @@ def _is_used_at_run_time(known: KnownConstants, value: OpResult, function: Opera
         user: Operation | None = use.operation
         while user is not None and user.parent_op() is not function:
             user = user.parent_op()
-        if user not in known.sources:
+        if user not in known.sources:  # sources has every operation that depends on constants alone
             return True
     return False
 
@@ -144,7 +144,7 @@ def _hoisting_pays(known: KnownConstants, value: OpResult) -> bool:
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
         return False
-    if ONCE in value.op.attributes:
+    if ONCE in value.op.attributes:  # the pass that built the operation wants it stored, whatever its size
         return True
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
@@ -172,6 +172,7 @@ def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
     """Replace `values` by constants that one new function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
+    # The transpose of a matrix is derived by a function that all matrices share; None for other values.
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
     for index, value in enumerate(values):
         assert isinstance(value.type, TensorType)

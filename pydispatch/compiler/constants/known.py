@@ -16,7 +16,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
 
-EVALUATED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
+EVALUABLE_PREFIXES = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flow.tensor.bitcast")
 """Prefixes of operations that may be evaluated once, before the first call, provided that they form straight-line
 code."""
 
@@ -49,10 +49,10 @@ class KnownConstants:
             return
         inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
-        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]
-        if not all(self.is_known(v) for v in captured) or not all(_has_known_size(r) for r in op.results):
+        captured = [v for v in inputs_of(op) if not _is_inside(v, nested)]  # the operands, and what regions read
+        if not all(self.is_known(v) for v in captured) or not all(_is_static_tensor_or_scalar(r) for r in op.results):
             return
-        if not op.name.startswith(EVALUATED) or not all(_is_speculatable(i) for i in nested):
+        if not op.name.startswith(EVALUABLE_PREFIXES) or not all(_is_speculatable(i) for i in nested):
             return
         producers = [v.op for v in captured if isinstance(v, OpResult)]
         self.sources[op] = frozenset[Operation]().union(*(self.sources[o] for o in producers))
@@ -98,8 +98,11 @@ def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
     return owner in nested
 
 
-def _has_known_size(value: SSAValue) -> bool:
-    """Return whether a value is a tensor of static shape, or a scalar that is not extracted from a tensor."""
+def _is_static_tensor_or_scalar(value: SSAValue) -> bool:
+    """Return whether a value is a tensor of static shape, or a scalar that is not extracted from a tensor.
+
+    An extracted element is only known when the program is loaded, since constants may be derived then.
+    """
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()
     return isinstance(value, OpResult) and value.op.name != "tensor.extract"

@@ -117,9 +117,9 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
     """Erase the derived functions whose constants are no longer used."""
     constants = (op.properties.get("value") for op in walk(module) if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
-    for name in [name for name in functions.made if name not in used]:
-        functions.made[name].detach()
-        functions.made.pop(name).erase()
+    for name in [name for name in functions.added if name not in used]:
+        functions.added[name].detach()
+        functions.added.pop(name).erase()
 
 
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
@@ -145,9 +145,10 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     match = contraction_in(function)
     if match is None:
         return None
-    contraction = match[0]
+    contraction, _ = match
     grouped = grouped_factor(function, contraction, levels)
     halves = [half_precision_b(contraction, level) for level in levels]
+    # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
     half = halves[0] if grouped is None and None not in halves else None
     value = (half or contraction.tensor_of(contraction.b)) if grouped is None else grouped.argument
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
@@ -181,7 +182,7 @@ def _layout(
         return None
     (axis,) = contraction.b.positions_of(contraction.n)
     columns = type_.get_shape()[axis]
-    if grouped is not None:
+    if grouped is not None:  # bytes, i16 or bf16 for dot-product instructions
         (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size
         has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
@@ -193,6 +194,7 @@ def _layout(
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
         width //= 2  # 16, 48 or 80 channels
+    # A last panel padded with zeros pays for a plain product with several panels.
     if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
     return Layout(axis, width) if _packing_pays(contraction, type_, element.size, levels) else None
@@ -248,14 +250,23 @@ def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: 
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
     if total < MIN_BYTES or columns * size <= PANEL_BYTES:
         return False
+    # Few panels: rows are read whole, in order, also without panels.
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
     if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
         return False
     if (rows is not None and rows > FEW_ROWS) or exceeds_cache:
         return True
-    steps = prod(type_.get_shape()[:-1])
+    # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.
     pays_in_place = [
-        pays_in_place_b(level, ASSUMED_ROWS, level.block_rows, PANEL_BYTES, columns * size, steps) for level in levels
+        pays_in_place_b(
+            level,
+            rows=ASSUMED_ROWS,
+            mr=level.block_rows,
+            row_bytes=PANEL_BYTES,
+            stride_bytes=columns * size,
+            steps=prod(type_.get_shape()[:-1]),
+        )
+        for level in levels
     ]
     return rows is None and not all(pays_in_place)
 
@@ -332,17 +343,23 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     columns = sizes[layout.axis]
     rest = prod(sizes) // columns
     attribute = source.op.properties["value"]
+    is_derived = isinstance(attribute, DerivedAttr)
     matrix = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
     if matrix is not None and source is value:
+        # A derived transpose of `matrix`: its panels are those of `matrix` along the other axis.
         return in_panels(matrix, Layout(1 - axis, layout.width), packed.panels)
-    if columns != shape_of(source)[0 if axis == 0 else -1] or (isinstance(attribute, DerivedAttr) and matrix is None):
+    keeps_columns = columns == shape_of(source)[0 if axis == 0 else -1]  # the reshapes did not change the packed axis
+    if not keeps_columns or (is_derived and matrix is None):
         return []
     rows = (columns, rest) if axis == 0 else (rest, columns)
     return in_panels(Matrix(attribute, source.type, *rows), Layout(axis, layout.width), packed.panels)
 
 
 def _erase_unused(value: SSAValue) -> None:
-    """Erase the operation of an unused value, then those of its operands as far as they become unused."""
+    """Erase the operation of an unused value, then that of its first operand if it becomes unused, and so on.
+
+    Packing replaces chains of reshapes of a constant, whose operations have no further operands.
+    """
     while isinstance(value, OpResult) and not value.uses.get_length():
         op, operands = value.op, list(value.op.operands)
         erase_op(op)
@@ -363,11 +380,11 @@ def _rematerialized(value: OpResult, functions: DerivedFunctions) -> tuple[list[
         view = value.op.clone({operand: source})
         return [*ops, view], view.results[0]
     attribute = value.op.properties["value"]
-    maker = functions.made.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
-    if maker is not None:
+    function = functions.added.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
+    if function is not None:
         mapping: dict[SSAValue, SSAValue] = {}
-        *inner, last = maker.regions[0].block.ops
-        if len(last.operands) == 1:
+        *inner, last = function.regions[0].block.ops
+        if len(last.operands) == 1:  # the function derives this constant alone
             copies = [op.clone(mapping) for op in inner]
             return copies, mapping[last.operands[0]]
     copy = value.op.clone()

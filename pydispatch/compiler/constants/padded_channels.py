@@ -45,7 +45,8 @@ def pad_channels(function: Operation) -> None:
         for filter_, image in ((c.a, c.b), (c.b, c.a)):
             axes = _channel_axes(c, filter_, image, known)
             if axes is not None:
-                _pad(cast(GenericOp, op), c, {image.main: axes[0], filter_.main: axes[1]})
+                image_axis, filter_axis = axes
+                _pad(cast(GenericOp, op), c, {image.main: image_axis, filter_.main: filter_axis})
                 break
 
 
@@ -63,8 +64,11 @@ def _channel_axes(
         return None
     channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
     filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
-    channels, rows = generic.extents[channel] or -1, [d for d in filter_.dims if d not in generic.loops]
-    if len(filter_axes) != 1 or len(rows) != 1 or (generic.extents[rows[0]] or -1) < FEWEST_FILTERS or channels <= 0:
+    channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.loops]
+    if len(filter_axes) != 1 or len(filter_loops) != 1 or not channels:  # None: a dynamic number of channels
+        return None
+    filters = generic.extents[filter_loops[0]]
+    if filters is None or filters < FEWEST_FILTERS:
         return None
     padded = channels + _missing(channels)
     if not all(_is_byte(contraction.tensor_of(factor)) for factor in (filter_, image)) or not _is_widened(filter_):
@@ -89,7 +93,10 @@ def _is_widened(factor: Factor) -> bool:
 
 
 def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
-    """Replace a convolution by one of padded operands. axes: the axis of the channels, by operand."""
+    """Replace a convolution by one of padded operands, whose sizes its loops get.
+
+    axes: number of an operand → axis of its channels.
+    """
     operands = list(contraction.generic.operands)
     for index, axis in axes.items():
         operands[index] = _padded(op, operands[index], axis)

@@ -111,7 +111,7 @@ class _Code:
         missing = self.put(arith.SubiOp(size, self.dims[axis]))
         high: list[int | SSAValue] = [0, 0]
         high[axis] = missing
-        for op in padded(self.matrix, high, [-1, -1]):
+        for op in padded(self.matrix, high, shape=[-1, -1]):
             self.matrix = self.put(op)
         self.dims[axis] = size
 
@@ -142,7 +142,8 @@ def transposed(matrix: Matrix) -> list[Operation]:
     """Build the operations that transpose a matrix. The result of the last operation is the transposed matrix."""
     code = _Code(matrix)
     rows, columns = code.dims
-    code.copy([columns, rows], [-1, -1], [AffineExpr.dimension(1), AffineExpr.dimension(0)])
+    swapped = [AffineExpr.dimension(1), AffineExpr.dimension(0)]
+    code.copy(sizes=[columns, rows], static=[-1, -1], reads=swapped)
     return code.cast(TensorType(code.element, [matrix.columns, matrix.rows]))
 
 

@@ -78,7 +78,7 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
         return "its sums are not f32"
     if not all(is_projected_permutation(m) for m in contraction.generic.maps):
         return "it is a convolution or another product of windows"
-    factors = (contraction.b, contraction.a)
+    factors = (contraction.b, contraction.a)  # `main` is the number of the operand that a factor reads
     if any(gathered_pages(contraction.tensor_of(factor)) is not None for factor in factors):
         return "a factor is gathered pages, which attention reads in place"
     constants = [factor.main for factor in factors if _is_constant(contraction, factor)]
@@ -100,7 +100,7 @@ def _is_element(contraction: Contraction, factor: Factor) -> bool:
 def _is_constant(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32 that is computed from constants."""
     value = contraction.tensor_of(factor)
-    is_read_once = list(contraction.generic.inputs).count(value) == 1
+    is_read_once = list(contraction.generic.inputs).count(value) == 1  # a constant times itself has no other factor
     return _is_element(contraction, factor) and is_read_once and depends_on_constants(value)
 
 
@@ -129,12 +129,20 @@ def _round(
 def _read_rounded(
     new: Operation, operand: int, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
 ) -> None:
-    """Let a product read a rounded constant, and widen each element. rounded: by factor."""
+    """Let a product read a rounded constant, and widen each element.
+
+    Args:
+        new: The product.
+        operand: Number of the operand that is rounded.
+        rounded: Constant → its rounded copy, which is created on first use.
+        element: Element type of the copy.
+    """
     factor = new.operands[operand]
     if factor not in rounded:
         assert isinstance(factor, OpResult) and factor.op.parent is not None
         body, identity = GenericBody(), AffineMap.identity(len(shape_of(factor)))
-        ops = body.generic(body.add(arith.TruncFOp(body.input(factor, identity), element)), factor, identity)
+        narrowed = body.add(arith.TruncFOp(body.input(factor, identity), element))
+        ops = body.generic(narrowed, like=factor, index=identity)  # those of the output, then the generic
         factor.op.parent.insert_ops_after(ops, factor.op)  # products in other regions read it, too
         rounded[factor] = ops[-1].results[0]
     new.operands[operand] = rounded[factor]

@@ -117,15 +117,16 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     is_only_reader = len(list(copy.uses)) == 1
     if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
         return None
-    source, through = _source(copy), read_through_copies(user)
-    if through is None:
+    source, new_result = _source(copy), read_through_copies(user)
+    if new_result is None:
         return None
-    reader = structured(cast(Operation, _replace_result(user, through).owner))
-    if source not in reader.inputs:
+    # The new operation reads the sources of the copies, instead of the copies.
+    rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
+    if source not in rewritten.inputs:
         return None
-    order = [r.position for r in reader.maps[reader.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
-    result = computed_in(reader.op, order)
-    return None if result is None else _replace_result(reader.op, result)
+    source_map = rewritten.maps[rewritten.inputs.index(source)]
+    result = computed_in(rewritten.op, [r.position for r in source_map.results if isinstance(r, AffineDimExpr)])
+    return None if result is None else _replace_result(rewritten.op, result)
 
 
 def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
@@ -157,6 +158,8 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     reads = [o for o in generic.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
     if len(op.results) != 1 or not generic.is_parallel or not is_identity(generic.maps[-1]) or not reads:
         return None
+    # The loops that index the copy become the inner ones, in the order of the source; several reads of one copy usually
+    # have the same loops, so that the first one decides.
     loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], generic)))
     for read in reads:
         indices = list(read.indices)
@@ -189,13 +192,13 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
         return value
     if isinstance(owner, tensor.PadOp) and pads_simply(owner):
         source = in_order(op, owner.source, order)
-        again = before(owner.clone(), op).owner
-        return padded(cast(tensor.PadOp, again), source, order)
+        pad_before_op = before(owner.clone(), op).owner  # padded() takes the widths from it; later it is unused
+        return padded(cast(tensor.PadOp, pad_before_op), source, order)
     if isinstance(owner, tensor.ExpandShapeOp) and (expanded := _expanded(op, owner, order)) is not None:
         return expanded
     if isinstance(owner, tensor.CollapseShapeOp) and (collapsed := _collapsed(op, owner, order)) is not None:
         return collapsed
-    if _order_of(value) == order:
+    if _order_of(value) == order:  # value is itself a transposed copy, of a tensor in this order
         return _source(value)
     inverse = [order.index(d) for d in range(len(order))]
     return transposed(value, inverse, op)
@@ -210,6 +213,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
     source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
     if kept is None or min(source) < 0:
         return None
+    # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one.
     units = [a for a in range(len(source)) if a not in kept]
     inner = in_order(op, collapse.src, [*units, *(kept[d] for d in order)])
     count = len(units)
@@ -236,6 +240,8 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     if not keeps_sizes or any(n != 1 for a, n in enumerate(shape) if a not in source_axis):
         return None
     permuted_source = in_order(op, expand.src, [source_axis[a] for a in order if a in source_axis])
+    # Each source axis begins a group that ends before the next one; added axes at the front join the first group.
+    # With source axes A and B and added axes 1, the order 1 A 1 B has the groups [1 A 1] [B].
     starts = [axis for axis, a in enumerate(order) if a in source_axis]
     ends = [*starts[1:], len(order)]
     starts[0] = 0

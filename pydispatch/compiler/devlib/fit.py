@@ -114,12 +114,14 @@ def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callabl
 def log_rows() -> list[list[float]]:
     """Return the rows (1/c, high, low) of the logarithm table, one for each of 128 intervals of z in [0.6875, 1.375).
 
+    The 80 intervals below 1 have the width 1/256, the 48 above it 1/128, as numbers are half as dense there.
     c is near the center of the interval; 1/c is rounded to 10 bits. high + low is -log(1/c), with 42 bits in high.
     """
     rows = []
     for i in range(128):
         low = mp.mpf(11) / 16 + mp.mpf(i) / 256 if i < 80 else 1 + mp.mpf(i - 80) / 128
         width = mp.mpf(1) / (256 if i < 80 else 128)
+        # Next to 1 the inverse is 1, so that the table adds 0 to a logarithm near 0, whose error is relative.
         inverse = mp.mpf(1) if i in (79, 80) else mp.nint(1024 / (low + width / 2)) / 1024
         value = -mp.log(inverse)
         high = mp.nint(value * 2**42) / 2**42
@@ -154,6 +156,8 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
     """Return the polynomials in f64, among them those with which C computes f32 in double, and the
     polynomials in f32.
     """
+    # Columns: macro in C, name in kernel IR ("" for none), function, interval from, to, degree.
+    # The second argument of rest() and odd() are the leading terms, which are exact and not fitted.
     half = mp.log(2) / 2
     exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
     log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)
@@ -215,7 +219,11 @@ def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
 
 
 def header(double: Fitted, floats: Fitted) -> str:
-    """Return the text of coefficients.h."""
+    """Return the text of coefficients.h.
+
+    Numbers are split into parts of so many bits each. Parts of 28 bits times a float of 24 bits, and parts of 32 or 33
+    bits times an integer of 20, are exact in the 53 bits of a double; a part of 53 bits is the rounded rest.
+    """
     out = ["// Written by fit.py; do not edit. PYD_FMA(a, b, c) is a * b + c, fused where the target does it.\n",
            "#ifndef PYD_DEVLIB_COEFFICIENTS_H_\n#define PYD_DEVLIB_COEFFICIENTS_H_\n"]  # fmt: skip
     out += [macro(name, coefficients) for name, _, coefficients in double if name]
@@ -245,11 +253,11 @@ def header(double: Fitted, floats: Fitted) -> str:
     rows = []
     for biased in range(960, 2048, 16):
         value = mp.ldexp(2 / mp.pi, biased - 1075)
-        rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))
+        rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))  # multiplied as sums of doubles
     out.append(table("PYD_TURNS", rows))
 
     # Powers of two times 2/pi, mod 4 to nearest, in parts whose products with a float are exact.
-    for power in (22, 51, 80):
+    for power in (22, 51, 80):  # 29 apart, the span of exponents that each constant reduces
         value = mp.ldexp(2 / mp.pi, power)
         constant(f"PYD_TURN{power}", value - 4 * mp.nint(value / 4), 28, 28, 28, 53)
     constant("PYD_LN2", mp.log(2), 32, 53)
@@ -262,7 +270,7 @@ def header(double: Fitted, floats: Fitted) -> str:
     constant("PYD_PIO2", mp.pi / 2, 53, 53)
     constant("PYD_PIO2_CUT", mp.pi / 2, 33, 33, 33, 53)
     constant("PYD_TWO_OVER_PI_D", 2 / mp.pi, 53)
-    constant("PYD_ERFC", erfcx_scaled(0), 53, 53)
+    constant("PYD_ERFC", erfcx_scaled(0), 53, 53)  # the leading term of PYD_ERFC_P, at u = 0 or x = 4
     constant("PYD_CBRT2", mp.cbrt(2), 53)
     constant("PYD_CBRT4", mp.cbrt(4), 53)
     out.append("#endif  // PYD_DEVLIB_COEFFICIENTS_H_\n")

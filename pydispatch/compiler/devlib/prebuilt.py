@@ -64,7 +64,7 @@ def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
     """Return one source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an
     unknown arch.
     """
-    level = level_of(arch, cpu, features) if _library() else None
+    level = level_of(arch, cpu, features) if _library() else None  # no library: the archive has other sources
     return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)
 
 

@@ -39,7 +39,7 @@ def emit_executables(
 
     def emit(variant: Variant) -> Binary:
         """Emit the code of a variant; `tracker` is told about kernels that are done."""
-        variant.made = tracker.made
+        variant.report_compiled = tracker.made
         return _emit(variant, dump)
 
     ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]

@@ -230,7 +230,7 @@ class Pipeline:
             for function in host_functions(self.module):
                 self.notes += round_factors(function, element, only_constants=only_constants)
         for function in host_functions(self.module):
-            put_channels_last(function, floats=bool(levels))
+            put_channels_last(function, converts_floats=bool(levels))
         hoist_constants(self.module, functions)
         hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
         self.reports = self._formed(hosts)
@@ -242,7 +242,7 @@ class Pipeline:
         """Pack constants into panels and form the dispatches of the functions that derive constants."""
         if levels := self._levels:
             pack_constants(self.module, functions, levels)
-        self.reports += self._formed(list(functions.made.values()))
+        self.reports += self._formed(list(functions.added.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""

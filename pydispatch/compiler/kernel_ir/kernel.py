@@ -142,7 +142,7 @@ class Variant:
     Attributes:
         alignment: Alignment of the bindings of whole kernels, in bytes.
         is_fallback: Whether another variant serves the machines that matter, so that less optimization suffices.
-        made: Callback for backends, which receives the name of an export whose code is complete, from any thread.
+        report_compiled: Called by backends with the name of an export whose code is complete, from any thread.
     """
 
     executable: str
@@ -155,7 +155,7 @@ class Variant:
     alignment: int = 64
     location: Location | None = None
     is_fallback: bool = False
-    made: Callable[[str], None] = field(default=lambda name: None, compare=False)
+    report_compiled: Callable[[str], None] = field(default=lambda name: None, compare=False)
 
 
 @dataclass

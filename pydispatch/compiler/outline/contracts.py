@@ -123,8 +123,8 @@ class _Contract:
         operations = list(block.ops)
         for op in operations:
             for result in op.results:
-                sizes.meet(result)
-            sizes.learn(op)
+                sizes.record_value(result)
+            sizes.record_equal_sizes(op)
         check_bounds(operations, sizes)
         for op in block.ops:
             if isinstance(op, cf.AssertOp):

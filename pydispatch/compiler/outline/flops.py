@@ -95,14 +95,14 @@ class _FlopCounter:
         """Find what is known of the sizes of tensors, and the word of each scalar argument."""
         self.sizes, self.words, at = Sizes(), dict[SSAValue, int](), 0
         for argument in self.source.body.block.args:
-            self.sizes.meet(argument)
+            self.sizes.record_value(argument)
             if not isinstance(argument.type, TensorType):
                 self.words[argument] = at
                 at += words_of(argument.type)
         for op in self.source.body.block.ops if self.words else ():  # without scalars all sizes are known
             for result in op.results:
-                self.sizes.meet(result)
-            self.sizes.learn(op)
+                self.sizes.record_value(result)
+            self.sizes.record_equal_sizes(op)
 
     def add(self, op: Operation) -> None:
         """Add the arithmetic of one operation of the function to the total. Raise _NotCountable if it has no count."""

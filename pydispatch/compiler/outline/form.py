@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, OpResult
 from pydispatch.compiler.analysis.in_place import GRID, other_readers
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
-from pydispatch.compiler.analysis.sizes import Known, remembered
+from pydispatch.compiler.analysis.sizes import Known, size_cache
 from pydispatch.compiler.fusion.columns import split_off_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, convert_convolutions_to_products
@@ -143,13 +143,13 @@ class Former:
             open_grid(op) for op in list(block.ops) if isinstance(op, flow.DispatchRegionOp) and GRID in op.attributes
         ]
         for argument in block.args:
-            sizes.meet(argument)
+            sizes.record_value(argument)
         known: Known = {}
         for op in list(block.ops):
             for result in op.results:
-                sizes.meet(result)
-            with remembered(known):
-                sizes.learn(op)
+                sizes.record_value(result)
+            with size_cache(known):
+                sizes.record_equal_sizes(op)
                 sizes.settle(op)
             if op.name.startswith("scf."):
                 for region in op.regions:

@@ -49,7 +49,7 @@ class Died(CompileError):
         what = f"LLVM ended ({how})" + (f": {said}" if said else "")
         super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
 
-    def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
+    def error_for(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
         """Return the error for the variant that was compiled.
 
         Args:

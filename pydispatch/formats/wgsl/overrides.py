@@ -81,7 +81,7 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
     return overrides
 
 
-def unknown(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
+def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
     """Return an error message if a word is named after no override of any module; else None."""
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]

@@ -44,7 +44,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     machine = machine_of(variant.target)
     check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
     _check_exports(variant)
-    if variant.module is None and not variant.objects:
+    if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".so", machine.requires, variant.alignment, notes={"dynamic": True})
     if variant.module is None and len(variant.objects) == 1 and variant.objects[0].suffix in LIBRARIES:
         return _prebuilt_library(variant, machine)
@@ -57,7 +57,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
-    codes = UnitContext(machine=machine, modules=modules, checked=checked, clock=clock, dump=dump).compile(emitted)
+    codes = UnitContext(machine=machine, user_bitcode=modules, checked=checked, clock=clock, dump=dump).compile(emitted)
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
     if dump is not None:

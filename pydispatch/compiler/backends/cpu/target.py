@@ -37,9 +37,9 @@ class Cpu(Backend):
 
     name = "llvm-cpu"
     emitter = "pydispatch.compiler.backends.cpu.backend:compile_variant"
-    shares_executables = True
-    names_cpus = True
-    stops = True
+    shares_executables = True  # all dispatches of a program are one library
+    names_cpus = True  # `cpu=` is for this backend
+    stops = True  # a kernel ends the call at an assertion that does not hold
     machines = tuple(name for name in FORMATS if not name.startswith(PREFIX))
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:

@@ -49,7 +49,7 @@ class Unit:
         variant: The variant, with only the exports whose code is in this module.
         text: LLVM IR.
         visible: Symbols that other objects refer to.
-        elsewhere: Symbols that other units define.
+        defined_elsewhere: Symbols that other units define; only the unit of library tables, which is last, has some.
         stem: Part of the names of dumped files.
         has_blocks: Whether a kernel computes a product in register blocks of several rows.
         notes: Lines that say which invocations are lanes of vectors, or why not.
@@ -58,7 +58,7 @@ class Unit:
     variant: Variant
     text: str
     visible: frozenset[str]
-    elsewhere: frozenset[str] = frozenset()
+    defined_elsewhere: frozenset[str] = frozenset()
     stem: str = ""
     has_blocks: bool = False
     notes: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Units:
     alignment: int = 1
     imports: tuple[str, ...] = ()
     signatures: tuple[ImportSignature, ...] = ()
-    _pages: list[int] = field(default_factory=list)
+    _pages: list[int] = field(default_factory=list)  # of 4096 bytes of local memory, per export emitted so far
 
     def emit(self, provided: Callable[[], frozenset[str]]) -> Iterator[Unit]:
         """Yield the units of code of the dispatches.
@@ -100,18 +100,20 @@ class Units:
             return
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
         calls = any(is_declaration(function) for function in symbols.functions.values())
+        # Objects, constants and imports are shared by the exports of a library, so these need one module.
         if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
             text, notes = self._emit(variant.executable, variant.exports, symbols)
             blocks = _has_blocks(symbols, variant.exports)
             yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks, notes=notes)
             return
         for export in variant.exports:
-            text, notes = self._emit(None, (export,), symbols)
+            text, notes = self._emit(executable=None, exports=(export,), symbols=symbols)  # without library tables
             one = replace(variant, exports=(export,), location=export.location or variant.location)
             visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
             yield Unit(one, text, visible, stem=export.name, has_blocks=blocks, notes=notes)
         kernels = [export_symbol(export.name) for export in variant.exports]
-        yield replace(self._library(kernels, self._pages), elsewhere=frozenset(kernels))
+        # The last unit has the library tables of all exports.
+        yield replace(self._library(kernels, self._pages), defined_elsewhere=frozenset(kernels))
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
         """Generate the LLVM IR of exports, and record their alignment, imports and pages.
@@ -129,6 +131,7 @@ class Units:
         notes: list[str] = []
         text = emit_module(symbols, platform, [export.name for export in exports], notes=notes)
         self.alignment = max(self.alignment, platform.alignment)
+        # Only a module of all exports has imports, so that there is nothing to merge.
         self.imports = tuple(str(entry) for entry in platform.imports)
         self.signatures = platform.import_calls.signatures
         self._pages += platform.pages
@@ -173,14 +176,14 @@ class UnitContext:
 
     Attributes:
         machine: The CPU to compile for.
-        modules: Bitcode that is linked into each unit.
+        user_bitcode: Bitcode of the user that is linked into each unit.
         checked: Objects that are linked with the units.
         clock: Measures the time of each step.
         dump: Writes intermediate texts; None if they are not requested.
     """
 
     machine: Machine
-    modules: Sequence[Linked]
+    user_bitcode: Sequence[Linked]
     checked: Sequence[objects.Checked]
     clock: Clock
     dump: Dump | None
@@ -202,7 +205,7 @@ class UnitContext:
 
         Units with bitcode or objects of the user are not cached, because they are checked together.
         """
-        is_cached = self.dump is None and not self.modules and not self.checked
+        is_cached = self.dump is None and not self.user_bitcode and not self.checked
         inputs = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
         key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
         code = cache.load(key) if key else None
@@ -210,9 +213,9 @@ class UnitContext:
             code = self._compile(unit)
             if key:
                 cache.store(key, code)
-        if not unit.elsewhere:
+        if not unit.defined_elsewhere:  # the unit has the code of its exports, and not only the library tables
             for export in unit.variant.exports:
-                unit.variant.made(export.name)
+                unit.variant.report_compiled(export.name)
         return code
 
     def _compile(self, unit: Unit) -> bytes:
@@ -231,13 +234,14 @@ class UnitContext:
             with opened as module:
                 self._link(module, unit)
                 with self.clock("optimize"):
+                    # Sums of register blocks are in registers already: both passes take long and find nothing.
                     module.optimize(self._effort(unit), promote_memory=not unit.has_blocks)
                 with self.clock("codegen"):
                     code = module.object(reduce_strength=not unit.has_blocks)
                 if self.dump:
                     shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_blocks))]
         except llvm_process.Died as died:
-            raise died.over(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
+            raise died.error_for(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         except CompileError as error:
             raise error if error.location else CompileError(error.message, unit.variant.location, error.note) from error
         for suffix, content in (*shown, (".o", code)):
@@ -246,7 +250,7 @@ class UnitContext:
 
     def _effort(self, unit: Unit) -> llvm.Effort:
         """Return the optimization effort: less for a variant that is only a fallback, unless it has code of users."""
-        is_ours = not self.modules and not self.checked
+        is_ours = not self.user_bitcode and not self.checked
         return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
@@ -254,7 +258,7 @@ class UnitContext:
         object uses.
         """
         with self.clock("bitcode"):
-            for name, data, check_features in self.modules:
+            for name, data, check_features in self.user_bitcode:
                 module.link(name, data, check_features=check_features)
             undefined = module.undefined()
             inlined = undefined & devlib.inlinable_symbols()
@@ -266,7 +270,7 @@ class UnitContext:
             own, provided = module.defined(), devlib.provided_symbols()
             variant = unit.variant
             user = f"executable '{variant.executable}'"
-            missing = undefined - unit.elsewhere
+            missing = undefined - unit.defined_elsewhere
             objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
             objects.check_needs(self.checked, own, provided)
             module.internalize({*unit.visible, *(symbol for file in self.checked for symbol in file.undefined)})
@@ -276,6 +280,7 @@ def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
     """Return whether an export computes a product in register blocks of several rows."""
     functions = (symbols.functions[export.name] for export in exports)
     blocks = (op for function in functions for op in walk(function) if isinstance(op, ContractOp))
+    # A grouped product multiplies several steps of K at once, by other code (emit/llvm/ops/groups.py).
     return any(not b.grouped and cast("MemRefType[Attribute]", b.a.type).get_shape()[0] > 1 for b in blocks)
 
 

@@ -113,6 +113,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     text, target = generated.ptx, arch
     unresolved: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    # The result is the generated PTX, PTX linked with that of the objects, or a cubin if an object is machine code.
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         try:
             linked = link.link(generated.ptx, inputs.libraries, optional=(), where=where, unique=True)
@@ -121,7 +122,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
         text, target, unresolved = linked.data, linked.target, linked.unresolved
         warnings = tuple(
             f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
-            for name in linked.raised
+            for name in linked.raised  # objects for whose sake the target of the whole is a newer one
         )
     if inputs.machine:
         code = link_machine_code(text, inputs.machine, arch)

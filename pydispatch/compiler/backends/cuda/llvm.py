@@ -52,7 +52,15 @@ PTX_VERSIONS = {
 
 @dataclass(frozen=True)
 class NvptxMachine:
-    """NVIDIA GPU that LLVM compiles for, with the attributes of `toolchain.llvm.LlvmMachine`."""
+    """NVIDIA GPU that LLVM compiles for, with the attributes of `toolchain.llvm.LlvmMachine`.
+
+    Attributes:
+        cpu: Architecture, such as "sm_80".
+        features: LLVM's names of features.
+        has: Names of the features that emitters query.
+        tune: GPU for whose timing code is scheduled; "" for `cpu`.
+        vector_width: Preferred width of vectors in bits; 0: a GPU has none.
+    """
 
     cpu: str
     features: tuple[str, ...]
@@ -120,6 +128,7 @@ def generate(
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)
     functions = _functions(module.body.block.ops)
+    # Kernels with more shared memory than STATIC_SHARED are emitted again, with dynamic shared memory.
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
@@ -132,7 +141,7 @@ def generate(
     try:
         ptx = _assembly(text, machine, bitcode, {*map(entry_symbol, names), *variant.constants})
     except llvm_process.Died as died:
-        raise died.over(variant, arch, keep and keep(".ll", text)) from None
+        raise died.error_for(variant, arch, keep and keep(".ll", text)) from None
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     alignment = max((binding_alignment(functions[name]) for name in names), default=1)
     return GeneratedPtx(ptx=ptx, blocks=sizes, shared=shared, alignment=alignment, llvm=text)

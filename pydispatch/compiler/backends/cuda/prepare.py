@@ -111,6 +111,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
             note="compile it with clang --target=nvptx64-nvidia-cuda -emit-llvm -c, or give the .c or .cu file itself",
         )
     text = _METADATA.sub("", _TARGET.sub("", text))
+    # Drop function attributes of the host; an attribute group must not become empty.
     text = _GROUPS.sub(lambda group: foreign.not_empty(_DROPPED.sub("", group[0])), text)
     return _INTRINSIC.sub(lambda match: f"@{match[1]}{'f' if match[2] == 'f32' else ''}", text)
 

@@ -98,10 +98,10 @@ class Cuda(Backend):
     name = "cuda"
     format = FORMAT
     emitter = "pydispatch.compiler.backends.cuda.backend:compile_variant"
-    machines = (f"sm_80 and the like ({', '.join(NAMES)})",)
+    machines = (f"sm_80 and the like ({', '.join(NAMES)})",)  # names in `targets=`, for messages
     architectures = _Architectures()
     workgroup_bytes = 16 << 10
-    row_bytes = 8 << 10
+    row_bytes = 8 << 10  # largest row of intermediates in shared memory
     has_invocations = True
     subgroup_size = 32
 
@@ -110,7 +110,7 @@ class Cuda(Backend):
         name = machine.removeprefix("cuda:")
         if name and not is_architecture(name):
             return None
-        if name and name.rstrip("af") not in NAMES:
+        if name and name.rstrip("af") not in NAMES:  # sm_90a and sm_100f are variants of an architecture
             raise CompileError(f"there is no CUDA architecture '{name}'", note=f"known: {', '.join(NAMES)}")
         return self.target(target=name) if name else self.target()
 

@@ -65,7 +65,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant for Vulkan; `dump` receives intermediate files."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
-    if variant.module is None and not variant.objects:
+    if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         return Binary(b"", ".spv", requires=(), alignment=ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
     seconds: dict[str, float] = {}
@@ -81,7 +81,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     else:
         modules += [_user_module(file) for file in variant.objects]
         seconds["objects"] = time.perf_counter() - start
-    entries = [_entry(export, modules, variant) for export in variant.exports]
+    entries = [_entry(export, modules, variant) for export in variant.exports]  # (index in modules, EntryPoint)
     used = [modules[module].reflection for module, _ in entries]
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
         _check_export(export, modules[module], entry, generated)
@@ -103,7 +103,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         "modules": offsets,
         "entries": [[module, entry.name] for module, entry in entries],
         "specialization": specialization,
+        # Per export: whether its constants are passed in a further, read-only buffer.
         "spilled": [generated is not None and are_spilled(export.layout.constants) for export in variant.exports],
+        # Per export: whether it has a further binding, into which shaders report failed checks.
         "watched": [
             generated is not None and _is_watched(entry, export)
             for export, (_, entry) in zip(variant.exports, entries, strict=True)
@@ -190,11 +192,15 @@ def _is_watched(entry: EntryPoint, export: Export) -> bool:
 def _check_export(export: Export, module: SpirvModule, entry: EntryPoint, generated: GeneratedSpirv | None) -> None:
     """Check that the shader's interface matches the layout of its export; raise CompileError otherwise."""
     layout = export.layout
-    spilled = generated is not None and are_spilled(layout.constants)
-    watched = generated is not None and _is_watched(entry, export)
-    read_only = [*(binding.read_only for binding in layout.bindings), *[True] * spilled, *[False] * watched]
+    read_only = [binding.read_only for binding in layout.bindings]
+    if generated is not None and are_spilled(layout.constants):
+        read_only.append(True)  # a further buffer that holds the constants
+    if generated is not None and _is_watched(entry, export):
+        read_only.append(False)  # a further buffer, into which the shader reports failed checks
     is_open = generated is not None and bool(generated.imports)  # functions that may write are missing
-    problem = interface.mismatch(entry, layout.constants, len(read_only), None if is_open else read_only)
+    problem = interface.mismatch(
+        entry, layout.constants, bindings=len(read_only), read_only=None if is_open else read_only
+    )
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
         fixed = entry.size_spec == (None, None, None)
         if fixed and export.workgroup_size != entry.workgroup_size:

@@ -26,9 +26,10 @@ def compile_glsl(file: ObjectFile) -> bytes:
     compiler.
     """
     if (glslc := shutil.which("glslc")) is not None:
+        # `_compiled` adds the path of the dependency file after the last option.
         return _compiled(file, [glslc, "-fshader-stage=comp", f"--target-env={ENVIRONMENT}", "-O", "-MD", "-MF"])
     if (validator := shutil.which("glslangValidator")) is not None:
-        return _compiled(file, [*_validator(validator), "--depfile"])
+        return _compiled(file, [*_validator(validator), "--depfile"])  # its path is added, too
     raise CompileError(
         f"compiling '{file.name}' needs glslangValidator or glslc, and neither is there", file.location,
         f"{_INSTALL} and give the .spv",
@@ -45,6 +46,7 @@ def compile_functions(file: ObjectFile) -> bytes:
             f"compiling the functions of '{file.name}' needs glslangValidator, which is not there", file.location,
             f"{_INSTALL} with -V -g --keep-uncalled",
         )  # fmt: skip
+    # `_compiled` adds the path of the dependency file after the last option.
     return _compiled(file, [*_validator(validator), "--keep-uncalled", "--depfile"])
 
 

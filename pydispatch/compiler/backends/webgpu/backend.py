@@ -38,7 +38,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant for WebGPU; `dump` receives intermediate files."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
-    if variant.module is None and not variant.objects:
+    if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
         read_only = [[binding.read_only for binding in export.layout.bindings] for export in variant.exports]
         declared = {"overrides": list(variant.constants), "read_only": read_only}
         return Binary(b"", ".wgsl", requires=(), alignment=ALIGNMENT, notes={"dynamic": True, "wgsl": declared})
@@ -54,7 +54,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         dump(".wgsl", linked_module.text)
     data = linked_module.text.encode()
-    linked = None
+    linked = None  # is needed only to see which bindings are used, where devices may have fewer than are declared
     if any(len(entry.bindings) > LEAST["maxStorageBuffersPerShaderStage"] for entry in entries):
         linked = read(linked_module.text.encode(), "the generated text")
     requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
@@ -64,8 +64,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     notes: dict[str, object] = {
         "seconds": {"emit": time.perf_counter() - start},
         "wgsl": {
-            "modules": [[0, len(data)]],
-            "entries": [[0, entry.name] for entry in entries],
+            "modules": [[0, len(data)]],  # (offset, size) in bytes of the one module
+            "entries": [[0, entry.name] for entry in entries],  # (index in "modules", entry point) of each export
             "overrides": list(variant.constants),
             "workgroup_sizes": [list(entry.size) for entry in entries],
         },

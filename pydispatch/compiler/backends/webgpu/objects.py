@@ -18,7 +18,7 @@ from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.interface import WgslEntryPoint
 from pydispatch.formats.wgsl.module import WgslModule
-from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
+from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown_constant
 from pydispatch.formats.wgsl.preprocess import preprocess
 from pydispatch.formats.wgsl.read import read
 from pydispatch.suggestions import did_you_mean
@@ -41,8 +41,8 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     start = time.perf_counter()
     objects = [_user_module(file) for file in variant.objects]
     entry_points = [_entry(export, objects, variant) for export in variant.exports]
-    objects = [_with_layouts(index, module, variant, entry_points) for index, module in enumerate(objects)]
-    problem = unknown([module.module for module in objects], variant.constants)
+    objects = [_with_moved_bindings(index, module, variant, entry_points) for index, module in enumerate(objects)]
+    problem = unknown_constant([module.module for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
     entries: list[WgslEntryPoint] = []
@@ -96,7 +96,7 @@ def _user_module(file: ObjectFile) -> UserModule:
     return UserModule(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
 
 
-def _with_layouts(
+def _with_moved_bindings(
     index: int, source: UserModule, variant: Variant, entry_points: Sequence[tuple[int, str]]
 ) -> UserModule:
     """Renumber the resources of module `index` to match the layouts of its exports."""
@@ -146,12 +146,13 @@ def _checked_entry(export: Export, module: WgslModule, name: str, constants: Seq
     try:
         overrides = overrides_of(module, constants)
         check(module, function, overrides)
-        entry = interface.entry_of(module.with_overrides({override.name: None for override in overrides}), function)
+        unknown_values = {override.name: None for override in overrides}  # they are set when the program is loaded
+        entry = interface.entry_of(module.with_overrides(unknown_values), function)
     except ArtifactError as error:
         raise CompileError(str(error), export.location) from None
     layout = export.layout
     read_only = [binding.read_only for binding in layout.bindings]
-    problem = interface.mismatch(entry, layout.constants, len(read_only), read_only)
+    problem = interface.mismatch(entry, layout.constants, bindings=len(read_only), read_only=read_only)
     stated = export.workgroup_size
     if problem is None and any(stated) and entry.workgroup_size is not None and stated != entry.workgroup_size:
         problem = f"the export declares workgroup_size = {list(stated)}, the shader has {list(entry.workgroup_size)}"

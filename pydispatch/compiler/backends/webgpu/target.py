@@ -9,20 +9,23 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 
 class WebGPU(Backend):
-    """WGSL shaders. The target option `f16 = true`, or `targets="webgpu-f16"`, is for devices with f16."""
+    """WGSL shaders. The target option `f16 = true`, or `targets="webgpu-f16"`, is for devices with f16.
+
+    `Backend` describes the attributes.
+    """
 
     name = "webgpu-wgsl"
     format = "webgpu-wgsl-fb"
     emitter = "pydispatch.compiler.backends.webgpu.backend:compile_variant"
     workgroup_bytes = 16 << 10
-    row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    row_bytes = 8 << 10  # half of the workgroup memory of every device, which holds rows of intermediates
     machines = ("webgpu-f16",)
     most_tensors = 8  # storage buffers that every device has
     has_invocations = True
     has_large_buffers = False
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
-        """Return the target, with f16 if the name asks for it; None for another backend's name."""
+        """Return the target for "", the target with f16 for "webgpu-f16", and None for another backend's name."""
         if machine not in ("", *self.machines):
             return None
         target = self.target()
@@ -30,7 +33,8 @@ class WebGPU(Backend):
         return ExecutableTargetAttr(target.backend, target.format, configuration)
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
-        return True  # as a vector of two words
+        """Return True: a vector of two words is read at once."""
+        return True
 
 
 BACKEND = WebGPU()

@@ -14,7 +14,7 @@ from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
 from pydispatch.formats.wgsl.interface import CONSTANTS, WgslEntryPoint, entry_of
 from pydispatch.formats.wgsl.merge import OFFSETS, Merged, merged
 from pydispatch.formats.wgsl.module import WgslModule
-from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
+from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown_constant
 from pydispatch.formats.wgsl.read import read
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Kernels:
         where = f"executable '{name}'"
         files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
-        if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
+        if parts.is_whole and (problem := unknown_constant(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:
             modules = [self._adapted(module, executable, parts) for module in modules]
