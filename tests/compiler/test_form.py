@@ -209,7 +209,7 @@ def test_an_update_is_tied_and_one_that_reads_what_it_overwrites_is_not() -> Non
       return %r : tensor<8x4xf32>
     }""")
     (function,) = host_functions(own)
-    assert updated_arguments(function) == [-1]  # type: ignore[arg-type]
+    assert updated_arguments(function) == [None]  # type: ignore[arg-type]
 
 
 def test_a_scalar_read_for_one_dispatch_is_read_inside_it() -> None:

@@ -66,8 +66,8 @@ def other_readers(op: Operation) -> list[Operation]:
     return list(readers)
 
 
-def updated_arguments(function: func.FuncOp) -> list[int]:
-    """Return, for each result of a dispatch function, the argument that it updates in place, or -1 for a new tensor.
+def updated_arguments(function: func.FuncOp) -> list[int | None]:
+    """Return, for each result of a dispatch function, the argument that it updates in place; None for a new tensor.
 
     A result updates an argument in place when a sequence of updates leads from the argument to the result, and nothing
     else in the function reads the argument or an intermediate tensor of the sequence. The kernel then writes the
@@ -76,15 +76,15 @@ def updated_arguments(function: func.FuncOp) -> list[int]:
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)
     roots = [_root(value) for value in end.arguments]
-    return [n if n >= 0 and roots.count(n) == 1 else -1 for n in roots]
+    return [n if roots.count(n) == 1 else None for n in roots]
 
 
-def _root(value: SSAValue) -> int:
-    """Return the number of the argument that `value` is an update of in place; -1 if there is none."""
+def _root(value: SSAValue) -> int | None:
+    """Return the number of the argument that `value` is an update of in place; None if there is none."""
     updates = 0
     while isinstance(value.owner, Operation):
         if value.uses.get_length() != 1:
-            return -1
+            return None
         owner = value.owner
         destination = destination_operand(owner)
         if destination is not None:
@@ -93,6 +93,6 @@ def _root(value: SSAValue) -> int:
         elif owner.name == "flow.dispatch.tie_shape":
             value = owner.operands[0]
         else:
-            return -1
+            return None
     assert isinstance(value, BlockArgument)
-    return value.index if updates and value.uses.get_length() == 1 else -1
+    return value.index if updates and value.uses.get_length() == 1 else None

@@ -85,7 +85,7 @@ def _flat_count(frame: Frame) -> Index | None:
     It is if all tensors have the same sizes, and each element depends on its own position only. Else return None.
     """
     results = [v for v in frame.returned]
-    if not results or any(t >= 0 for t in frame.updated):
+    if not results or frame.updates_arguments:
         return None
     shapes = {tuple(tensor_type(v).get_shape()) for v in results}
     if len(shapes) != 1 or not tensor_type(results[0]).get_num_dims():

@@ -117,8 +117,9 @@ class Outline:
             result.name_hint = output.name_hint
             output.replace_uses_with_if(result, lambda use: use.operation not in moved)
         tied = updated_arguments(function)  # now that only the function itself uses what is in it
-        if any(t >= 0 for t in tied):
-            dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, tied)
+        if any(argument is not None for argument in tied):
+            ordinals = [-1 if argument is None else argument for argument in tied]
+            dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, ordinals)
         export = flow.ExecutableExportOp.create(
             properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
             regions=[Region() if self.grid is None else self.grid.count],

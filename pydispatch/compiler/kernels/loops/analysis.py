@@ -293,14 +293,14 @@ def probe(frame: Frame) -> Elements:
     elements.flat = frame.elements.flat
     if isinstance(elements.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))
-        elements.flat = build.bounded(size, size)
+        elements.flat = build.assume_not_negative(size)
     for argument in frame.source.body.block.args:
         if isinstance(argument.type, TensorType):
             buffer = frame.buffers[frame.tensors.index(argument)]
             elements.materialize(argument, block.insert_arg(buffer.type, len(block.args)))
         else:
             size = block.insert_arg(argument.type, len(block.args))
-            elements.scalars[argument] = build.bounded(size, size)
+            elements.scalars[argument] = build.assume_not_negative(size)
     for value in frame.elements.stored_values():
         type_ = MemRefType(tensor_type(value).element_type, tensor_type(value).get_shape())
         elements.materialize(value, block.insert_arg(type_, len(block.args)))

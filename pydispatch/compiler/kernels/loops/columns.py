@@ -232,7 +232,7 @@ class _StageEmitter:
             points = [[*self.point[:loop], step, *self.point[loop + 1 :]] for step in steps]
             for step in steps:
                 if isinstance(step, SSAValue):
-                    inner.bounded(step, size)
+                    inner.assume_below(step, size)
             self._pass(inner, points)
             return []
 

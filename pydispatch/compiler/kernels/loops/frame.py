@@ -72,7 +72,7 @@ class Frame:
         elements: Emits elements of the tensors.
         returned: The tensors that the dispatch function returns.
         results: For each of them, the buffer that the kernel writes.
-        updated: For each of them, the position of the argument that is updated in place; -1 for none.
+        updated: For each of them, the position of the argument that it updates in place; None for a new tensor.
         tensors: The tensor arguments.
         buffers: Buffers of the tensor arguments, then of the results that are not updated arguments.
         words: Push constants of 32 bits that scalar arguments take.
@@ -94,6 +94,11 @@ class Frame:
         self.updated = updated_arguments(source)  # for each result
         self.buffers: list[SSAValue] = []  # of the tensor arguments, then of the results that are not updated arguments
 
+    @property
+    def updates_arguments(self) -> bool:
+        """Whether a result updates an argument in place."""
+        return any(argument is not None for argument in self.updated)
+
     def _load_scalars(self) -> None:
         """Emit loads of the scalar arguments from the push constants. Each takes one or more 32-bit words."""
         for argument in self.source.body.block.args:
@@ -104,7 +109,7 @@ class Frame:
             )
             value = self.build.add(load)
             if isinstance(argument.type, IndexType):
-                self.build.bounded(value, value)
+                self.build.assume_not_negative(value)
             self.elements.scalars[argument] = value
             self.words += words_of(argument.type, location_of(self.source))
 
@@ -114,14 +119,14 @@ class Frame:
         `flat` is the number of elements if all tensors are bound as one dimension; None to bind them in their shapes.
         """
         self.elements.flat = flat
-        written_tensors = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
+        written_tensors = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t is not None}
         next_binding = len(self.tensors)
         for binding, argument in enumerate(self.tensors):
             buffer = self._subspan(binding, argument, read_only=binding not in written_tensors)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
         for value, index in zip(self.returned, self.updated, strict=True):
-            if index >= 0:
+            if index is not None:
                 self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
             else:
                 self.results.append(self._subspan(next_binding, value, read_only=False))
@@ -176,7 +181,7 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     elements = Elements(source, build, RULES)
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
-        build.bounded(argument, argument)
+        build.assume_not_negative(argument)
     if model is not None and model.flat is not None:
         assert isinstance(source.body.block.last_op, func.ReturnOp)
         elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))

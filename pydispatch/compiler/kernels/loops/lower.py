@@ -64,7 +64,7 @@ def lower_loops(frame: Frame) -> Kernel:
     group: Index = 0 if is_single_group else frame.workgroup()
     if len(nests) == 1:
         if isinstance(group, SSAValue):
-            build.bounded(group, partitions[0].workgroups)
+            build.assume_below(group, partitions[0].workgroups)
         _emit(frame, nests[0], partitions[0], build, group)
     else:
         for nest, partition in zip(nests, partitions, strict=True):
@@ -78,7 +78,10 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
 
     `run` is the number of contiguous elements of a workgroup, see `Partition.contiguous`.
     """
-    tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
+    tensors = [
+        *frame.tensors,
+        *(v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None),
+    ]
     if frame.elements.flat is None or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
     return tuple(run * width_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
@@ -136,7 +139,7 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}
     for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
-        if argument >= 0 or (into_empty and starts_empty(value)):
+        if argument is not None or (into_empty and starts_empty(value)):
             nests += [LoopNest([(value, buffer)], update) for update in updates_of(value)]
             continue
         ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None

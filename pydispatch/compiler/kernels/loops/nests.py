@@ -148,7 +148,7 @@ def emit_nest(
         """Return the outer indices at position `flat` of the outer iterations; record that the first is in bounds."""
         indices = inner.split(flat, dims[:split])
         if indices and not isinstance(indices[0], int):
-            inner.bounded(indices[0], dims[0])
+            inner.assume_below(indices[0], dims[0])
         return indices
 
     def emit_row(inner: Builder, flat: Index) -> None:

@@ -56,7 +56,7 @@ class PipelinedReduction:
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row whose reduction is `carried`; the loop of `host` also reduces the row `following`."""
-        build.remember((self.value, tuple(self._indices_of_row(row))), carried[0])
+        self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
         self.following, self.results, self.elements.beside = following, [], self
 
     def end(self) -> list[SSAValue]:

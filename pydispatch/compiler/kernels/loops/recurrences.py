@@ -252,7 +252,7 @@ def _emit_rows(
         rows_of_indices = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for row in rows_of_indices:
             if row and isinstance(row[0], SSAValue):
-                builder.bounded(row[0], dims[0])
+                builder.assume_below(row[0], dims[0])
         write_rows(elements, builder, op, buffers, rows_of_indices)
 
     def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:

@@ -174,7 +174,9 @@ class _TiledTranspose:
             outer: list[Index] = [0] * (len(dims) - 1)
             for dimension, index_in_dim in zip(other_dims, other_indices, strict=True):
                 outer[dimension] = (
-                    index_in_dim if isinstance(index_in_dim, int) else builder.bounded(index_in_dim, dims[dimension])
+                    index_in_dim
+                    if isinstance(index_in_dim, int)
+                    else builder.assume_below(index_in_dim, dims[dimension])
                 )
             top = builder.times(row_block, self.height)
             rows = _extent(builder, self.height, top, dims[along], dims[along])
@@ -340,4 +342,4 @@ def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
 
 def _within(build: Builder, index: Index, size: Index) -> Index:
     """Record that an index is less than `size`, and return it."""
-    return index if isinstance(index, int) else build.bounded(index, size)
+    return index if isinstance(index, int) else build.assume_below(index, size)

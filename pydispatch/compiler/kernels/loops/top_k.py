@@ -231,7 +231,7 @@ def _repeat(
     """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values."""
     types = [value.type for value in carried]
     test, body = Block(arg_types=types), Block(arg_types=types)
-    testing, inner = build.nested(test, guarded=True), build.nested(body, guarded=True)
+    testing, inner = build.nested(test, keeps_loads=True), build.nested(body, keeps_loads=True)
     condition = goes_on(testing, list(test.args))
     condition = _truth(testing, condition) if isinstance(condition, bool) else condition
     testing.add(scf.ConditionOp(condition, *test.args))

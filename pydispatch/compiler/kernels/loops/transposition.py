@@ -56,7 +56,7 @@ class Transposition:
         first = self.joined
         if first < 0:
             return list(indices)
-        return [*indices[:first], *build.halves(indices[first], dims[first + 1]), *indices[first + 1 :]]
+        return [*indices[:first], *build.divmod(indices[first], dims[first + 1]), *indices[first + 1 :]]
 
 
 Load = tuple[SSAValue, tuple[Index, ...]]

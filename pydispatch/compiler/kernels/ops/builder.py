@@ -30,11 +30,13 @@ class Builder(IndexArithmetic[SSAValue]):
         block: The block.
         source: The operation whose location new operations get.
         parent: The builder of the enclosing block; None for the outermost.
-        guarded: Whether the block runs only under a condition that its loads may need.
+        keeps_loads: Whether loads in the block stay in it, because its condition or its stores make them valid.
     """
 
-    def __init__(self, block: Block, source: Operation, parent: Builder | None = None, guarded: bool = False) -> None:
-        self.block, self.source, self.parent, self.guarded = block, source, parent, guarded
+    def __init__(
+        self, block: Block, source: Operation, parent: Builder | None = None, keeps_loads: bool = False
+    ) -> None:
+        self.block, self.source, self.parent, self.keeps_loads = block, source, parent, keeps_loads
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
         self._known: dict[Hashable, SSAValue] = {}  # key -> value that this block has computed
@@ -43,9 +45,9 @@ class Builder(IndexArithmetic[SSAValue]):
         # Value -> (high, size, low) where it is high * size + low and low < size.
         self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
         self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
-        # Value that counts from 0 in steps of one -> its end; see `is_counter`.
+        # Counter of a loop from 0 in steps of one -> its end; read by `is_counter`.
         self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
-        # (quotient, remainder) -> (what was divided, divisor).
+        # (quotient, remainder) -> (dividend, divisor).
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
 
     # Operations
@@ -68,14 +70,14 @@ class Builder(IndexArithmetic[SSAValue]):
         block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
         return self._levels.get(block, self) if block is not None else self
 
-    def home(self, values: Sequence[Index], guards: bool = False) -> Builder:
+    def home(self, values: Sequence[Index], for_load: bool = False) -> Builder:
         """Return the outermost builder where all `values` are defined: code that needs only these may be hoisted to it.
 
-        With `guards`, do not leave a guarded block.
+        With `for_load`, do not leave a block that keeps its loads.
         """
         deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for level in self.chain():
-            if level.depth == deepest or (guards and level.guarded):
+            if level.depth == deepest or (for_load and level.keeps_loads):
                 return level
         raise AssertionError("a value of a block that is not around")
 
@@ -116,13 +118,17 @@ class Builder(IndexArithmetic[SSAValue]):
         """Return an index as an SSA value; an integer becomes a constant."""
         return self.index(index) if isinstance(index, int) else index
 
-    def bounded(self, value: SSAValue, limit: Index) -> SSAValue:
-        """Record that 0 <= value < limit, and return `value`."""
+    def assume_below(self, value: SSAValue, limit: Index) -> SSAValue:
+        """Record that 0 <= value < limit, so that divisions and comparisons fold; return `value`."""
         self._bounds[value] = limit
         return value
 
+    def assume_not_negative(self, value: SSAValue) -> SSAValue:
+        """Record that 0 <= value, so that comparisons with 0 fold; return `value`."""
+        return self.assume_below(value, value)
+
     def bound(self, value: Index) -> Index | None:
-        """Return the limit that `bounded` recorded for a value; None if there is none."""
+        """Return the limit that `assume_below` recorded for a value; None if there is none."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
@@ -154,7 +160,7 @@ class Builder(IndexArithmetic[SSAValue]):
     def counts(self, value: SSAValue, limit: Index) -> SSAValue:
         """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
         self._counters[value] = limit
-        return self.bounded(value, limit)
+        return self.assume_below(value, limit)
 
     def is_counter(self, value: Index, limit: Index) -> bool:
         """Return whether an enclosing loop counts `value` from 0 to just below `limit`."""
@@ -216,7 +222,7 @@ class Builder(IndexArithmetic[SSAValue]):
                 if size % rhs == 0:
                     return self.remainder(low, rhs)
         value = self._divide(arith.RemUIOp, lhs, rhs)
-        return self.bounded(value, rhs)
+        return self.assume_below(value, rhs)
 
     def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], lhs: Index, rhs: Index) -> SSAValue:
         """Emit an unsigned division of the given kind, by at least 1."""
@@ -225,7 +231,7 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def _hoisted(self, op: Operation) -> SSAValue:
         """Emit a division whose divisor is never 0, as far outside as its operands allow, and return its result."""
-        key = (op.name, tuple(op.operands), "safe")
+        key = (op.name, tuple(op.operands), "divisor is not 0")  # not a key of `pure`, whose divisions may trap
         result = self.recall(key)
         if result is None:
             builder = self.home(list(op.operands))
@@ -237,8 +243,8 @@ class Builder(IndexArithmetic[SSAValue]):
         """Return lhs / rhs rounded up, of indices that are not negative."""
         if isinstance(rhs, int) and rhs == 1:
             return lhs
-        less = self.minus(rhs, 1) if isinstance(rhs, int) else self.minus(self.most(rhs, 1), 1)
-        return self.quotient(self.plus(lhs, less), rhs)
+        divisor = rhs if isinstance(rhs, int) else self.most(rhs, 1)  # a run-time 0 must not make the dividend negative
+        return self.quotient(self.plus(lhs, self.minus(divisor, 1)), rhs)
 
     def least(self, lhs: Index, rhs: Index) -> Index:
         """Return the smaller of two indices, signed."""
@@ -258,7 +264,8 @@ class Builder(IndexArithmetic[SSAValue]):
             return lhs < rhs
         if lhs is rhs:
             return False
-        if rhs == 0 and (lhs in self._bounds or lhs in self._parts):
+        is_lhs_not_negative = lhs in self._bounds or lhs in self._parts
+        if rhs == 0 and is_lhs_not_negative:
             return False
         if self._below(lhs, rhs):
             return True
@@ -269,7 +276,7 @@ class Builder(IndexArithmetic[SSAValue]):
         if self._below(index, size):
             return index
         inside = self.most(self.least(index, self.minus(size, 1)), 0)
-        return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
+        return self.assume_below(inside, size) if isinstance(inside, SSAValue) else inside
 
     def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
         """Return whether all sizes are greater than 0: a bool if that is known, else an i1."""
@@ -282,7 +289,7 @@ class Builder(IndexArithmetic[SSAValue]):
                 condition = here if condition is True else self.pure(arith.AndIOp(condition, here))
         return condition
 
-    def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
+    def divmod(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """Return the quotient and remainder of `linear` by `size`.
 
         The pair is recorded in `joined`, so that accesses to two adjacent dimensions can use `linear` again.
@@ -293,6 +300,8 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
         """Return the indices, one per size, of a row-major linear index: 7 is [1, 3] for the sizes [2, 4]."""
+        if not sizes:
+            return []
         reversed_indices: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
             if all(size == 1 for size in sizes[:position]):
@@ -301,7 +310,8 @@ class Builder(IndexArithmetic[SSAValue]):
             else:
                 reversed_indices.append(self.remainder(linear, sizes[position]))
                 linear = self.quotient(linear, sizes[position])
-        return [linear if not sizes or sizes[0] != 1 else 0, *reversed(reversed_indices)] if sizes else []
+        outermost = 0 if sizes[0] == 1 else linear
+        return [outermost, *reversed(reversed_indices)]
 
     def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
         """Return the row-major linear index of `indices`: the inverse of `split`."""
@@ -312,10 +322,17 @@ class Builder(IndexArithmetic[SSAValue]):
 
     # Control flow
 
-    def nested(self, block: Block, guarded: bool = False) -> Builder:
+    def nested(self, block: Block, keeps_loads: bool = False) -> Builder:
         """Return a builder of a block nested in this one. The caller adds the operation of the block once it is
         complete."""
-        return Builder(block, self.source, self, guarded)
+        return Builder(block, self.source, self, keeps_loads)
+
+    def fenced(self) -> Builder:
+        """Return a builder that continues this block, for code between changes of the memory that it loads from.
+
+        Loads emitted by it are neither hoisted before its first operation nor reused by this builder afterwards.
+        """
+        return Builder(self.block, self.source, self, keeps_loads=True)
 
     def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], limit: Index | None) -> Builder:
         """Return a builder of the body of a loop with the given (low, high, step), which knows the bounds of its index.
@@ -324,7 +341,7 @@ class Builder(IndexArithmetic[SSAValue]):
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
-        inner.bounded(index, high if limit is None else limit)
+        inner.assume_below(index, high if limit is None else limit)
         if low == 0 and step == 1:
             inner._counters[index] = high
         return inner
@@ -382,7 +399,7 @@ class Builder(IndexArithmetic[SSAValue]):
             return then(self) if condition else other(self)
         blocks, values = (Block(), Block()), []
         for block, make in zip(blocks, (then, other), strict=True):
-            inner = self.nested(block, guarded=True)
+            inner = self.nested(block, keeps_loads=True)
             values.append(make(inner))
             inner.add(scf.YieldOp(values[-1]))
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
@@ -397,7 +414,7 @@ class Builder(IndexArithmetic[SSAValue]):
                 then(self)
             return
         block = Block()
-        inner = self.nested(block, guarded=True)
+        inner = self.nested(block, keeps_loads=True)
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))

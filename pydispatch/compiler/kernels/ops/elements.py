@@ -167,6 +167,10 @@ class Elements:
         """
         self._buffers[value] = (buffer, index_map)
 
+    def define(self, build: Builder, value: SSAValue, indices: Sequence[Index], element: SSAValue) -> None:
+        """Let `at` return `element` for `value` at `indices`, in the block of `build` and blocks nested in it."""
+        build.remember((value, tuple(indices)), element)
+
     def forget(self, value: SSAValue) -> None:
         """Unregister the buffer of `value`: its elements are computed again from now on."""
         self._buffers.pop(value, None)
@@ -232,7 +236,7 @@ class Elements:
             return build
         if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
-        return build.home(indices, guards=True)
+        return build.home(indices, for_load=True)
 
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]

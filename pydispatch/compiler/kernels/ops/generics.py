@@ -83,7 +83,7 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     if elements.flat is not None:
         results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
         for result, element in zip(value.op.results, results, strict=True):
-            build.remember((result, tuple(indices)), element)
+            elements.define(build, result, indices, element)
         return results[value.index]
     for index, expression in zip(indices, generic.output_maps[value.index].results, strict=True):
         if isinstance(expression, AffineDimExpr):
@@ -94,7 +94,7 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
         results = reduce_at(elements, build, generic, point)
     full = [0 if p is None else p for p in point]
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
-        build.remember((result, tuple(evaluate(build, map, full))), element)
+        elements.define(build, result, evaluate(build, map, full), element)
     return results[value.index]
 
 
@@ -230,7 +230,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
             full[generic.loops[loop]] = where[loop]
         if merged:
             high, low = generic.loops[-2:]
-            full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
+            full[high], full[low] = inner.divmod(where[len(loops) - 1], sizes[low])
         new_values = body_at(elements, inner, generic, full, carried[:own])
         return (
             new_values

@@ -40,7 +40,7 @@ class Elementwise(TensorOp):
         ]
         elements = scalarized(e, build, op, operands)
         for other, element in zip(op.results, elements, strict=True):
-            build.remember((other, tuple(indices)), element)
+            e.define(build, other, indices, element)
         return elements[result.index]
 
     def is_pointwise(self, op: Any) -> bool:

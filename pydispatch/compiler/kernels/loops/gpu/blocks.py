@@ -168,7 +168,7 @@ def emit_block(
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
             result_indices = _result_indices(elements, builder, block, indices)
-            builder.remember((block.value, tuple(result_indices)), result)
+            elements.define(builder, block.value, result_indices, result)
         for indices in points:
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
@@ -206,7 +206,7 @@ def _emit_paired(
         for (row, step), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, step)]
             indices[block.dim] = builder.plus(outer[block.dim], row)
-            builder.remember((value, tuple(_result_indices(elements, builder, block, indices))), result)
+            elements.define(builder, value, _result_indices(elements, builder, block, indices), result)
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
 

@@ -78,7 +78,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
         for plan, partition in zip(plans, partitions, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
-                    builder.bounded(group, partition.workgroups)
+                    builder.assume_below(group, partition.workgroups)
                 _emit(frame, plan, partition, builder, group)
             else:
                 builder.when(
@@ -101,14 +101,14 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
         return
     first = frame.workgroup()
     if isinstance(groups, int) and groups <= MAX_GRID:
-        work(build, build.bounded(first, groups))
+        work(build, build.assume_below(first, groups))
         return
     count = build.add(
         hal.InterfaceWorkgroupCountOp(result_types=[IndexType()], properties={"dimension": IntegerAttr(0, IndexType())})
     )
     block = IRBlock(arg_types=[IndexType()])
     inner = build.nested(block)
-    work(inner, inner.bounded(block.args[0], groups))
+    work(inner, inner.assume_below(block.args[0], groups))
     inner.add(scf.YieldOp())
     build.add(scf.ForOp(first, build.value(groups), count, [], Region(block)))
 
@@ -132,7 +132,7 @@ def finish(
     written_once = [
         IntegerAttr(frame.buffers.index(buffer), 64)
         for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True)
-        if argument < 0 and value not in scratch_results
+        if argument is None and value not in scratch_results
     ]
     function.attributes["pyd.once"] = ArrayAttr(written_once)
     return kernel
@@ -183,7 +183,7 @@ def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index
     outer_bound = build.bound(group)
     _emit(frame, plan, partition, build, group)
     if isinstance(group, SSAValue) and outer_bound is not None:
-        build.bounded(group, outer_bound)  # the tighter bound of this nest holds under its condition only
+        build.assume_below(group, outer_bound)  # the tighter bound of this nest holds under its condition only
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:

@@ -265,8 +265,8 @@ class _PairedReduction:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
         for w, element in zip(self.wide, loaded, strict=True):
-            indices = tuple(evaluate(build, self.generic.maps[w.index], iteration))
-            build.remember((self.generic.inputs[w.index], indices), element)
+            indices = evaluate(build, self.generic.maps[w.index], iteration)
+            self.elements.define(build, self.generic.inputs[w.index], indices, element)
         return body_at(self.elements, build, self.generic, iteration, [total])[0]
 
 

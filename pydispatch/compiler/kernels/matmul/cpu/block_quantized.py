@@ -122,12 +122,12 @@ def lower_block_quantized(
     """
     schedule = BlockSizes.of(match, level)
     frame = Frame(source, backend)
-    if schedule is None or any(argument >= 0 for argument in frame.updated):
+    if schedule is None or frame.updates_arguments:
         return None
     frame.bind()
     panel_groups = ceil(match.panels, schedule.panels)
     count = panel_groups * schedule.row_groups
-    workgroup = frame.build.bounded(frame.workgroup(), count)
+    workgroup = frame.build.assume_below(frame.workgroup(), count)
     panel_group, row_group = frame.build.split(workgroup, [panel_groups, schedule.row_groups])
     first_row = frame.build.times(row_group, schedule.rows)
     conversion = RowConversion(
@@ -170,7 +170,7 @@ class _Workgroup:
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the products of all rows with panel `p`, and their stores."""
-            fence = Builder(inner.block, inner.source, inner, guarded=True)
+            fence = inner.fenced()
             zero = f32_constant(fence, 0.0)
             fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
             fence.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
@@ -269,20 +269,20 @@ class _Workgroup:
                 return _as_f32(inner, self.frame.elements.at(inner, per_block.tensor, index))
 
             values = [load(inner, sums, inner.plus(j, (row * digits + d) * width)) for d in range(digits)]
-            number = values[0]
+            product = values[0]
             if unit is not None:
-                number = inner.add(arith.MulfOp(_number(inner, values, corrections), unit))
+                product = inner.add(arith.MulfOp(_number(inner, values, corrections), unit))
             if isinstance(match.zero, PerBlock) or (match.zero and not schedule.digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(inner, match.zero)
-                number = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, number)
+                product = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, product)
             position = inner.plus(panel_column, row_of_a * match.width)
             total = load(inner, totals, position)
             if match.offset is not None:
                 total = self._multiply_add(inner, row_sum, term(match.offset), total)
             if match.scale is None:
-                total = inner.add(arith.AddfOp(total, number))
+                total = inner.add(arith.AddfOp(total, product))
             else:
-                total = self._multiply_add(inner, number, term(match.scale), total)
+                total = self._multiply_add(inner, product, term(match.scale), total)
             self.frame.elements.store(inner, total, totals, [position])
 
         build.parallel(0, width, element)
@@ -318,7 +318,7 @@ class _Workgroup:
             indices = evaluate(build, generic.output_maps[0], loops)
             initial = elements.at(build, generic.outputs[0], indices)
             total = load(build, totals, build.plus(build.times(i, match.width), j))
-            build.remember((contraction.op.results[0], tuple(indices)), build.add(arith.AddfOp(total, initial)))
+            elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
             for output in self.outputs:
                 output_indices = [indices[d] for d in output.dims]
                 output.store(build, elements.at(build, output.value, output_indices), output_indices)

@@ -110,7 +110,7 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     if chain is None:
         return None
     frame = Frame(source, backend)
-    if any(argument >= 0 for argument in frame.updated):
+    if frame.updates_arguments:
         return None
     dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
     result_dims = [d for d in dims if d is not None]
@@ -143,7 +143,7 @@ def _emit(
         result_dims: For each result of the dispatch, see `Output.dims`.
     """
     build = frame.build
-    workgroup = build.bounded(frame.workgroup(), tiles.workgroups)
+    workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil(tiles.count, tiles.rows)])
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.count - tiles.block))
     is_exact = tiles.count % tiles.rows == 0
@@ -205,7 +205,7 @@ def _column_end(
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
     # rows are first: in causal attention they see most, and the masks of the others need not be read then.
     (end,) = build.loop(0, span.extent, [build.index(1)], row, limit=tiles.rows)
-    end = build.bounded(end, columns + 1)
+    end = build.assume_below(end, columns + 1)
     return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
 
 
@@ -298,7 +298,7 @@ class _Rows:
     def _up_to(self, build: Builder, end: SSAValue) -> _Rows:
         """Return the rows with another end of the columns that are visited."""
         assert self.end is not None
-        return replace(self, end=End(build.bounded(end, self.tiles.columns + 1), self.end.unit))
+        return replace(self, end=End(build.assume_below(end, self.tiles.columns + 1), self.end.unit))
 
     def _are_above(self, build: Builder, floor: float) -> SSAValue:
         """Emit whether each row has a score above `floor` among the visited columns."""

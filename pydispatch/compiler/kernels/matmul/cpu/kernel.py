@@ -79,8 +79,7 @@ def _lower(
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
     """Return the plans of a contraction; an empty list for a function that updates an argument in place."""
-    is_update = any(argument >= 0 for argument in frame.updated)
-    return [] if is_update else variants(contraction, frame.elements, level, schedule)
+    return [] if frame.updates_arguments else variants(contraction, frame.elements, level, schedule)
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:

@@ -207,7 +207,7 @@ class Nest:
         """Return the region that a workgroup computes; `workgroup_id` is its row-major position in the grid."""
         contraction, schedule = self.plan.contraction, self.plan.schedule
         grid = self.grid(build)
-        *outer, batch, row, column = build.split(build.bounded(workgroup_id, build.product(grid)), grid)
+        *outer, batch, row, column = build.split(build.assume_below(workgroup_id, build.product(grid)), grid)
         region = replace(self.whole(dict(zip(self._distributed, outer, strict=True))), batch=batch)
         region = self.tile(build, region, contraction.m, row, schedule.mt, schedule.mr)
         return self.tile(build, region, contraction.n, column, schedule.nt, schedule.nr)

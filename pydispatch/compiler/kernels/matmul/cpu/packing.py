@@ -156,7 +156,7 @@ class Packing:
 
     def emit(self, build: Builder) -> None:
         """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
-        self._coordinates(Builder(build.block, build.source, build, guarded=True), [])
+        self._coordinates(build.fenced(), [])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
         """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""

@@ -261,7 +261,7 @@ class _Tile:
             def one_block(inner: Builder, i: Index) -> None:
                 """Emit the block in row `i` of this column of blocks."""
                 # Elements that the epilogue loads are not hoisted out of a guarded builder.
-                guarded = Builder(inner.block, inner.source, inner, guarded=True)
+                guarded = inner.fenced()
                 block = nest.block(guarded, region, i, j, is_tail)
                 self._block(guarded, blocks.steps, region, block, factor_sums)
 
@@ -382,7 +382,7 @@ class _Tile:
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
             result = self.contraction.op.results[0]
-            inner.remember((result, tuple(indices)), _rounded(inner, total, self.contraction.acc))
+            elements.define(inner, result, indices, _rounded(inner, total, self.contraction.acc))
             for output in self.outputs:
                 output_indices = [indices[d] for d in output.dims]
                 output.store(inner, elements.at(inner, output.value, output_indices), output_indices)

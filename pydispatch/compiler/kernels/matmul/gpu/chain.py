@@ -136,7 +136,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
     frame = Frame(source, backend)
     dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
     result_dims = [d for d in dims if d is not None]
-    if any(argument >= 0 for argument in frame.updated) or len(result_dims) != len(dims):
+    if frame.updates_arguments or len(result_dims) != len(dims):
         return None
     tiles = _RowTiles.of(chain)
     frame.bind()
@@ -233,8 +233,8 @@ class _Rows:
 
         # A row without visible columns is computed from hidden ones: so there is at least one.
         (end,) = build.loop(0, self.tiles.rows, [build.index(1)], row)
-        pages = build.ceil_quotient(build.bounded(end, columns + 1), page_rows)
-        return build.linear(build.bounded(build.value(pages), columns // page_rows + 1), page_rows, 0)
+        pages = build.ceil_quotient(build.assume_below(end, columns + 1), page_rows)
+        return build.linear(build.assume_below(build.value(pages), columns // page_rows + 1), page_rows, 0)
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
         """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer."""
@@ -323,5 +323,5 @@ class _Rows:
         sums = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
         totals = sums.emit(build, [*product.reductions, product.k], {}, initial)
         for point, total in zip(indices, totals, strict=True):
-            build.remember((product.op.results[0], tuple(point)), total)
+            elements.define(build, product.op.results[0], point, total)
         return indices

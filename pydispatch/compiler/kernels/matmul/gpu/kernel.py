@@ -54,9 +54,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         return None
     contraction, result_dims = match
     frame = Frame(source, backend)
-    if any(argument >= 0 for argument in frame.updated) or any(
-        elements_per_byte(value) > 1 for value in frame.returned
-    ):
+    if frame.updates_arguments or any(elements_per_byte(value) > 1 for value in frame.returned):
         return None
     plans = plans_of(contraction, frame.elements, generation)
     if not plans:
@@ -90,7 +88,7 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     sums = storage(elements.entry, plan.sums, plan.tile.slots, PRIVATE)
     sum_bits = bit_width(plan.sums) or 64  # a type without a width: the widest one, which has the shortest runs
     layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(sum_bits))
-    build.bounded(workgroup_id, workgroups_of(plan, build, sizes))
+    build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
     workgroup = _Workgroup(
         frame=frame,
         plan=plan,
@@ -167,7 +165,7 @@ class _Workgroup:
             def prefetch(builder: Builder) -> None:
                 """Emit the loads of the next iteration."""
                 if isinstance(following, SSAValue):
-                    builder.bounded(following, iterations)
+                    builder.assume_below(following, iterations)
                 load(builder, following)
 
             inner.when(inner.less(following, iterations), prefetch)
@@ -221,7 +219,7 @@ class _Workgroup:
 
     def _initialize(self, build: Builder, invocation: Index, location: Location) -> None:
         """Emit stores of the initial values of the sums of an invocation."""
-        fence = Builder(build.block, build.source, build, guarded=True)
+        fence = build.fenced()
         initial = self.plan.contraction.generic.outputs[0]
         if starts_at_zero(initial):
             zero = fence.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
@@ -237,15 +235,17 @@ class _Workgroup:
 
         Indices are computed again, which takes fewer registers than to retain them over the loop.
         """
-        fence, contraction = Builder(build.block, build.source, build, guarded=True), self.plan.contraction
+        fence, contraction = build.fenced(), self.plan.contraction
         opaque = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
-        invocation = fence.bounded(opaque, self.tile.invocations)
+        invocation = fence.assume_below(opaque, self.tile.invocations)
         workgroup_id = fence.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
-        fence.bounded(workgroup_id, workgroups_of(self.plan, fence, self.sizes))
+        fence.assume_below(workgroup_id, workgroups_of(self.plan, fence, self.sizes))
         slots = self._slots(fence, invocation, self._location(fence, workgroup_id))
         for slot, (_, indices) in enumerate(slots):
             total = fence.add(memref.LoadOp.get(self.sums, [fence.index(slot)]))
-            fence.remember((contraction.op.results[0], tuple(indices)), converted(fence, total, contraction.acc))
+            self.frame.elements.define(
+                fence, contraction.op.results[0], indices, converted(fence, total, contraction.acc)
+            )
         values = [
             [self.frame.elements.at(fence, value, [indices[d] for d in dims]) for _, indices in slots]
             for value, dims in zip(self.frame.returned, self.result_dims, strict=True)

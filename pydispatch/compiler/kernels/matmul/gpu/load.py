@@ -221,7 +221,7 @@ class Staging:
                 points.append(self._coordinates(inner, indices))
             self._store_private(inner, run, points, exists)
 
-        fence = Builder(build.block, build.source, build, guarded=True)
+        fence = build.fenced()
         self._for_each_run(fence, invocation, load_run)
 
     def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
@@ -237,7 +237,7 @@ class Staging:
         if operand.vector_width > 1:
             main = contraction.tensor_of(operand.factor)
             for point, value in zip(points, self._contiguous(build, main, points), strict=True):
-                build.remember((main, tuple(point)), value)
+                self.elements.define(build, main, point, value)
         for i, point in enumerate(points):
             value = factor_at(self.elements, build, contraction, operand.factor, point)
             value = converted(build, value, self.plan.element)
@@ -263,7 +263,7 @@ class Staging:
         count = build.quotient(size, length)
         per_tile = extent // length
         if isinstance(index, SSAValue):
-            build.bounded(index, per_tile)
+            build.assume_below(index, per_tile)
         run = build.linear(tile, per_tile, index)
         if isinstance(size, int) and size % extent == 0:
             return run, True
@@ -297,11 +297,11 @@ class Staging:
         exists = is_in_source(self.elements, build, pad, points[0])
         low, _ = pad_amounts(self.elements, pad)
         then_block, else_block = Block(), Block()
-        inner = build.nested(then_block, guarded=True)
+        inner = build.nested(then_block, keeps_loads=True)
         unpadded = [[inner.minus(i, low_amount) for i, low_amount in zip(point, low, strict=True)] for point in points]
         values = self._contiguous(inner, pad.source, unpadded)
         inner.add(scf.YieldOp(*values))
-        inner = build.nested(else_block, guarded=True)
+        inner = build.nested(else_block, keeps_loads=True)
         inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))
         if not isinstance(exists, SSAValue):
             exists = build.pure(arith.ConstantOp(IntegerAttr(int(exists), 1)))
@@ -345,7 +345,7 @@ class Staging:
                     state_alignment(store, operand.vector_width * bits // 8)
                 inner.add(store)
 
-        fence = Builder(build.block, build.source, build, guarded=True)
+        fence = build.fenced()
         self._for_each_run(fence, invocation, store_run)
 
 

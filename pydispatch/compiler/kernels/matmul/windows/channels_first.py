@@ -153,7 +153,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     if generic is None:
         return None
     frame = Frame(source, backend)
-    plan = _plan(generic, frame) if all(argument < 0 for argument in frame.updated) else None
+    plan = _plan(generic, frame) if not frame.updates_arguments else None
     if plan is None:
         return None
     frame.bind()
@@ -274,7 +274,7 @@ class _Workgroup:
         """Emit the loop over the tiles of the workgroup: pack the images, reduce, and store the sums."""
         plan = self.plan
         total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
-        workgroup = build.bounded(self.frame.workgroup(), ceil(total, count))
+        workgroup = build.assume_below(self.frame.workgroup(), ceil(total, count))
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -284,7 +284,7 @@ class _Workgroup:
             for dim, index in zip(plan.outer, outer, strict=True):
                 origin[dim] = index
             first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
-            fence = Builder(inner.block, inner.source, inner, guarded=True)
+            fence = inner.fenced()
             self._pack(fence, origin, first_row)
             self._reduce(fence, origin)
             self._store(fence, origin, first_row)
@@ -430,7 +430,7 @@ class _Workgroup:
                 (phase, down), (across, right) = (a.phase_and_shift(s) for a, s in zip(plan.axes, steps, strict=True))
                 offset = image_offsets[phase, across] + down * row_length + right
                 element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
-                inner.remember((self._input, tuple(evaluate(inner, generic.maps[plan.input], point))), element)
+                elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
             (value,) = reduced(inner, [accumulators])
             elements.store(inner, value, self.sums, [index])
@@ -455,7 +455,7 @@ class _Workgroup:
             indices = evaluate(inner, generic.output_maps[0], point)
             offset = inner.plus(inner.times(y, plan.row_length), x)
             total = inner.add(memref.LoadOp.get(self.sums, [inner.value(offset)]))
-            inner.remember((generic.op.results[0], tuple(indices)), total)
+            elements.define(inner, generic.op.results[0], indices, total)
             for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
                 elements.store(inner, elements.at(inner, returned, indices), buffer, indices)
 

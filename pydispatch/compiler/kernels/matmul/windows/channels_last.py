@@ -43,7 +43,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if generic is None:
         return None
     frame = Frame(source, backend)
-    plan = plan_of(generic, frame) if all(argument < 0 for argument in frame.updated) else None
+    plan = plan_of(generic, frame) if not frame.updates_arguments else None
     if plan is None:
         return None
     frame.bind()
@@ -144,7 +144,7 @@ class _Workgroup:
         plan = self.plan
         tiles, tile, total = _tiles(plan, build, self.sizes)
         count = _tiles_of_workgroup(plan, build, self.sizes)
-        workgroup = build.bounded(self.frame.workgroup(), build.ceil_quotient(total, count))
+        workgroup = build.assume_below(self.frame.workgroup(), build.ceil_quotient(total, count))
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -252,7 +252,7 @@ class _Workgroup:
         is_edge: whether the block may read padding.
         """
         limit = self.sizes[self.plan.channels]
-        fence = Builder(build.block, build.source, build, guarded=True)
+        fence = build.fenced()
         fence.parallel(*block.channels, partial(self._initialize, block), limit=limit)
         self._reduce(fence, block, self.plan.loops, {}, is_edge)
         fence.parallel(*block.channels, partial(self._finish, block), limit=limit)
@@ -364,7 +364,7 @@ class _Workgroup:
         stores = []
         for point, value in zip(points, values, strict=True):
             indices = evaluate(build, generic.output_maps[0], point)
-            build.remember((generic.op.results[0], tuple(indices)), value)
+            elements.define(build, generic.op.results[0], indices, value)
             for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
                 stores.append((elements.at(build, returned, indices), buffer, indices))
         for element, buffer, indices in stores:

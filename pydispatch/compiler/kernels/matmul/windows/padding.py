@@ -95,9 +95,9 @@ class PaddedInputs:
             if not is_edge:
                 low, _ = pad_amounts(self.elements, pad)
                 unpadded = [build.minus(index, amount) for index, amount in zip(indices, low, strict=True)]
-                build.remember(key, self.elements.at(build, pad.source, unpadded))
+                self.elements.define(build, value, indices, self.elements.at(build, pad.source, unpadded))
             elif self._has_nearest_element(pad):
-                build.remember(key, self._selected(build, pad, indices))
+                self.elements.define(build, value, indices, self._selected(build, pad, indices))
 
     def _has_nearest_element(self, pad: tensor.PadOp) -> bool:
         """Return whether all dimensions with padding have elements, so that one can be read in place of any padding."""
