@@ -376,3 +376,26 @@ def test_filters_that_are_arguments_stay_as_they_are() -> None:
     text = text.replace(loaded, "").replace(loaded.split(" ")[0] + " ", "%w ").replace(n.globals[0], "")
     found = compile_to("dispatches", text, targets="cpu", cpu="native")
     assert "16x16x32" not in found
+
+
+PADDED_BEHIND = """
+func.func @f(%x: tensor<16x56x56xf32>) -> tensor<57x57x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 0, 0] high[0, 1, 1] {
+    ^bb0(%channel: index, %row: index, %column: index):
+      tensor.yield %zero : f32
+  } : tensor<16x56x56xf32> to tensor<16x57x57xf32>
+  %empty = tensor.empty() : tensor<57x57x16xf32>
+  %last = linalg.transpose ins(%padded : tensor<16x57x57xf32>) outs(%empty : tensor<57x57x16xf32>)
+      permutation = [1, 2, 0]
+  return %last : tensor<57x57x16xf32>
+}
+"""
+
+
+def test_padded_images_are_transposed_without_divisions_of_elements() -> None:
+    """Height and width are two dimensions of a block: rows of the result are longer than those of the image."""
+    _, *loops = compile_to("executables", PADDED_BEHIND, targets="x86_64", cpu="x86-64-v4").split('"scf.parallel"')
+    bodies = [loop.split("scf.reduce")[0] for loop in loops]
+    assert any("memref.load" in body for body in bodies)
+    assert not any("arith.divui" in body or "arith.remui" in body for body in bodies)

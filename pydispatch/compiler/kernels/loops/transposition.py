@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from xdsl.dialects import arith
 from xdsl.ir import OpResult, SSAValue
@@ -27,7 +26,7 @@ class Transposition:
     Attributes:
         along: The dimension along which most loads are contiguous.
         joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of images; -1
-            for none. Every load has both next to each other, or neither.
+            for none. Every load reads both as one contiguous dimension, or neither.
         squares: The most squares of a block, one below the other.
     """
 
@@ -87,7 +86,7 @@ def transposition_of(
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)
-    joined = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, d))
+    joined = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, d))
     return Transposition(along=along, joined=next(joined, -1), squares=squares)
 
 
@@ -100,17 +99,20 @@ def _counter_of(index: Index) -> Index:
     return index
 
 
-def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dim: int) -> bool:
-    """Return whether each load has the counters of `dim` and the next dimension side by side, or neither of them.
+def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequence[Index], dim: int) -> bool:
+    """Return whether each load reads `dim` and the next dimension as one contiguous dimension, or neither of them.
 
-    A load with a computed index may depend on any counter.
+    That is not so for a tensor that is padded: its rows are shorter than those of the nest. A load with a computed
+    index may depend on any counter.
     """
-    pair = (indices[dim], indices[dim + 1])
-    for _, where in loads:
-        is_computed = any(not isinstance(index, int) and index not in indices for index in where)
-        if is_computed or (where.count(pair[0]), where.count(pair[1]), pair in pairwise(where)) not in (
-            (0, 0, False),
-            (1, 1, True),
-        ):
+    outer, inner = indices[dim], indices[dim + 1]
+    for tensor, where in loads:
+        if any(not isinstance(index, int) and index not in indices for index in where):
+            return False
+        if (where.count(outer), where.count(inner)) == (0, 0):
+            continue
+        position = where.index(inner) if where.count(inner) == 1 else 0
+        is_contiguous = position > 0 and where[position - 1] is outer and where.count(outer) == 1
+        if not is_contiguous or tensor_type(tensor).get_shape()[position] != dims[dim + 1]:
             return False
     return True
