@@ -140,10 +140,22 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
     assert default_schedule(intel, narrow).nr == 7, "columns of a slice of B"
     assert default_schedule(level("generic", "riscv64"), product(8, 4096, 4096)).mr == 2
     assert default_schedule(level("znver5"), product(1, 1024, 1024)).nr == 256
-    assert default_schedule(level("znver5"), product(8, 1024, 1024)).nt < 1024
-    packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel_width=32, a=a)) for a in (
-        Operand(True, 16384, True, False), Operand(True, 1088, True, False)))  # fmt: skip
-    assert packs.pack_a and packs.nt == 256 and not reads.pack_a and reads.nt == 128
+
+
+def test_rows_in_one_cache_set_are_read_in_place_by_low_blocks() -> None:
+    """Each element of A is read once if a block has all columns, so that a packed copy would not pay."""
+    zen4 = level("znver4")
+
+    def schedule_of(columns: int, row_stride_bytes: int) -> Schedule:
+        a = Operand(True, row_stride_bytes, True, False)
+        return default_schedule(zen4, replace(product(64, 1024, columns), a=a, outer=16))
+
+    conflicting = schedule_of(columns=64, row_stride_bytes=65536)
+    assert (conflicting.mr, conflicting.nr, conflicting.pack_a) == (5, 64, False)
+    assert conflicting.mr * conflicting.nr * 4 // zen4.vector * 2 >= zen4.model.fmas * zen4.model.latency
+    assert schedule_of(columns=48, row_stride_bytes=65536).nr == 48
+    assert schedule_of(columns=64, row_stride_bytes=65600).mr == 13, "rows in many sets"
+    assert schedule_of(columns=256, row_stride_bytes=65536).pack_a, "several blocks of columns use a packed element"
 
 
 def test_matrix_registers_hold_blocks() -> None:
