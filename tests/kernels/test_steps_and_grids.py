@@ -12,6 +12,7 @@ from kernel_works import DEVICES
 import pydispatch as pd
 
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
+ForThreads = Annotated[pd.View, pd.f32["m", "threads"]]
 Vector = Annotated[pd.View, pd.f32["m"]]
 Other = Annotated[pd.View, pd.f32["n"]]
 I32 = Annotated[int, pd.i32]
@@ -125,3 +126,34 @@ def test_what_grids_cannot_do() -> None:
     for other in (4.0, None):
         with pytest.raises(pd.InvalidArgumentError, match=rf"grid: a size is compared with {other}, which is no whole"):
             pd.compile(kernel_over(lambda x, y, other=other: 7 if x.shape[0] == other else 3))
+
+
+def weighted_sums(x: Rows, weights: ForThreads, y: Rows, totals: ForThreads) -> None:
+    """Elements and carried values of an invocation, whose number the body uses beside the counter of its loop."""
+    row, lane, threads = pd.group_id(0), pd.local_id(0), pd.group_size(0)
+    weight = weights[row, lane]
+    total, count = 0.0, 0
+    for j in range(lane + 3, x.shape[1], threads):
+        total = total * 0.5 + x[row, j] * weight
+        count += pd.i32(lane + j)
+        y[row, j] = x[row, j] + weights[row, lane]
+    totals[row, lane] = total + pd.f32(count)
+
+
+@pytest.mark.parametrize("threads", [8, 24, 64, 100])
+def test_steps_of_all_invocations(threads: int) -> None:
+    kernel = pd.kernel(workgroup=threads, grid=lambda x, *_: x.shape[0])(weighted_sums)
+    generator = np.random.default_rng(threads)
+    for n in (0, 2, 3, 4, threads + 2, threads + 3, 3 * threads + 3, 3 * threads + 10):
+        x, weights = generator.standard_normal((2, n)), generator.standard_normal((2, threads))
+        x, weights = x.astype(np.float32), weights.astype(np.float32)
+        y, totals = np.zeros_like(x), np.zeros_like(weights)
+        kernel(x, weights, y, totals)
+        expected_y, expected = np.zeros_like(x), np.zeros(weights.shape)
+        for lane in range(threads):
+            for j in range(lane + 3, n, threads):
+                expected[:, lane] = expected[:, lane] * 0.5 + x[:, j] * weights[:, lane]
+                expected_y[:, j] = x[:, j] + weights[:, lane]
+            expected[:, lane] += sum(lane + j for j in range(lane + 3, n, threads))
+        np.testing.assert_array_equal(y, expected_y)
+        np.testing.assert_allclose(totals, expected, rtol=1e-5, atol=1e-4)

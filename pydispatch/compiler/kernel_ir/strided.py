@@ -8,12 +8,18 @@ has strided accesses when a thread runs the invocations one after another, and i
 
 with the loop-carried values in workgroup memory. Each invocation executes the same steps in the same order. A softmax
 of 2,048 rows of 1,000 with 64 invocations took 6.6 ms before, 0.84 ms after (Zen 5, 2 workers).
+
+Steps in which all invocations have an element are a loop of their own, with a parallel loop for each vector of
+invocations: LLVM keeps their carried values in registers. A layer norm of 2,048 rows of 1,000 takes 0.53 of the time
+(AMD EPYC Zen 4).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import (
@@ -39,6 +45,12 @@ of the original loop to their copies."""
 
 FEWEST = 8
 """Invocations below which a step does not fill a vector."""
+
+LANES = 16
+"""Invocations of a parallel loop in whole steps: elements of 32 bits in the widest vector of x86."""
+
+MOST_COPIED = 256
+"""Operations that copies of the body for vectors of invocations may have together."""
 
 _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
@@ -120,47 +132,92 @@ def _fits(type_: Attribute) -> bool:
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
     """Emit the interchanged loops before `loop`; the code after the strided loop remains in `loop`."""
-    steps, own = split.loop, split.own
-    width = known(loop.upperBound[0])
     build = Build.before(entry, loop)
-    assert isinstance(width, int)
     for op in split.shared:
         op.detach()
         build.insert(op)
-    memories = [_allocated(build, op.type, width) for op in steps.results]
-    if memories:
+    interchange = _Interchange(build, loop, split)
+    interchange.emit(build)
+    after = Build.before(entry, split.loop)
+    for result, memory in zip(split.loop.results, interchange.memories, strict=True):
+        result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
+    split.loop.detach()
+    split.loop.erase()
 
-        def begin(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-            """Emit the stores of the initial carried values of one invocation."""
-            for first, memory in zip(steps.iter_args, memories, strict=True):
-                inner.op(memref.StoreOp.get(values.get(first, first), memory, [lane]))
 
-        _invocations(build, loop, own, width, begin)
+class _Interchange:
+    """Emitter of a strided loop as a loop over steps, each of which is a parallel loop over invocations.
 
-    def step(outer: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit one step of the outer loop: a parallel loop over the invocations, with carried values in memory."""
+    Attributes:
+        loop: The parallel loop over invocations.
+        split: The strided loop in it.
+        invocations: Their number, which is the step of the strided loop.
+        memories: For each loop-carried value, workgroup memory with an element for each invocation.
+    """
 
-        def body(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-            """Emit the loop body for one lane."""
-            index, *variables = steps.body.block.args
-            values[index] = inner.plus(first, lane)  # type: ignore[assignment]
-            for variable, memory in zip(variables, memories, strict=True):
-                values[variable] = inner.let(memref.LoadOp.get(memory, [lane]))
-            *inside, end = steps.body.block.ops
-            for op in inside:
-                inner.insert(op.clone(values))
-            for value, memory in zip(end.operands, memories, strict=True):
-                inner.op(memref.StoreOp.get(values.get(value, value), memory, [lane]))
+    def __init__(self, build: Build, loop: scf.ParallelOp, split: Steps) -> None:
+        invocations = known(loop.upperBound[0])
+        assert isinstance(invocations, int)
+        self.loop, self.split, self.invocations = loop, split, invocations
+        self.memories = [_allocated(build, op.type, invocations) for op in split.loop.results]
 
-        _invocations(outer, loop, own, outer.least(width, outer.minus(known(steps.ub), first)), body)
+    def emit(self, build: Build) -> None:
+        """Emit the stores of the initial values, the steps in which all invocations have an element, and the last."""
+        start, end = self.split.start, known(self.split.loop.ub)
+        if self.memories:
+            self._emit_invocations(build, self.invocations, self._store_initial_values)
+        elements = build.most(build.minus(end, start), 0)
+        _, rest = build.divide(elements, self.invocations)
+        end_of_whole_steps = build.plus(start, build.minus(elements, rest))
+        build.loop(start, end_of_whole_steps, self.invocations, (), self._emit_whole_step)
+        self._emit_step(build, end_of_whole_steps, rest)
+
+    def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each."""
+        vector = _lanes_of_vector(self.split.loop, self.invocations)
+        for first_lane in range(0, self.invocations, vector):
+            self._emit_step(build, first, min(vector, self.invocations - first_lane), first_lane)
         return ()
 
-    build.loop(split.start, known(steps.ub), width, (), step)
-    after = Build.before(entry, steps)
-    for result, memory in zip(steps.results, memories, strict=True):
-        result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
-    steps.detach()
-    steps.erase()
+    def _emit_step(self, build: Build, first: Index, lanes: Index, first_lane: int = 0) -> None:
+        """Emit a parallel loop in which `lanes` invocations from `first_lane` on compute element `first` + lane."""
+        self._emit_invocations(build, lanes, partial(self._copy_body, first), first_lane)
+
+    def _store_initial_values(self, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+        """Emit the stores of the initial carried values of one invocation."""
+        for initial, memory in zip(self.split.loop.iter_args, self.memories, strict=True):
+            build.op(memref.StoreOp.get(values.get(initial, initial), memory, [lane]))
+
+    def _copy_body(self, first: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
+        """Emit the body of the strided loop for one invocation, with carried values in memory."""
+        index, *variables = self.split.loop.body.block.args
+        values[index] = build.value(build.plus(first, lane))
+        for variable, memory in zip(variables, self.memories, strict=True):
+            values[variable] = build.let(memref.LoadOp.get(memory, [lane]))
+        *inside, end = self.split.loop.body.block.ops
+        for op in inside:
+            build.insert(op.clone(values))
+        for value, memory in zip(end.operands, self.memories, strict=True):
+            build.op(memref.StoreOp.get(values.get(value, value), memory, [lane]))
+
+    def _emit_invocations(self, build: Build, lanes: Index, body: Body, first_lane: int = 0) -> None:
+        """Emit a parallel loop over invocations: each computes the operations before the strided loop, then `body`."""
+        block = Block(arg_types=[INDEX])
+        inner = build.inside(block)
+        lane = inner.value(inner.plus(block.args[0], first_lane))
+        values: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: lane}
+        for op in self.split.own:
+            inner.insert(op.clone(values))
+        body(inner, lane, values)
+        inner.op(scf.ReduceOp())
+        build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(block)))
+
+
+def _lanes_of_vector(steps: scf.ForOp, invocations: int) -> int:
+    """Return the invocations of each parallel loop of a whole step: all of them if the copies of the body are too long
+    otherwise."""
+    copies = ceil(invocations / LANES)
+    return LANES if copies * sum(1 for _ in walk(steps.body.block)) <= MOST_COPIED else invocations
 
 
 def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
@@ -169,15 +226,3 @@ def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
     allocation.location = build.like.location
     build.entry.insert(allocation)
     return allocation.results[0]
-
-
-def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], width: Index, body: Body) -> None:
-    """Emit a parallel loop over `width` invocations: each computes the operations `own` again, then runs `body`."""
-    block = Block(arg_types=[INDEX])
-    inner = build.inside(block)
-    values: dict[SSAValue, SSAValue] = {like.body.block.args[0]: block.args[0]}
-    for op in own:
-        inner.insert(op.clone(values))
-    body(inner, block.args[0], values)
-    inner.op(scf.ReduceOp())
-    build.op(scf.ParallelOp([build.value(0)], [build.value(width)], [build.value(1)], Region(block)))
