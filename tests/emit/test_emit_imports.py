@@ -93,7 +93,7 @@ def checking_function(number: int, signature: ImportSignature) -> str:
     text += "return 0;\n}\n"
     offsets = []
     for i, member in enumerate(made.members):
-        path = f"results.{member.name}" if i < made.results and made.results > 1 else member.name
+        path = f"results.{member.name}" if i < made.result_count and made.result_count > 1 else member.name
         offsets.append(f"offsetof(struct f{number}_params, {path})")
     if made.members:
         offsets += [f"sizeof(struct f{number}_params)", f"_Alignof(struct f{number}_params)"]

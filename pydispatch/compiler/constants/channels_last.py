@@ -90,7 +90,9 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
     candidates = [w for op in ops if (w := _window_reduction(op, known, converts_floats)) is not None]
-    if not any(w.pays for w in candidates) or any(_is_grouped_convolution(op) for op in ops):
+    if not any(w.pays for w in candidates):  # even with transpositions at both ends
+        return
+    if any(_is_grouped_convolution(op) for op in ops):
         return
     for candidate in candidates:
         # Match again: an earlier rewrite may have replaced the image.

@@ -145,7 +145,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
         body.add_ops([offset, less])
         narrow = less.result
     if not isinstance(arithmetic.compute, IntegerType):
-        narrow = unextended(narrow, arithmetic.compute) or narrow
+        narrow = unextended(narrow, arithmetic.compute) or narrow  # a bf16 that was extended to f32 is taken as it was
     elif narrow.type != arithmetic.compute:
         cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
         body.add_op(cut)

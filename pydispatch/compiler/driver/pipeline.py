@@ -160,11 +160,11 @@ class Pipeline:
 
     def __init__(self, module: ModuleOp, options: Options, chooser: Chooser | None = None) -> None:
         self.module, self.options, self.chooser = module, options, chooser
-        self.added = added_patterns()
+        self.added = added_patterns()  # of extensions
         self.added.targets = options.rewrites.targets = self._formats
         if chooser is not None:
-            options.rewrites.decide = partial(chooser.matches, self)
-        self.done = ""
+            options.rewrites.decide = partial(chooser.matches, self)  # which matches of patterns to replace
+        self.done = ""  # the last completed phase
         self.reports: list[FusionReport] = []  # one per host function, in order of formation
         self.notes: list[str] = []  # sentences that `explain` prints after the reports
         self.interfaces: dict[str, FunctionEntry] = {}  # public functions by name
@@ -188,8 +188,8 @@ class Pipeline:
                 self._rewrite(name)
                 normalize(self.module, self.options.reassociate, self._has_invocations)  # operations of replacements
             elif name == "dispatches":
-                if not self._stop:
-                    report_asserts(self.module)
+                if not self._asserts_stop_kernels:
+                    report_asserts(self.module)  # kernels that cannot stop record failures in memory
                 outline_externs(self.module)
                 inline_calls(self.module)
                 self.interfaces = _interfaces(self.module)
@@ -214,12 +214,12 @@ class Pipeline:
             store_early(function)
             save_updated_rows(function)
         functions = DerivedFunctions(self.module)
-        if levels := self._levels:
-            products, *others = {level.byte_products for level in levels}
+        if levels := self._cpu_levels:  # empty unless all targets are CPUs
+            byte_products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
                 quantize_before_moves(function)
                 pool_integers(function)
-                multiply_integers(function, "" if others else products)
+                multiply_integers(function, products="" if others else byte_products)  # those that all levels have
                 requantize(function)
                 pad_channels(function)
         if self.options.reassociate:
@@ -239,15 +239,16 @@ class Pipeline:
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
-        """Pack constants into panels and form the dispatches of the functions that derive constants."""
-        if levels := self._levels:
-            pack_constants(self.module, functions, levels)
+        """Form the dispatches of the functions that derive constants, after packing constants into panels for CPUs."""
+        if self._cpu_levels:
+            pack_constants(self.module, functions, self._cpu_levels)
         self.reports += self._formed(list(functions.added.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
-        limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
-        legality = Legality(partial(why_not, has_chain_kernel=self._has_chain_kernel), space_of, *limits)
+        rule, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
+        most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
+        legality = Legality(rule, space_of, most_tensors=most_tensors, most_operands=most_operands)
         patches = None if self.chooser is None else partial(self.chooser.convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
@@ -263,7 +264,7 @@ class Pipeline:
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features, is_single)
 
     @cached_property
-    def _levels(self) -> list[Level]:
+    def _cpu_levels(self) -> list[Level]:
         """CPU levels of the targets, by which panels of constants and products of bytes are chosen.
 
         None unless all targets are CPUs, whose kernels compute products from panels in register blocks. Levels that
@@ -287,10 +288,11 @@ class Pipeline:
             return None
         with suppress(CompileError):
             backends = {target: require_backend(target) for target in self.targets()}
+            # A GPU distributes over invocations; a CPU has a machine for whose registers products are cut into blocks.
             if not all(b.has_invocations or b.contract_machine(target) for target, b in backends.items()):
                 return None
             if not any(backend.has_invocations for backend in backends.values()):
-                return lambda chain: True
+                return lambda chain: True  # CPUs have a kernel for every chain
             from pydispatch.compiler.kernels.matmul.gpu.chain import has_chain_kernel
 
             return has_chain_kernel
@@ -304,16 +306,16 @@ class Pipeline:
         return True
 
     @cached_property
-    def _stop(self) -> bool:
+    def _asserts_stop_kernels(self) -> bool:
         """Whether the kernels of all targets stop at a failed assertion."""
-        with suppress(CompileError):
+        with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             return all(require_backend(target).stops for target in self.targets())
         return True
 
     @cached_property
-    def _bindings(self) -> list[int]:
+    def _binding_limits(self) -> list[int]:
         """For each target with a limit, the maximum number of tensors that a dispatch reads and writes."""
-        with suppress(CompileError):
+        with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             known = [require_backend(target).most_tensors for target in self.targets()]
             return [n for n in known if n is not None]
         return []

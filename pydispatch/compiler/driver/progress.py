@@ -45,10 +45,11 @@ class Tracker:
     ) -> None:
         self._report, self._clock = report, clock
         self._lock = threading.Lock()
+        # Times of: the begin of the compilation, the last report, the begin of code generation.
         self._start = self._reported = self._code_start = clock()
         self._phase, self._name = "input", ""
         self._done = self._total = 0
-        self._begun: float | None = None  # the phase
+        self._begun: float | None = None  # time at which the phase began; None before the first
 
     def phase(self, name: str) -> None:
         """Begin the phase `name` and end the previous phase."""

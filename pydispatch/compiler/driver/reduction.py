@@ -52,8 +52,12 @@ def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object
 def _source(
     origin: Any, load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object], seconds: float
 ) -> str | None:
-    """Return the text of a reduced program with the same fault; None where the program cannot be loaded again."""
-    reduction = Reduction(origin, compile, TRIES if seconds < LONGEST_SECONDS else 0, time.monotonic() + SECONDS)
+    """Return the text of a reduced program with the same fault; None where the program cannot be loaded again.
+
+    seconds: how long the compilation took that failed.
+    """
+    tries = TRIES if seconds < LONGEST_SECONDS else 0
+    reduction = Reduction(origin, compile, tries=tries, end=time.monotonic() + SECONDS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

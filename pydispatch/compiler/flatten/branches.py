@@ -124,7 +124,8 @@ def _move_blocks(region: Region, after: Block) -> Block:
 def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
     """Replace terminators named `terminator` by branches to `target` with the values that they yield.
 
-    The blocks are those from `first` on, up to and without `after`.
+    The blocks are those from `first` on, up to and without `after`. A block without operations is the region of an
+    scf operation whose yield is implicit.
     """
     block: Block | None = first
     while block is not None and block is not after:
@@ -161,7 +162,7 @@ def _lower_if(op: Operation) -> None:
             continue
         _add_implicit_yield(region)
         first = _move_blocks(region, after)
-        _redirect(first, after, "scf.yield", after)
+        _redirect(first, after=after, terminator="scf.yield", target=after)
         targets.append(first)
     _append(block, cf.ConditionalBranchOp(op.cond, targets[0], [], targets[1], []), op)
     op.erase(safe_erase=False)
@@ -235,7 +236,7 @@ def _lower_region(op: Operation) -> None:
     assert isinstance(op, scf.ExecuteRegionOp)
     block, after = _split(op)
     first = _move_blocks(op.region, after)
-    _redirect(first, after, "scf.yield", after)
+    _redirect(first, after=after, terminator="scf.yield", target=after)
     _append(block, cf.BranchOp(first), op)
     op.erase(safe_erase=False)
 
@@ -278,10 +279,11 @@ def _lower_index_switch(op: Operation) -> None:
     for region in (op.default_region, *op.case_regions):
         _add_implicit_yield(region)
         first = _move_blocks(region, after)
-        _redirect(first, after, "scf.yield", after)
+        _redirect(first, after=after, terminator="scf.yield", target=after)
         firsts.append(first)
     cases = [int(n) for n in cast(Any, op.cases).get_values()]
-    _append_comparisons(block, op.arg, cases, [(first, []) for first in firsts[1:]], (firsts[0], []), op)
+    default, *targets = [(first, list[SSAValue]()) for first in firsts]  # blocks without arguments
+    _append_comparisons(block, op.arg, cases, targets=targets, default=default, like=op)
     op.erase(safe_erase=False)
 
 

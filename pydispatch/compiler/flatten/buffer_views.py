@@ -52,8 +52,8 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
         if _is_view(argument):
             _convert_argument(entry, argument)
     for op in list(walk(function)):
-        if op.name == IMPORT and (value := _exported(op.operands[0])) is not None:
-            _import_of_export(op, value)
+        if op.name == IMPORT and (exported := _exported(op.operands[0])) is not None:
+            _import_of_export(op, exported)  # the import of an exported tensor is that tensor
     _return_tensors(function)
 
 

@@ -19,6 +19,8 @@ from pydispatch.ir.functions import CALLS, callee_name
 def find_commands(functions: Mapping[str, Operation]) -> None:
     """Convert the calls of host functions without a body. Raise CompileError for a call that does not match its
     declaration.
+
+    A `flow.call` gets the declared type; a `util.call` or `func.call` of a declaration becomes a `flow.call`.
     """
     for function in functions.values():
         for op in list(walk(function)):

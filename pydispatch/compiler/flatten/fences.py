@@ -27,6 +27,8 @@ MAKES = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
 def remove_fences(functions: Mapping[str, Operation]) -> None:
     """Remove fences from host functions in place. Raise CompileError for a fence that is returned, stored or
     selected.
+
+    Of two variants of a function, the one with fences (`$async`) becomes private.
     """
     for name, function in functions.items():
         _hide_async_variant(name, function, functions)
@@ -37,10 +39,10 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
                 creations.append(op)
             else:
                 _without_fences(op)
-    for op in reversed(creations):
+    for op in reversed(creations):  # users before what they use: a join needs the fences that it joins
         if not any(list(result.uses) for result in op.results):
             erase_op(op)
-    for function in functions.values():
+    for function in functions.values():  # other uses of fences remain, and are refused
         for block in function.regions[0].blocks:
             for value in (*block.args, *(result for op in block.ops for result in op.results)):
                 _check_unused(value)

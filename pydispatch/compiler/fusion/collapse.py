@@ -44,6 +44,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
         return None
     if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
+    # For each operand the numbers of the groups of dimensions that it has, in its order.
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
@@ -54,9 +55,9 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
         if value is expand.result:
             operands.append(expand.src)
         elif len(shape_of(value)) == len(groups_kept):
-            operands.append(value)
+            operands.append(value)  # each of its groups has one dimension: there is nothing to collapse
         else:
-            parts, next_axis = [], 0
+            parts, next_axis = [], 0  # the axes of each group that the operand has
             for group in groups_kept:
                 parts.append(list(range(next_axis, next_axis + len(groups[group]))))
                 next_axis += len(groups[group])

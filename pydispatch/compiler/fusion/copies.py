@@ -24,9 +24,9 @@ def complete(groups: FusionGroups) -> None:
     """Copy or move into each group the operations that it reads and that belong to no group."""
     _copy_duplicable(groups)
     _add_fills(groups)
-    _drop_fills(groups)
+    _drop_fills(groups)  # those without readers outside of groups
     _absorb_scalars(groups)
-    _add_fills(groups)
+    _add_fills(groups)  # that the moved scalars read
 
 
 def _copy_duplicable(groups: FusionGroups) -> None:
@@ -63,10 +63,12 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
             has_other_readers = True
             continue
         copy = _copy_into(groups, op, group, readers)
-        intermediates = groups.intermediates.get(group, ())  # the merge of the group's members took them into account
+        # Duplicable operations between two members, for which legality was checked when the members were merged.
+        intermediates = groups.intermediates.get(group, ())
         if op_is_view or op in intermediates:
             reason = None
         else:
+            # Copies are made from the last operation to the first: those before `op` are not members yet.
             uncopied = {other for other in intermediates if groups.position[other] < groups.position[op]}
             reason = groups.legality.violation(groups.in_order({*groups.members[group], *uncopied}))
         if reason is not None:
@@ -137,7 +139,7 @@ def _add_fills(groups: FusionGroups) -> None:
                     source = operand.owner
                     if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):
                         continue
-                    if groups.ancestor(source) is op:
+                    if groups.ancestor(source) is op:  # the fill is inside of op itself
                         continue
                     if source not in copies:
                         copies[source] = source.clone()
@@ -146,7 +148,7 @@ def _add_fills(groups: FusionGroups) -> None:
                         pending.append(copies[source])
                     inner.operands[index] = copies[source].results[0]
         for source, copy in copies.items():
-            groups.position[copy] = groups.position.get(source, -1)
+            groups.position[copy] = groups.position.get(source, -1)  # -1: the fill is defined before the block
             groups.members[group].add(copy)
             groups.group_of[copy] = group
 
@@ -164,7 +166,8 @@ def _absorb_scalars(groups: FusionGroups) -> None:
         readers: set[int | None] = set()  # None for the host, which computes sizes and scalars outside of groups
         for use in op.results[0].uses:
             user = groups.ancestor(use.operation)
-            if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
+            is_size = user is not None and user is use.operation and user.operands[use.index] in size_operands(user)
+            if user is None or is_size:
                 readers.add(None)
             else:
                 readers.add(groups.group_of.get(user, group_of_scalar.get(user)))

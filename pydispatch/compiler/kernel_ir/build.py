@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues, Use
 
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
-from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE, MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.dialects.arith import IndexCastUIOp
 
@@ -294,7 +294,7 @@ class Build(IndexArithmetic[SSAValue]):
         operands = [*(self.value(part) for part in (lower, upper, step)), *carried]
         loop = self.op(scf.ForOp.create(operands=operands, result_types=types, regions=[Region(block)]))
         if most is not None:
-            loop.attributes[MOST] = IntegerAttr(most, 64)
+            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most, 64)
         return list(loop.results)
 
 

@@ -26,8 +26,8 @@ IN_RANGE = "pyd.in_range"
 """On a shift: its count is below the width, or its result is not used. On a division: its divisor is not 0, nor, where
 there is a sign, -1. The operation needs no guard."""
 
-MOST = "pyd.most"
-"""On scf.for and scf.while: how many iterations there are at most, where nothing else says it."""
+MOST_ITERATIONS = "pyd.most"
+"""On scf.for and scf.while: the maximum number of iterations, where nothing else says it."""
 
 MARKS_LINES = "pyd.lines"
 """Attribute of a function whose code states the source line of each instruction, for readers of the code."""

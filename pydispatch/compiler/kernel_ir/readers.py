@@ -7,6 +7,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TypeVar, cast
 
+from xdsl.dialects import gpu
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -59,6 +60,13 @@ def integer(op: Operation, name: str, default: int | None = None) -> int:
     if isinstance(value, IntegerAttr):
         return int(value.value.data)
     raise CompileError(f"{op_name(op)}: attribute '{name}' must be an integer, got {value}")
+
+
+def gpu_dimension(op: Operation) -> int:
+    """Return the dimension that an operation of the gpu dialect names: 0, 1 or 2 for x, y or z."""
+    dimension = attribute(op, "dimension")
+    assert isinstance(dimension, gpu.DimensionAttr)
+    return "xyz".index(dimension.data.value)
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:

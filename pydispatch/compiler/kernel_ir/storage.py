@@ -11,8 +11,8 @@ STORAGE = "pyd.storage"
 """Whose an allocation is, where that is decided: "workgroup" or "private"."""
 
 
-MET = "pyd.met"
-"""On an entry point: the bindings through which invocations of a workgroup tell each other something."""
+COHERENT_BINDINGS = "pyd.met"
+"""On an entry point: the bindings in which invocations of a workgroup read what others wrote."""
 
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"

@@ -6,6 +6,8 @@ but memrefs of these scalars are refused with a CompileError.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     BFloat16Type,
@@ -180,8 +182,16 @@ def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
     return type_, tuple(strides)
 
 
-def layout_of(type_: Attribute) -> tuple[int | None, tuple[int | None, ...], tuple[int | None, ...]]:
-    """Return (offset, sizes, strides) of a memref type, None for dynamic parts; errors are as of `checked_memref`."""
+class StridedLayout(NamedTuple):
+    """Strided layout of a memref type, in elements; None for dynamic parts."""
+
+    offset: int | None
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+
+
+def layout_of(type_: Attribute) -> StridedLayout:
+    """Return the layout of a memref type; errors are as of `checked_memref`."""
     memref, strides = _checked(type_)
     sizes = tuple([None if size.data == DYNAMIC_INDEX else size.data for size in memref.shape.data])
-    return memref.get_offset(), sizes, strides
+    return StridedLayout(memref.get_offset(), sizes, strides)

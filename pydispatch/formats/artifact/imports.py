@@ -56,13 +56,13 @@ class ParamsLayout:
 
     Attributes:
         members: Members for results, arguments and fields, in this order.
-        results: How many of the members are results.
+        result_count: How many of the members are results.
         size: Size in bytes; 0 for an empty structure, for which `params` is not a valid pointer.
         align: Alignment in bytes.
     """
 
     members: tuple[Member, ...]
-    results: int
+    result_count: int
     size: int
     align: int
 
@@ -123,7 +123,7 @@ def c_declaration(
     params = layout(results, arguments, fields)
     lines: list[str] = []
     if params.members:
-        own, rest = params.members[: params.results], params.members[params.results :]
+        own, rest = params.members[: params.result_count], params.members[params.result_count :]
         lines.append(f"struct {name}_params {{  // {params.size} bytes, aligned to {params.align}")
         if len(own) > 1:
             lines += ["  struct {", *_members(own, "    "), "  } results;"]

@@ -135,7 +135,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
             shared=generated.shared,
             alignment=generated.alignment,
         )
-    check_static(unresolved, functions, LANGUAGE, inputs.names(), inputs.files())
+    check_static(unresolved, functions, LANGUAGE, known=inputs.names(), files=inputs.files())
     imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
     _require_all_resolved(unresolved, imports, variant, inputs)
     if inputs.libraries:

@@ -124,7 +124,7 @@ def generate(
     names = [export.name for export in variant.exports]
     module = resolve_fallbacks(variant.module, lambda: frozenset(provided))
     module = copied(module)  # it is compiled for other architectures, too
-    kernels = distribute_kernels(module, variant.exports, INVOCATIONS, TOGETHER)
+    kernels = distribute_kernels(module, variant.exports, machine=INVOCATIONS, together=TOGETHER)
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)
     functions = _functions(module.body.block.ops)
@@ -132,7 +132,7 @@ def generate(
     dynamic: frozenset[str] = frozenset()
     while True:
         platform = CudaPlatform(machine.has, variant.exports, sizes, variant.constants, functions, dynamic)
-        text = emit_module(symbols_of(module), platform, names, SUBJECTS)
+        text = emit_module(symbols_of(module), platform, names, subjects=SUBJECTS)  # lowerings for GPUs
         large = frozenset(name for name, size in platform.shared.items() if size > STATIC_SHARED)
         if large == dynamic:
             break

@@ -57,7 +57,8 @@ def generate(variant: Variant) -> GeneratedSpirv:
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
     known = [name for library in libraries for name in library.names()]
-    check_static(linked.unresolved, functions, LANGUAGE, known, [library.name for library in libraries])
+    files = [library.name for library in libraries]
+    check_static(linked.unresolved, functions, LANGUAGE, known=known, files=files)
     return GeneratedSpirv(linked.data, *imports_at_load(linked.unresolved, functions, variant, LANGUAGE))
 
 

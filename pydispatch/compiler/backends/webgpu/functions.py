@@ -62,7 +62,8 @@ def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary]
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
     known = [name for library in libraries for name in library.names()]
-    check_static(linked.unresolved, functions, LANGUAGE, known, [library.name for library in libraries])
+    files = [library.name for library in libraries]
+    check_static(linked.unresolved, functions, LANGUAGE, known=known, files=files)
     return GeneratedWgsl(linked.data.decode(), *imports_at_load(linked.unresolved, functions, variant, LANGUAGE))
 
 

@@ -35,7 +35,7 @@ def _native(arch: str, features: frozenset[str]) -> Native:
     """Return the native float types of an architecture with these LLVM features; others are computed in f32."""
     arithmetic = _WITH_F16 if _F16_ARITHMETIC & features else PLAIN
     converts = arch in ("aarch64", "nvptx64") or _F16_CONVERSIONS & features
-    return Native(arithmetic, _WITH_F16 if converts else PLAIN)
+    return Native(arithmetic, conversions=_WITH_F16 if converts else PLAIN)
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
@@ -58,7 +58,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
         emitter.values.update(zip(op.results, (emitter.values[operand] for operand in end.operands), strict=True))
 
     emitter.region(function.body, leave)
-    emitter.op = op
+    emitter.op = op  # region() changed it; errors name the operation itself
 
 
 def natively(row: Lowering) -> Lowering:

@@ -77,12 +77,12 @@ def emit_module(
     def emitted(function: FuncOp, exported: bool) -> str:
         """Return the text of a function, after its operations were expanded and its loops vectorized."""
         expand(function)
-        take_steps_together(function)
+        take_steps_together(function)  # loop interchange: strided loops go outside of the loops over invocations
         if platform.arch != "nvptx64":
             lines = vectorize_outer_loops(function)
             if notes is not None:
                 notes.extend(lines)
-        split_index_sets(function)
+        split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
         expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
         return FunctionEmitter(writer, platform, function, exported).run()
 

@@ -1,9 +1,12 @@
 """Float maxima and minima on x86, carried around loops as integers that compare like the floats.
 
-`arith.maximumf` is NaN where an operand is, and +0 is above -0. x86 has no instruction for that but six, of which each
-waits for the one before, and so does every step of a loop. With the bits of negative numbers flipped, floats have the
-order of integers, and NaN are at both of its ends: moved by as many as there are at one end, all are above infinity, or
-for a minimum below it. One instruction of each step waits for the step before.
+`arith.maximumf` is NaN where an operand is, and +0 is above -0. x86 needs six instructions for that, each of which
+waits for the one before, and every step of a loop waits for the step before.
+
+With the bits of negative numbers flipped, floats have the order of integers, with NaN at both ends: -NaN, -inf, ...,
++inf, +NaN. For a maximum, the number of NaN of one sign is subtracted: the -NaN wrap around to the top, so that all NaN
+are above infinity. For a minimum it is added: the +NaN wrap around to the bottom. A step is then one integer maximum or
+minimum, the only instruction that waits for the step before.
 """
 
 from __future__ import annotations
@@ -63,14 +66,18 @@ class Order:
         Then negative floats, whose magnitudes grow with their bits, have the order of integers.
         """
         type_ = self.integer
-        # In this form LLVM makes no masks of signs, which few units compute.
+        # LLVM would compile the shorter form, a select by the sign, to mask registers, which few units compute.
         others = emitter.body.let(f"xor {type_} {bits}, {emitter.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
         sign = emitter.body.let(f"and {type_} {bits}, {-1 << (self.width - 1)}")
         return emitter.body.let(f"xor {type_} {others}, {sign}")
 
     @property
     def _moved(self) -> int:
-        """The number that is added to the integers, so that NaN of both signs are at the same end of the order."""
+        """The number that is added to the integers, so that NaN of both signs are at the same end of the order.
+
+        The addition wraps around: subtracting the number of NaN moves those at the bottom to the top (smax), adding it
+        moves those at the top to the bottom (smin).
+        """
         fraction_bits = {32: 23, 64: 52}[self.width]
         nan_count = (1 << fraction_bits) - 1
         return -nan_count if self.kind == "smax" else nan_count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
@@ -28,6 +29,24 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 """Emits the code of an operation."""
 Leave = Callable[[Operation], None]
 """Emits what is done at the end of a region, from its terminator."""
+
+
+class _AliasScope(NamedTuple):
+    """Metadata nodes of the alias scope of a storage.
+
+    Attributes:
+        scope: The scope itself.
+        own: List of the scope alone.
+        others: List of the scopes of all other storages, which _close_scopes() fills in.
+        own_and_block: As `own`, with the scope of register blocks; -1 until an access needs it.
+        others_and_block: As `others`, likewise.
+    """
+
+    scope: int
+    own: int
+    others: int
+    own_and_block: int = -1
+    others_and_block: int = -1
 
 
 class FunctionEmitter:
@@ -66,12 +85,9 @@ class FunctionEmitter:
         self._labels: dict[Block, str] = {}  # of blocks that were branched to or begun
         # Block → (label of a predecessor, values it passes), until the block is begun.
         self._edges: dict[Block, list[tuple[str, list[str]]]] = {}
-        # Storage → (its alias scope, list of only that scope, list of all others).
-        self._scopes: dict[str, tuple[int, int, int]] = {}
-        self._domain = -1
-        self._blocks = -1
-        # Storage → (list of its scope and that of blocks, list of the others with blocks).
-        self._block_nodes: dict[str, tuple[int, int]] = {}
+        self._scopes: dict[str, _AliasScope] = {}  # by storage
+        self._domain = -1  # metadata node of the domain of all scopes of storages; -1 before there is one
+        self._block_scope = -1  # metadata node of the scope of all register blocks; -1 before there is one
         self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
         width = attribute(function, "pyd.index_width")
@@ -168,10 +184,11 @@ class FunctionEmitter:
             return ""
         if memref.root not in self._scopes:
             self._open_scope(memref.root)
-        _, own_scope, other_scopes = self._scopes[memref.root]
-        if block is not None:
-            own_scope, other_scopes = self._block_scopes(memref.root, block)
-        text = f", !alias.scope !{own_scope}, !noalias !{other_scopes}"
+        if block is None:
+            own_scopes, other_scopes = self._scopes[memref.root].own, self._scopes[memref.root].others
+        else:
+            own_scopes, other_scopes = self._block_scopes(memref.root, block)
+        text = f", !alias.scope !{own_scopes}, !noalias !{other_scopes}"
         if memref.read_only:
             text += f", !invariant.load !{self.once('empty', lambda: str(self.module.metadata('!{}')))}"
         if shared:
@@ -190,7 +207,9 @@ class FunctionEmitter:
             self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
         scope = self.module.metadata()
         self.module.set_metadata(scope, f"distinct !{{!{scope}, !{self._domain}}}")
-        self._scopes[root] = (scope, self.module.metadata(f"!{{!{scope}}}"), self.module.metadata())
+        self._scopes[root] = _AliasScope(
+            scope, own=self.module.metadata(f"!{{!{scope}}}"), others=self.module.metadata()
+        )
 
     def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
         """Return the metadata nodes of the scopes of an access, and of the scopes that it does not alias.
@@ -198,25 +217,25 @@ class FunctionEmitter:
         Register blocks are a scope in a domain of its own: accesses that do not name it may alias them. `block` is
         whether the access is to a block, not to an operand.
         """
-        if self._blocks < 0:
-            domain, self._blocks = self.module.metadata(), self.module.metadata()
+        if self._block_scope < 0:
+            domain, self._block_scope = self.module.metadata(), self.module.metadata()
             self.module.set_metadata(domain, f"distinct !{{!{domain}}}")
-            self.module.set_metadata(self._blocks, f"distinct !{{!{self._blocks}, !{domain}}}")
-        scope, own, others = self._scopes[root]
-        if root not in self._block_nodes:
-            own_and_blocks = self.module.metadata(f"!{{!{scope}, !{self._blocks}}}")
-            self._block_nodes[root] = own_and_blocks, self.module.metadata()
-        own_and_blocks, other_blocks = self._block_nodes[root]
-        return (own_and_blocks, others) if block else (own, other_blocks)
+            self.module.set_metadata(self._block_scope, f"distinct !{{!{self._block_scope}, !{domain}}}")
+        nodes = self._scopes[root]
+        if nodes.own_and_block < 0:
+            own_and_block = self.module.metadata(f"!{{!{nodes.scope}, !{self._block_scope}}}")
+            nodes = nodes._replace(own_and_block=own_and_block, others_and_block=self.module.metadata())
+            self._scopes[root] = nodes
+        return (nodes.own_and_block, nodes.others) if block else (nodes.own, nodes.others_and_block)
 
     def _close_scopes(self) -> None:
         """Fill in the metadata nodes of the scopes that each storage does not alias, once all storages are known."""
-        for root, (_, _, others) in self._scopes.items():
-            apart = [f"!{scope}" for other, (scope, _, _) in self._scopes.items() if other != root]
-            self.module.set_metadata(others, "!{" + ", ".join(apart) + "}")
-            if root in self._block_nodes:
-                _, node = self._block_nodes[root]
-                self.module.set_metadata(node, "!{" + ", ".join([*apart, f"!{self._blocks}"]) + "}")
+        for root, nodes in self._scopes.items():
+            apart = [f"!{others.scope}" for other, others in self._scopes.items() if other != root]
+            self.module.set_metadata(nodes.others, "!{" + ", ".join(apart) + "}")
+            if nodes.others_and_block >= 0:
+                with_block = [*apart, f"!{self._block_scope}"]
+                self.module.set_metadata(nodes.others_and_block, "!{" + ", ".join(with_block) + "}")
 
     # The function
 

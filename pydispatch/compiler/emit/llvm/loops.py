@@ -42,28 +42,28 @@ class Loop:
 
     def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
         self._f = emitter
-        self._bounds = bounds
+        self._lower, self._upper, self._step = bounds
         self._type = type_
         self._predicate = predicate
-        self._labels = tuple(emitter.body.new_label(hint) for hint in ("head", "body", "after"))
+        self._header, self._body_label, self._exit = map(emitter.body.new_label, ("head", "body", "after"))
         self._phi: Phi
 
     def begin(self) -> None:
         """Branch to the header, and begin it with the phi of the counter."""
         body = self._f.body
         self.before = body.label
-        body.br(self._labels[0])
-        body.start(self._labels[0])
+        body.br(self._header)
+        body.start(self._header)
         self._phi = body.phi(self._type)
-        self._phi.incoming.append((str(self._bounds[0]), self.before))
+        self._phi.incoming.append((str(self._lower), self.before))
         self.counter = self._phi.name
 
     def enter(self) -> None:
         """Emit the test of the counter, and begin the body."""
         body = self._f.body
-        go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._bounds[1]}")
-        body.cond_br(go, self._labels[1], self._labels[2])
-        body.start(self._labels[1])
+        go = body.let(f"icmp {self._predicate} {self._type} {self.counter}, {self._upper}")
+        body.cond_br(go, self._body_label, self._exit)
+        body.start(self._body_label)
 
     def end(self, metadata: int | None = None) -> None:
         """Emit the increment of the counter and the branch to the header, and begin the block after the loop.
@@ -72,15 +72,15 @@ class Loop:
         """
         body = self._f.body
         wrap = "nsw" if self._predicate == "slt" else "nuw"
-        following = body.let(f"add {wrap} {self._type} {self.counter}, {self._bounds[2]}")
+        following = body.let(f"add {wrap} {self._type} {self.counter}, {self._step}")
         self._phi.incoming.append((following, body.label))
-        body.br(self._labels[0], f", !llvm.loop !{metadata}" if metadata is not None else "")
-        body.start(self._labels[2])
+        body.br(self._header, f", !llvm.loop !{metadata}" if metadata is not None else "")
+        body.start(self._exit)
 
 
 def nest(
     emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], is_parallel: bool = False,
-    is_long: bool = False, lanes: int = 0,
+    computes_functions: bool = False, lanes: int = 0,
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
 
@@ -91,7 +91,7 @@ def nest(
         bounds: Range of each loop.
         body: Emits the body from the names of the indices.
         is_parallel: Whether iterations are independent.
-        is_long: Whether an iteration computes functions such as exp.
+        computes_functions: Whether an iteration computes functions such as exp.
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
     """
     loops: list[Loop] = []
@@ -110,10 +110,10 @@ def nest(
         if is_parallel and level == innermost:
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
-            metadata = emitter.module.metadata()
-            notes = [str(rolled(emitter))] if is_vectorised(emitter, range_, is_long) else []
-            notes = [f"!{note}" for note in (metadata, accesses, *notes, *one_vector(emitter, lanes))]
-            emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(notes)}}}")
+            metadata = emitter.module.metadata()  # reserved: a loop's node begins with its own number
+            unrolling = [rolled(emitter)] if is_vectorised(emitter, range_, computes_functions) else []
+            nodes = [metadata, accesses, *unrolling, *one_vector(emitter, lanes)]
+            emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(f'!{node}' for node in nodes)}}}")
     if group is not None:
         emitter.groups.append(group)
     body(indices)
@@ -139,7 +139,7 @@ def _node(emitter: FunctionEmitter, text: str) -> str:
     return str(emitter.module.metadata(f"!{{!{text}}}"))
 
 
-def kept_whole(emitter: FunctionEmitter) -> int:
+def unroll_disabled(emitter: FunctionEmitter) -> int:
     """Create the `!llvm.loop` node of one loop that LLVM must not unroll, and return its number.
 
     Unrolling would spill the registers of a block.
@@ -156,15 +156,16 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
     would become many times the code.
     """
     name, body = ContractOp.name, op.regions[0].blocks[0]
+    # The name if the function has register blocks, else "": a cached flag.
     if not emitter.once("product", lambda: name if any(o.name == name for o in walk(emitter.function)) else ""):
         return False
     inner = {nested.name for nested in walk(body)}
     if name in inner:
-        return any(child.name == name for child in body.ops)
-    return not inner.isdisjoint(("scf.for", "scf.parallel"))
+        return any(child.name == name for child in body.ops)  # the innermost loop around register blocks
+    return not inner.isdisjoint(("scf.for", "scf.parallel"))  # a loop around loops that fill or pack
 
 
-def known_lanes(
+def loop_metadata(
     emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False, lanes: int = 0
 ) -> int | None:
     """Return the number of the `!llvm.loop` node of a loop that carries these values; None if it needs none.
@@ -176,7 +177,7 @@ def known_lanes(
         emitter: The function's emitter.
         carried: The loop-carried values.
         whole: Whether LLVM must not unroll the loop.
-        lanes: Those of `nest`.
+        lanes: Lanes of the vector that all iterations become; 0 lets LLVM choose.
     """
     parts = [*([rolled(emitter)] if whole else []), *one_vector(emitter, lanes)]
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
@@ -189,11 +190,14 @@ def known_lanes(
     return node
 
 
-def is_vectorised(emitter: FunctionEmitter, range_: Range, long: bool = False) -> bool:
-    """Return whether a loop of known length is better vectorized than unrolled; `long` is `is_long` of `nest`."""
+def is_vectorised(emitter: FunctionEmitter, range_: Range, computes_functions: bool = False) -> bool:
+    """Return whether a loop of known length is better vectorized than unrolled.
+
+    If iterations compute functions such as exp, that includes loops of few steps that fit one masked vector.
+    """
     lanes = next((lanes for feature, lanes in MASKED_LANES if feature in emitter.platform.features), 0)
     steps = _count(range_)
-    return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
+    return steps >= VECTORISED or (computes_functions and FEWEST_MASKED <= steps <= lanes)
 
 
 def _count(range_: Range) -> int:

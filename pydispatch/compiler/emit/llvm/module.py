@@ -47,7 +47,8 @@ class ModuleWriter:
 
     Args:
         symbols: The functions and constants that functions may refer to.
-        fallible: Whether an import returns a status that stops the workgroup.
+        fallible: Whether kernels of the target can stop: an import or assertion returns a status that ends the
+            workgroup.
         table: The lowering of each operation, by operation name.
 
     Attributes:
@@ -60,11 +61,11 @@ class ModuleWriter:
         self.globals: dict[str, str] = {}  # symbol → definition
         self.declarations: dict[str, str] = {}  # symbol → declaration
         self.functions, self.memref_globals = symbols.functions, symbols.memref_globals
-        self.needed: list[str] = []
+        self.needed: list[str] = []  # helper functions, in order of their first call
         self._metadata: list[str] = []  # text of each node, by its number
         self._compile_unit: int | None = None  # node of the debug information
-        self._fallible: dict[str, bool] = {}
-        self._imports_fail = fallible
+        self._fallible: dict[str, bool] = {}  # function → whether a call of it may fail; a cache
+        self._kernels_stop = fallible
 
     def text(self, functions: Sequence[str]) -> str:
         """Return the text of the module around the texts of its functions."""
@@ -112,7 +113,7 @@ class ModuleWriter:
 
     def fallible(self, name: str) -> bool:
         """Return whether a call of a helper may fail: it, or a function that it calls, calls an import or asserts."""
-        if not self._imports_fail or name not in self.functions:
+        if not self._kernels_stop or name not in self.functions:
             return False
         if name not in self._fallible:
             reached = [self.functions[other] for other in reachable(self.functions, name)]

@@ -105,7 +105,8 @@ class Platform(ABC, Generic[F]):
     def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Call a function that is resolved when the program is loaded, and return the operands of its results.
 
-        callee: its declaration. operands: memrefs are passed as they are to other functions.
+        callee: its declaration. operands: a memref is passed as its pointers, offset, sizes and strides, as between
+        functions of the module.
         """
 
     def import_available(self, emitter: F, callee: FuncOp) -> str:

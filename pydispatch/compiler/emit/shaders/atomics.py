@@ -54,7 +54,7 @@ class Atomics(Memory[E, V]):
         check_writable(emitter, memref)
         if memref.root.kind == "function":
             raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
-        index = element_index(emitter, memref, [emitter.index(operand) for operand in indices_of(op)])
+        index = element_index(emitter, memref, [emitter.int_or_value(operand) for operand in indices_of(op)])
         shift: Index = 0
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:
@@ -71,13 +71,14 @@ class Atomics(Memory[E, V]):
 
         def new_word(word: V) -> V:
             """Return the word after the operation, in which the bits of other elements are unchanged."""
+            # The new element, by the body of the operation; `bits` and `shift` are those of its place in the word.
             new = combined(emitter, emitter.table, op, element, old_element(word))
             if is_integer(element) and bit_width(element) < emitter.width(element):
                 new = self.wrap(emitter, new, bit_width(element), emitter.width(element))
             part = self.to_word(emitter, new, element, bits, shift)
             if bits >= 32:
                 return part
-            other_bits = self.arithmetic(emitter, "and", 32, word, self.others(emitter, bits, shift))
+            other_bits = self.arithmetic(emitter, "and", 32, word, self.mask_of_others(emitter, bits, shift))
             return self.arithmetic(emitter, "or", 32, other_bits, part)
 
         if old_word is None:

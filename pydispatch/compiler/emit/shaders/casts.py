@@ -66,7 +66,7 @@ class Casts(Registers[E, V]):
     def sign_extended(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`."""
         (operand,), (result,) = op.operands, op.results
-        width, constant = width_of(emitter, operand.type), emitter.index(operand)
+        width, constant = width_of(emitter, operand.type), emitter.int_or_value(operand)
         if known(constant):
             emitter.define(result, constant)
             return
@@ -77,7 +77,7 @@ class Casts(Registers[E, V]):
         """Lower `arith.extui`."""
         (operand,), (result,) = op.operands, op.results
         bits, widths = bits_of(emitter, operand.type), (emitter.width(operand.type), emitter.width(result.type))
-        constant = emitter.index(operand)
+        constant = emitter.int_or_value(operand)
         if known(constant):
             emitter.define(result, constant & ((1 << bits) - 1))
             return
@@ -86,7 +86,7 @@ class Casts(Registers[E, V]):
     def truncated(self, emitter: E, op: Operation) -> None:
         """Lower `arith.trunci`."""
         (operand,), (result,) = op.operands, op.results
-        width, constant = emitter.width(result.type), emitter.index(operand)
+        width, constant = emitter.width(result.type), emitter.int_or_value(operand)
         if known(constant):
             emitter.define(result, signed(constant, bits_of(emitter, result.type)))
             return
@@ -104,7 +104,7 @@ class Casts(Registers[E, V]):
             (operand,), (result,) = op.operands, op.results
             bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
-            index = emitter.index(operand)
+            index = emitter.int_or_value(operand)
             if known(index):
                 constant = index if is_signed else index & ((1 << bits) - 1)
                 emitter.define(result, signed(constant, to_bits))
@@ -131,8 +131,8 @@ class Casts(Registers[E, V]):
                 return
             bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)
             value = self.operands(emitter, [operand])[0]
-            if width == 1 and is_signed:
-                value = self.resized(emitter, value, 1, 32)
+            if width == 1 and is_signed:  # true is -1
+                value = self.resized(emitter, value, from_width=1, to_width=32)
             elif width == 1:
                 value = self.unsigned_resized(emitter, value, bits=1, from_width=1, to_width=32)
             elif not is_signed:

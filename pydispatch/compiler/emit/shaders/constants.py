@@ -93,13 +93,14 @@ class Constants(Registers[E, V]):
 def _word_count(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
     """Return how many words a constant of the layout takes.
 
-    An index takes the next word as well, unless the layout ends or another constant begins there.
+    An index takes the next word as well, unless the layout ends or another constant begins there. In a kernel written
+    by hand, whose loads name the layout, it is one word.
     """
     type_ = op.results[0].type
     if not isinstance(type_, IndexType):
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = emitter.ops.get(op.name, ())
+    others = emitter.ops.get(op.name, ())  # the loads of constants of this kernel
     is_taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
     return 2 if ordinal + 1 < emitter.layout.constants and not is_taken else 1

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.values import Index, Root, known
-from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
 
 Emitter = ShaderFunction[Any]
@@ -21,6 +21,7 @@ Emitter = ShaderFunction[Any]
 
 def _if(emitter: Emitter, op: Operation) -> None:
     """Lower an `scf.if`, whose else region may be absent."""
+    # Storage of each yielded memref, None for scalars: the first region fills the list, the other must agree.
     roots: list[Root | None] = []
     results, (operand,) = op.results, operands_of(op)
     condition = emitter.uniform(op, emitter.get(operand), operand)
@@ -37,11 +38,14 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
     cases, (operand,) = integers(op, "cases"), operands_of(op)
     selector = emitter.uniform(op, emitter.get(operand), operand)
-    results, roots = list(op.results), list[Root | None]()
+    results, roots = list(op.results), list[Root | None]()  # storage of each yielded memref; regions must agree
     types = emitter.part_types(results)
 
     def way(index: int) -> list[Any]:
-        """Emit the comparison with case `index` and those after it; the default region is last."""
+        """Emit the comparison with case `index`, and in its else part those with later cases; the default is last.
+
+        Return the `parts` of the results: a memref is several indices into its storage, which is in `roots`.
+        """
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
         here = emitter.equals(selector, emitter.idx(cases[index]))
@@ -53,7 +57,7 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
 
 def _execute_region(emitter: Emitter, op: Operation) -> None:
     """Lower an operation whose only region runs once."""
-    roots: list[Root | None] = []
+    roots: list[Root | None] = []  # storage of each yielded memref, None for scalars; `yielded` fills the list
     parts = emitter.yielded(op.regions[0], roots)
     emitter.take(list(op.results), parts, roots or [None] * len(op.results))
 
@@ -62,23 +66,27 @@ def _for(emitter: Emitter, op: Operation) -> None:
     """Lower an `scf.for` with its loop-carried values."""
     lower, upper, step, *inits = operands_of(op)
     block, width = op.regions[0].block, emitter.width(lower.type)
+    # A memref is carried as several indices (`parts`) into its storage (`roots`), which must stay the same.
     arguments, roots = list(block.args[1:]), emitter.roots(inits)
 
     def bound(operand: Any) -> Index:
         """Return a bound of the loop: an int, or a value that is equal in all invocations if the loop has barriers."""
-        value = emitter.index(operand)
+        value = emitter.int_or_value(operand)
         return value if known(value) else emitter.uniform(op, value, operand)
 
     def body(counter: Any, carried: list[Any]) -> list[Any]:
-        """Emit an iteration at a counter, with values for the loop-carried ones, and return the new values."""
+        """Emit an iteration at a counter, and return the parts of the values that it carries on.
+
+        carried: the parts of the loop-carried values, from which `take` defines the arguments of the body.
+        """
         emitter.define(block.args[0], counter)
         emitter.take(arguments, carried, roots)
         return emitter.yielded(op.regions[0], list(roots) if roots else None)
 
     bounds = bound(lower), bound(upper), bound(step)
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))
-    most, is_unsigned = integer(op, MOST, default=-1), attribute(op, "unsignedCmp") is not None
-    result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)
+    most, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
+    result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)  # most iterations
     emitter.take(list(op.results), result, roots)
 
 

@@ -62,7 +62,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         index_width: Bits of an index, 32 or 64.
     """
 
-    handle: type
+    handle_type: type
     """V at run time, to tell values from memrefs and from numbers known while compiling."""
 
     definitions: Definitions
@@ -76,7 +76,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.values: dict[SSAValue, Any] = {}  # kernel IR value -> its operand in the shader language
         self.op: Operation = kernel.function
         self.bindings = bindings_of(kernel.ops)
-        self.declared_size, self.layout = (1, 1, 1), Layout(0, ())
+        self.declared_size, self.layout = (1, 1, 1), Layout(0, ())  # of a helper; an entry point gets its export's
         self.iterations = Iterations()
         self.function = kernel.function
         self.marks_lines = MARKS_LINES in kernel.function.attributes
@@ -118,13 +118,13 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def get(self, value: SSAValue) -> V:
         """Return the V of a scalar; a known number becomes a constant."""
         operand = self.values[value]
-        if type(operand) is self.handle:
+        if type(operand) is self.handle_type:  # the exact type, nearly always: isinstance is slower
             return operand  # type: ignore[return-value]
         if isinstance(operand, MemRef):
             raise unsupported(self.op)
-        return operand if isinstance(operand, self.handle) else self.constant(operand, value.type)  # type: ignore[return-value]
+        return operand if isinstance(operand, self.handle_type) else self.constant(operand, value.type)  # type: ignore[return-value]
 
-    def index(self, value: SSAValue) -> int | V:
+    def int_or_value(self, value: SSAValue) -> int | V:
         """Return a scalar; an int if it is known."""
         operand = self.values[value]
         if type(operand) is MemRef:
@@ -157,7 +157,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         parts: list[V] = []
         for value in values:
             operand = self.values[value]
-            if type(operand) is self.handle:
+            if type(operand) is self.handle_type:
                 parts.append(operand)  # type: ignore[arg-type]
             elif isinstance(operand, MemRef):
                 assert isinstance(value.type, MemRefType)
@@ -169,7 +169,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
         """Define values from the Vs that they are passed as: the inverse of `parts`.
 
-        `roots` has the storage of each value that is a memref, None for others.
+        `roots` has the storage of each value that is a memref, None for others. A memref takes as many parts as its
+        type has open parts: its base, and its dynamic offset, sizes and strides.
         """
         if len(parts) == len(values) and not any(roots):
             self.values.update(zip(values, parts, strict=True))
@@ -312,7 +313,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
         """Emit a region, and return the parts of the values that it yields.
 
-        `roots` is the storage that yielded memrefs must be in; it is filled if it is empty.
+        `roots` is the storage of each yielded memref, and None for scalars. The caller passes an empty list for the
+        first region, whose yield fills it; later yields must be in the same storage.
         """
         parts: list[V] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
-from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.readers import gpu_dimension, integer
 
 Emitter = ShaderFunction[Any]
 """Emitter of a function in any shader language."""
@@ -34,10 +34,9 @@ def _workgroup_size(emitter: Emitter, op: Operation) -> None:
 
 def _thread(emitter: Emitter, op: Operation) -> None:
     """Lower `gpu.thread_id`. In a workgroup of one dimension, the x id is the linear invocation index."""
-    dimension = attribute(op, "dimension")
-    axis = "xyz".index(str(getattr(getattr(dimension, "data", None), "value", "x")))
     is_line = emitter.size[1:] == (1, 1)
-    emitter.define(op.results[0], emitter.invocation() if is_line else emitter.component("LocalInvocationId", axis))
+    thread_id = emitter.invocation() if is_line else emitter.component("LocalInvocationId", gpu_dimension(op))
+    emitter.define(op.results[0], thread_id)
 
 
 def _barrier(emitter: Emitter, op: Operation) -> None:

@@ -104,10 +104,10 @@ class Integers(Registers[E, V]):
         """Lower `arith.constant`; integers are known while compiling."""
         value, (result,) = attribute(op, "value"), op.results
         type_ = result.type
-        if type(type_) is IndexType and type(value) is IntegerAttr:
+        if type(type_) is IndexType and type(value) is IntegerAttr:  # the most frequent constants
             emitter.values[result] = signed(int(value.value.data), emitter.index_width)
             return
-        emitter.width(type_)
+        emitter.width(type_)  # raises for types that registers do not hold
         if isinstance(value, IntegerAttr):
             emitter.define(result, signed(int(value.value.data), bits_of(emitter, type_)))
         elif isinstance(value, FloatAttr):
@@ -138,7 +138,7 @@ class Integers(Registers[E, V]):
             """Emit the instruction, or the constant for two constants."""
             (first, second), (result,) = operands_of(op), op.results
             type_ = result.type
-            a, b = emitter.index(first), emitter.index(second)
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
             bits, width = bits_of(emitter, type_), emitter.width(type_)
             if known(a) and known(b):
                 emitter.define(result, signed(fold(a, b), bits))
@@ -161,7 +161,7 @@ class Integers(Registers[E, V]):
             """Emit a division, or the constant for two constants that are not negative."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            a, b = emitter.index(first), emitter.index(second)
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
             if known(a) and known(b) and a >= 0 and b > 0:
                 emitter.define(result, a // b if division.is_quotient else a % b)
                 return
@@ -190,7 +190,7 @@ class Integers(Registers[E, V]):
             """Emit a shift; a constant count is passed as a number."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            (value, amount), count = self.operands(emitter, (first, second)), emitter.index(second)
+            (value, amount), count = self.operands(emitter, (first, second)), emitter.int_or_value(second)
             emitter.define(result, self.shifted(emitter, shift, width, value, count if known(count) else amount))
 
         return lower
@@ -203,8 +203,8 @@ class Integers(Registers[E, V]):
             """Emit the smaller or larger one, or the constant for two constants."""
             (first, second), (result,) = operands_of(op), op.results
             width = width_of(emitter, result.type)
-            a, b = emitter.index(first), emitter.index(second)
-            if known(a) and known(b) and extreme.is_signed:
+            a, b = emitter.int_or_value(first), emitter.int_or_value(second)
+            if known(a) and known(b) and extreme.is_signed:  # known integers are signed, whatever their type
                 emitter.define(result, fold(a, b))
                 return
             lhs, rhs = self.operands(emitter, (first, second))
@@ -220,7 +220,7 @@ class Integers(Registers[E, V]):
             type_ = op.results[0].type
             bits = bits_of(emitter, type_)
             if bits != 32:
-                if bits % 2:
+                if bits % 2:  # the definition in other operations computes with halves
                     raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
                 self.expand(emitter, op)
                 return
@@ -259,6 +259,7 @@ class Integers(Registers[E, V]):
             selected = self.select(emitter, result.type, condition, emitter.get(then), emitter.get(other))
             emitter.define(result, selected)
             return
+        # A memref is its storage (root), which both must have, and several indices into it (parts).
         roots, index = emitter.roots([then]), IndexType()
         emitter.same_roots(roots, [other])
         pairs = zip(emitter.parts([then]), emitter.parts([other]), strict=True)

@@ -30,7 +30,7 @@ class Iterations:
 
     def __init__(self) -> None:
         self.total: int | None = 0
-        self._times: int | None = 1  # that the code which is being written runs
+        self._runs: int | None = 1  # how often the code at the current position runs, at most; None if unknown
 
     @property
     def is_open(self) -> bool:
@@ -38,9 +38,9 @@ class Iterations:
         return self.total is None or self.total > LIMIT
 
     @property
-    def is_first(self) -> bool:
+    def is_outside_loops(self) -> bool:
         """Return whether the code that is being emitted is outside all loops."""
-        return self._times == 1
+        return self._runs == 1
 
     def mark_unknown(self) -> None:
         """Mark the total as unknown.
@@ -52,23 +52,27 @@ class Iterations:
 
     def add(self, count: int | None) -> None:
         """Add the loop iterations of code emitted at the current position; None for an unknown count."""
-        known = self._times is not None and count is not None and self.total is not None
-        self.total = self.total + self._times * count if known else None  # type: ignore[operator]
+        known = self._runs is not None and count is not None and self.total is not None
+        self.total = self.total + self._runs * count if known else None  # type: ignore[operator]
 
     @contextmanager
     def inside(self, count: int | None) -> Iterator[None]:
         """Count what is emitted in this context as the body of a loop of at most `count` iterations; None: unknown."""
-        outer = self._times
+        outer = self._runs
         self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
-        self._times = None if outer is None or count is None else outer * max(count, 1)
+        self._runs = None if outer is None or count is None else outer * max(count, 1)
         try:
             yield
         finally:
-            self._times = outer
+            self._runs = outer
 
     def copies(self, count: int | None) -> int:
-        """Return how often to write the body of a loop of `count` iterations, a power of two: 1 unless it is long."""
-        if count is None or self._times is None or count * self._times <= ENOUGH:
+        """Return how often to write the body of a loop of `count` iterations, a power of two: 1 unless it is long.
+
+        None is an unknown count.
+        """
+        if count is None or self._runs is None or count * self._runs <= ENOUGH:
             return 1
-        wanted = -(-count * self._times // ENOUGH)
-        return int(min(1 << (wanted - 1).bit_length(), MOST_COPIES, 1 << (count.bit_length() - 1)))
+        needed = -(-count * self._runs // ENOUGH)  # so that ENOUGH iterations are left
+        needed_power, most_for_count = 1 << (needed - 1).bit_length(), 1 << (count.bit_length() - 1)
+        return min(needed_power, most_for_count, MOST_COPIES)

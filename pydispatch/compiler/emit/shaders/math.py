@@ -51,7 +51,7 @@ class IntegerMath(Registers[E, V]):
 
     def power(self, emitter: E, op: Operation) -> None:
         """Lower a power with an integer exponent by its definition."""
-        exponent = emitter.index(op.operands[1])
+        exponent = emitter.int_or_value(op.operands[1])
         self.expand(emitter, op, exponent if known(exponent) else None)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:

@@ -139,7 +139,7 @@ class Memory(Registers[E, V]):
             part = self.zero_extended(emitter, self.to_bits(emitter, value, element), min(bits, width), width=32)
         return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
 
-    def others(self, emitter: E, bits: int, shift: Index) -> V:
+    def mask_of_others(self, emitter: E, bits: int, shift: Index) -> V:
         """Emit a mask with zeros in `bits` bits, after `shift` others, and ones elsewhere, and return it."""
         mask = (1 << bits) - 1
         if known(shift):
@@ -157,7 +157,7 @@ class Memory(Registers[E, V]):
         word_index, shift = self.part(emitter, index, bits)
         address = self.atomic_address(emitter, memref, word_index, bits=32)
         part = self.to_word(emitter, value, memref.element, bits, shift)
-        self.atomic_update(emitter, "andi", memref, address, bits=32, value=self.others(emitter, bits, shift))
+        self.atomic_update(emitter, "andi", memref, address, bits=32, value=self.mask_of_others(emitter, bits, shift))
         self.atomic_update(emitter, "ori", memref, address, bits=32, value=part)
 
     # Lowerings

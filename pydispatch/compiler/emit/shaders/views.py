@@ -25,11 +25,11 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     ordinal = integer(op, "binding")
     sizes = integers(op, "operandSegmentSizes")
     dims: list[SSAValue] = list(operands_of(op))
-    byte_offset: Index = emitter.index(dims.pop(0)) if sizes and sizes[0] else 0
+    byte_offset: Index = emitter.int_or_value(dims.pop(0)) if sizes and sizes[0] else 0
     offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
     start = _elements(emitter, byte_offset, memref.element_type)
     remaining = iter(dims)
-    extents: list[Index] = [emitter.index(next(remaining)) if size is None else size for size in shape]
+    extents: list[Index] = [emitter.int_or_value(next(remaining)) if size is None else size for size in shape]
     read_only = emitter.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, offset_in_view = (0, start) if offset is None else (start, offset)
@@ -64,9 +64,10 @@ def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[
 
 def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower `memref.reinterpret_cast`."""
-    _, *parts = segments(op, 4)
+    _, *parts = segments(op, 4)  # of the source; then the dynamic offsets, sizes and strides
     names = ("static_offsets", "static_sizes", "static_strides")
-    (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))
+    rows = zip(names, parts, strict=True)
+    (offset,), sizes, strides = (mixed(op, name, part, emitter.int_or_value) for name, part in rows)
     emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 
@@ -91,10 +92,10 @@ def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
             "allocate each type by itself: variables of a shader have one type",
         )
     bits = storage_bits(type_.element_type)
-    start = emitter.plus(emitter.plus(source.base, source.offset), emitter.index(op.operands[1]))
+    start = emitter.plus(emitter.plus(source.base, source.offset), emitter.int_or_value(op.operands[1]))
     start = emitter.times(start, 8 // bits) if bits < 8 else emitter.divide(start, bits // 8)
     dynamic = iter(op.operands[2:])
-    sizes = tuple(emitter.index(next(dynamic)) if size is None else size for size in layout_of(type_)[1])
+    sizes = tuple(emitter.int_or_value(next(dynamic)) if size is None else size for size in layout_of(type_).sizes)
     emitter.define(
         op.results[0], replace(source, base=start, element=type_.element_type).over(0, sizes, emitter.strides(sizes))
     )

@@ -34,7 +34,7 @@ from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
-from pydispatch.compiler.kernel_ir.storage import MET
+from pydispatch.compiler.kernel_ir.storage import COHERENT_BINDINGS
 
 SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
 """Modules whose `ROWS` are the lowerings."""
@@ -77,7 +77,10 @@ def emit_module(
 
 
 def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> None:
-    """Emit the function and the entry point of one export."""
+    """Emit the function and the entry point of one export.
+
+    watch: whether the entry point checks that the device did not cut long loops short.
+    """
     f = FunctionEmitter(kernels, kernel)
     module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
@@ -86,10 +89,10 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
     if watch and f.iterations.is_open:
         watch_loops(f)
     f.code.do("Return")
-    shared_bindings = integers(kernel.function, MET)
-    for binding, variables in f.units.items():
+    shared_bindings = integers(kernel.function, COHERENT_BINDINGS)
+    for binding, variables in f.binding_variables.items():
         for variable in variables:
-            if len(variables) > 1:
+            if len(variables) > 1:  # arrays of different units in the same memory
                 module.decorate(variable, "Aliased")
             if binding in shared_bindings:
                 module.decorate(variable, "Coherent")

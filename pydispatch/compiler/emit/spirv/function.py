@@ -26,10 +26,11 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 """Emits the code of an operation."""
 
 
-def _exchanged(ops: Ops) -> frozenset[object]:
+def _exchanged_floats(ops: Ops) -> frozenset[object]:
     """Return the allocations of f32 and f64 that are updated atomically, by exchanges of integer words."""
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
     floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
+    # The key of an allocation is its operation; bindings and arguments have tuples as keys.
     return frozenset(key for memref in floats for key in base_of(memref) if not isinstance(key, tuple))
 
 
@@ -41,20 +42,20 @@ class FunctionEmitter(BlockArithmetic):
         constants: The key of each word of the executable constants.
         entry: Words of the entry block.
         interface: Built-in variables that the entry point uses, by name.
-        units: Binding -> its variables.
-        exchanged: Allocations of floats that are updated atomically.
+        binding_variables: Binding -> its variables.
+        exchanged_floats: Allocations of floats that are updated atomically.
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m), module.table, kernel)
-        self.module = self.definitions = module
+        self.module = self.definitions = module  # all emitters have `definitions`; here it is the whole module
         self.constants = module.constants
-        self.entry: list[int] = []
+        self.entry: list[int] = []  # words of the entry block
         self.interface: dict[str, Id] = {}  # built-in variables that the entry point uses, by name
-        self.units: dict[int, list[Id]] = {}  # binding -> its variables
+        self.binding_variables: dict[int, list[Id]] = {}  # binding -> its variables
         self._cache: dict[object, Id] = {}  # ids that `once` made, by key
-        self.exchanged = _exchanged(kernel.ops)
-        self.plain: dict[object, Any] = {}  # see ops/memory.py
+        self.exchanged_floats = _exchanged_floats(kernel.ops)
+        self.plain_accesses: dict[object, Any] = {}  # by binding and element, see `_plain` of ops/memory.py
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
@@ -143,7 +144,11 @@ class FunctionEmitter(BlockArithmetic):
         is_unsigned: bool = False,
         most: int | None = None,
     ) -> list[Id]:
-        """Emit a counted loop, unrolled where that lets a device run more iterations; see `ShaderFunction.loop`."""
+        """Emit a counted loop, see `ShaderFunction.loop`.
+
+        It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
+        iterations (`Iterations`). A loop of unknown length is, outside other loops, if one invocation runs all of it.
+        """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
@@ -151,7 +156,7 @@ class FunctionEmitter(BlockArithmetic):
         if known(step) and not is_unsigned:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif known(lower) and lower >= 0 and carried and self.iterations.is_first:  # an invocation runs all of it
+            elif known(lower) and lower >= 0 and carried and self.iterations.is_outside_loops:
                 copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
         if copies == 1 or not known(step):
             with self.iterations.inside(most):
@@ -245,7 +250,10 @@ class FunctionEmitter(BlockArithmetic):
         return phis
 
     def part_types(self, values: Sequence[SSAValue]) -> list[Id]:
-        """Return the types of the values that scalars and memrefs are passed as."""
+        """Return the types of the values that scalars and memrefs are passed as.
+
+        A memref is passed as several indices: its base, and its dynamic offset, sizes and strides.
+        """
         types: list[Id] = []
         for value in values:
             if isinstance(value.type, MemRefType):

@@ -12,7 +12,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 class BlockArithmetic(ShaderFunction[Id]):
     """Index arithmetic of a function: sums, products and quotients are folded, and equal ones in a block are reused."""
 
-    handle = Id
+    handle_type = Id
 
     def __init__(self, code: Code, table: Table, kernel: Kernel) -> None:
         super().__init__(table, kernel)

@@ -55,7 +55,9 @@ class Module:
         self.globals: list[Int] = []
         self.functions: list[Int] = []
         self._ids: dict[object, Id] = {}  # (instruction, operands) of types and constants → id
-        self._numbers: dict[object, Id] = {}  # types by width, floats below 0, and integers
+        self._int_types: dict[Int, Id] = {}  # by width
+        self._float_types: dict[Int, Id] = {}  # by width
+        self._integers: dict[tuple[Int, Int], Id] = {}  # (value, width) → id of the constant
         self._glsl: Id | None = None  # id of the GLSL.std.450 import
 
     def id(self) -> Id:
@@ -121,20 +123,20 @@ class Module:
 
     def int(self, width: Int) -> Id:
         """Return the integer type of a width; it has no sign, since instructions determine how they read an integer."""
-        cached = self._numbers.get(width)
+        cached = self._int_types.get(width)
         if cached is None:
             if width == 64:
                 self.capability("Int64")
-            cached = self._numbers[width] = self.type("TypeInt", width, 0)
+            cached = self._int_types[width] = self.type("TypeInt", width, 0)
         return cached
 
     def float(self, width: Int) -> Id:
         """Return the float type of a width."""
-        cached = self._numbers.get(-width)
+        cached = self._float_types.get(width)
         if cached is None:
             if width == 64:
                 self.capability("Float64")
-            cached = self._numbers[-width] = self.type("TypeFloat", width)
+            cached = self._float_types[width] = self.type("TypeFloat", width)
         return cached
 
     def pointer(self, storage: str, pointee: Int) -> Id:
@@ -152,11 +154,11 @@ class Module:
 
     def integer(self, value: Int, width: Int = 32) -> Id:
         """Return an integer constant of 32 or 64 bits."""
-        cached = self._numbers.get((value, width))
+        cached = self._integers.get((value, width))
         if cached is None:
             low, high = value & LOW_WORD, value >> 32 & LOW_WORD
             words = (low,) if width == 32 else (low, high)
-            cached = self._numbers[value, width] = self.constant(self.int(width), *words)
+            cached = self._integers[value, width] = self.constant(self.int(width), *words)
         return cached
 
     def truth(self, value: Bool) -> Id:
@@ -280,7 +282,7 @@ class Code:
         module: The module that the function belongs to.
         variables: Words of the declarations of the invocation's variables.
         lines: Words of the blocks after the label of the first one.
-        first: Id of the label of the first block.
+        entry_label: Id of the label of the first block.
         label: Id of the label of the current block.
         is_block_open: Whether the current block still lacks its terminator.
     """
@@ -289,8 +291,8 @@ class Code:
         self.module = module
         self.variables: list[int] = []
         self.lines: list[int] = []
-        self.first = module.id()
-        self.label = self.first
+        self.entry_label = module.id()  # of the first block
+        self.label = self.entry_label  # of the current block
         self.is_block_open = True
 
     def let(self, op: str, type_: int, *operands: int) -> Id:
@@ -353,7 +355,7 @@ class Code:
         """Add the function to the module. head: OpFunction and its parameters."""
         self.module.functions += [
             *head,
-            *encode("Label", self.first),
+            *encode("Label", self.entry_label),
             *self.variables,
             *self.lines,
             *encode("FunctionEnd"),

@@ -43,10 +43,14 @@ class Template:
     def __init__(
         self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
     ) -> None:
-        """tables: constants that the function reads, by name; rows: op name -> what writes its code."""
-        kernels = Kernels(ModuleOp([]), rows, ())
+        """Emit the function in a module of its own, and note which of its words a copy replaces.
+
+        A copy looks up words by their position in a table: literals, declarations outside functions (`outer`),
+        operands, the label of the first block, and own ids of the function, in this order.
+        """
+        kernels = Kernels(ModuleOp([]), rows, constants=())
         kernels.memref_globals = tables
-        f = FunctionEmitter(kernels, Kernel(function, (1, 1, 1), ops_by_name(function)))
+        f = FunctionEmitter(kernels, Kernel(function, size=(1, 1, 1), ops=ops_by_name(function)))
         f.index_width = index_width
         operands = [f.m.id() for _ in function.body.blocks[0].args]
         f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
@@ -58,25 +62,27 @@ class Template:
 
         f.region(function.body, leave)
         self._iterations = f.iterations.total
-        outer = _Outer(f.m)
+        outer = _Declarations(f.m)
         literals: dict[int, int] = {}
         own_ids: dict[int, int] = {}
         for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
-            elif word not in operands and word != start and not outer.needs(word):
-                own_ids.setdefault(word, len(own_ids))
-        for result in results:  # which may be a constant
-            outer.needs(result)
+            elif word not in operands and word != start:
+                is_declared_outside = outer.record(word)
+                if not is_declared_outside:
+                    own_ids.setdefault(word, len(own_ids))
+        for result in results:
+            outer.record(result)  # if it is a constant
         ids = [*outer.ids, *operands, start, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
         def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
             """Return a function from a list of ids to these words with their ids and literals replaced."""
             positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
-            return itemgetter(*positions, 0, 0)  # a tuple, however few there are
+            return itemgetter(*positions, 0, 0)  # of two more, since an itemgetter of one item returns no tuple
 
-        self._literals, self._own, self._outer = list(literals), len(own_ids), outer.makes
+        self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
         self._lines, self._decorations = getter(f.code.lines), getter(f.m.decorations)
         self._results = [index_of_id[result] for result in results]
         self._label = index_of_id[f.code.label]
@@ -86,12 +92,13 @@ class Template:
         module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
-        table = [*self._literals, *outer, *operands, emitter.code.label, *range(module.bound, module.bound + self._own)]
-        module.bound += self._own
-        emitter.code.lines += self._lines(table)[:-2]
+        own_ids = range(module.bound, module.bound + self._own_count)
+        table = [*self._literals, *outer, *operands, emitter.code.label, *own_ids]  # as in __init__
+        module.bound += self._own_count
+        emitter.code.lines += self._lines(table)[:-2]  # without the two words that make the getter return a tuple
         module.decorations += self._decorations(table)[:-2]
         emitter.code.label = Id(table[self._label])
-        emitter.iterations.add(self._iterations)
+        emitter.iterations.add(self._iterations)  # of the function's loops
         return [Id(table[result]) for result in self._results]
 
 
@@ -106,67 +113,87 @@ def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
         position += count
 
 
-class _Outer:
+def _opcode(words: Sequence[int]) -> int:
+    """Return the opcode of an instruction, which is in the low half of its first word."""
+    return words[0] & 0xFFFF
+
+
+def _declared_id(words: Sequence[int]) -> int:
+    """Return the id that an instruction outside functions declares.
+
+    A type has it in word 1. Constants and variables, whose opcodes are larger, have it in word 2, after their type.
+    """
+    return words[1 if _opcode(words) < OP["ConstantTrue"] else 2]
+
+
+class _Declarations:
     """Declarations outside functions that a template needs, with the calls that recreate them in another module.
 
     Attributes:
-        ids: Ids of the declarations, in the order of `makes`.
-        makes: For each, the call that declares it from a module and other ids, and the positions of these in `ids`.
+        ids: Ids of the declarations, in the order of `declarations`.
+        declarations: For each, the call that declares it from a module and the ids of its parts there, and the
+            positions of these parts in `ids`.
     """
 
     def __init__(self, module: Module) -> None:
-        self._keys = module.keys()
+        self._keys = module.keys()  # id -> (name of the instruction, operands), or the key of a constant table
         self._globals: dict[int, list[int]] = {}  # id -> words of its declaration
         at = 0
         while at < len(module.globals):
             words = module.globals[at : at + (module.globals[at] >> 16)]
-            self._globals[words[1 if words[0] & 0xFFFF < OP["ConstantTrue"] else 2]] = words
+            self._globals[_declared_id(words)] = words
             at += len(words)
         self.ids: list[int] = []
-        self.makes: list[tuple[Make, list[int]]] = []
+        self.declarations: list[tuple[Make, list[int]]] = []
 
-    def needs(self, id: int) -> bool:
-        """Return whether an id is that of a declaration outside functions.
+    def record(self, id: int) -> bool:
+        """Record an id if it is that of a declaration outside functions, after the declarations that it needs.
 
-        If so, record it, after the declarations that it needs.
+        Return whether it is.
         """
         if id in self.ids:
             return True
         if self._keys.get(id) == "glsl":
-            return self._note(id, lambda m, parts: m.glsl(), parts=())
+            return self._add(id, lambda m, parts: m.glsl(), parts=())
         words = self._globals.get(id)
         if words is None:
             return False
         key: Any = self._keys.get(id, ("", ()))
-        code = words[0] & 0xFFFF
+        code = _opcode(words)
+        # Words after the first. Variable: type, id, storage class, initializer. Constant: type, id, value.
+        # ConstantComposite: type, id, elements. TypeInt and TypeFloat: id, width.
         if code == OP["Variable"]:  # a constant table
             _, array, _, *elements = self._globals[words[4]]
             element = self._globals[elements[0]][1]
             data = [self._globals[id_][3:] for id_ in elements]
 
             def table(module: Module, parts: list[Id]) -> Id:
-                """Declare the same table in another module."""
+                """Declare the same table in another module. parts: the types of the array and of an element."""
+                array_type, element_type = parts
                 return module.constant_table(
-                    key, parts[0], lambda: [module.constant(parts[1], *value) for value in data]
+                    key, array_type, lambda: [module.constant(element_type, *value) for value in data]
                 )
 
-            return self._note(id, table, [array, element])
+            return self._add(id, table, [array, element])
         if code in (OP["TypeInt"], OP["TypeFloat"]):
             width = words[2]
-            return self._note(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
+            return self._add(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
         if code == OP["Constant"]:
-            return self._note(id, lambda m, parts: m.constant(parts[0], *words[3:]), words[1:2])
+            return self._add(id, lambda m, parts: m.constant(parts[0], *words[3:]), parts=[words[1]])
         if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
-            return self._note(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
+            return self._add(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
         name, operands = key
         if name == "TypePointer":
-            return self._note(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
-        return self._note(id, lambda m, parts: m.type(name, *parts), operands)
+            return self._add(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
+        return self._add(id, lambda m, parts: m.type(name, *parts), operands)
 
-    def _note(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record the declaration of an id after those of `parts`, which it needs, and return True."""
+    def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
+        """Record the declaration of an id after those of `parts`, which it needs.
+
+        Return True, the result of `record` for a declaration.
+        """
         for part in parts:
-            self.needs(part)
-        self.makes.append((make, [self.ids.index(part) for part in parts]))
+            self.record(part)
+        self.declarations.append((make, [self.ids.index(part) for part in parts]))
         self.ids.append(id)
         return True

@@ -66,14 +66,15 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     other allocations are left out. `has_f16` is whether f16 is a type of the language.
     """
     uses: dict[object, _Uses] = {}
-    for name, place in _ACCESSES:
+    for name, operand_index in _ACCESSES:
+        is_store = operand_index == 1 and name != "memref.load"
         for op in ops.get(name, ()):
-            memref = op.operands[place]
+            memref = op.operands[operand_index]
             element = checked_memref(memref.type).element_type
             for key in base_of(memref):
                 use = uses.setdefault(key, _Uses(set()))
                 use.elements.add(element)
-                if name != "memref.load" and place == 1 and element_bits(element) < 32:
+                if is_store and element_bits(element) < 32:
                     use.writes_parts = True
                 if name in UPDATES and element_bits(element) <= 32:
                     use.atomic = True
@@ -83,6 +84,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
             if isinstance(operand.type, MemRefType):
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
+    # Bindings have tuples as keys.
     return {key: _declared(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
 
 

@@ -72,10 +72,11 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         tables: Constant tables that the definition reads, by symbol.
         name: Name of the function to write.
     """
-    definitions = Definitions(ModuleOp([]))
+    definitions = Definitions(ModuleOp([]))  # a definition calls no functions, but it may read constant tables
     definitions.memref_globals = tables
     module = Module()
-    f = FunctionEmitter(module, definitions, outer.table, Kernel(function, (1, 1, 1), ops_by_name(function)))
+    kernel = Kernel(function, size=(1, 1, 1), ops=ops_by_name(function))
+    f = FunctionEmitter(module, definitions, outer.table, kernel)
     f.is_definition, f.has_f16 = True, outer.has_f16
     f.index_width, f.index_type = outer.index_width, outer.index_type
     arguments = list(function.body.blocks[0].args)

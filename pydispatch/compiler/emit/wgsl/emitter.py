@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.shaders import control_flow, grid, views
 from pydispatch.compiler.emit.shaders.function import Definitions
 from pydispatch.compiler.emit.shaders.registers import WIDTHS
 from pydispatch.compiler.emit.wgsl import buffers
-from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.function import HIDDEN_ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.ops import arith, calls, casts, constants, floats, math, memory, scf
 from pydispatch.compiler.emit.wgsl.words import is_free
@@ -27,7 +27,7 @@ from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
-from pydispatch.compiler.kernel_ir.storage import MET
+from pydispatch.compiler.kernel_ir.storage import COHERENT_BINDINGS
 
 SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
 """Modules whose `ROWS` are the lowerings."""
@@ -87,16 +87,17 @@ def emit_module(
 def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
     """Emit the entry point of an export, and return its description."""
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
-    emitter.meets_in_buffers = bool(integers(kernel.function, MET))
-    planned = buffers.plan(kernel.ops, emitter.has_f16)
+    emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
+    planned = buffers.plan(kernel.ops, emitter.has_f16)  # by ("binding", ordinal) or the operation of an allocation
     emitter.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
     }
     expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
     emitter.region(kernel.function.body, lambda op: None)
-    if ZERO in emitter.module.declarations:  # no code runs in an empty grid, but compilers do not know that
-        emitter.entry.insert(0, f"  {ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
+    # The variable is 1 in an empty grid, in which no code runs, and so it is always 0; compilers do not know that.
+    if HIDDEN_ZERO in emitter.module.declarations:
+        emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
     name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"

@@ -23,8 +23,8 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 Index = int | Name
 """An index: a Python int when it is known while compiling."""
 
-ZERO = "pyd_zero"
-"""A variable of a module that is 0, as no compiler knows."""
+HIDDEN_ZERO = "pyd_zero"
+"""A variable of a module that is always 0, which compilers cannot know."""
 
 BUILT_INS = {
     "invocation": "@builtin(local_invocation_index) invocation: u32",
@@ -52,7 +52,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         has_f16: Whether f16 is a type of the language.
     """
 
-    handle = Name
+    handle_type = Name
 
     def __init__(
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
@@ -65,9 +65,10 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.buffers: Mapping[int, Buffer] = {}
         self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
         self.is_definition = self.has_f16 = False
-        self.meets_in_buffers = self.reads_constants = False
+        self.synchronizes_buffers = False  # whether invocations read in bindings what others wrote before a barrier
+        self.reads_constants = False  # whether code reads constants of the layout
         self.used_bindings: dict[int, None] = {}  # a set in order of first use
-        self.workgroup_bytes = 0
+        self.workgroup_bytes = 0  # of the workgroup memory declared so far
         self.uniformity = Uniformity(kernel.barriers)
         self.index_type = "i32" if self.index_width == 32 else "vec2u"
         self._pad = "  "
@@ -249,7 +250,7 @@ class FunctionEmitter(ShaderFunction[Name]):
 
     def barrier(self) -> None:
         """Wait for all invocations of the workgroup; what they wrote before is visible to all after."""
-        if self.meets_in_buffers:
+        if self.synchronizes_buffers:
             self.do("storageBarrier();")
         self.do("workgroupBarrier();")
 
@@ -324,6 +325,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         """Emit a counted loop, perhaps unrolled, and return the carried values after it.
 
         An unrolled loop runs `copies` iterations per step up to the last full group, followed by a loop over the rest.
+        A loop of unknown length is unrolled only outside other loops, and if an invocation runs all of it.
 
         Args:
             bounds: First counter, end, and step.
@@ -340,8 +342,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         if type(step) is int and not is_unsigned and width == 32:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
-            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
-                # An invocation runs all of it.
+            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_outside_loops:
                 copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
         if copies == 1:
             with self.iterations.inside(most):
@@ -353,8 +354,8 @@ class FunctionEmitter(ShaderFunction[Name]):
         else:  # not below `lower`, so that the difference does not wrap
             last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", "at")
 
-        def several(counter: Name, values: list[Name]) -> list[Name]:
-            """Emit `copies` iterations, and return the carried values and the next counter."""
+        def unrolled_body(counter: Name, values: list[Name]) -> list[Name]:
+            """Emit `copies` iterations; the next counter is a further carried value, the last one."""
             values = values[:-1]
             for _ in range(copies):
                 values = body(counter, values)
@@ -363,7 +364,7 @@ class FunctionEmitter(ShaderFunction[Name]):
 
         with self.iterations.inside(None if most is None else most // copies):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
-            final = self._loop((lower, last, copies * step), [*carried, start], several, width, is_unsigned)
+            final = self._loop((lower, last, copies * step), [*carried, start], unrolled_body, width, is_unsigned)
         *values, reached = final
         rest = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):

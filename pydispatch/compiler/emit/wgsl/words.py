@@ -91,6 +91,7 @@ def single(bits: int) -> Literal | None:
 
 def as_unsigned(value: object) -> str:
     """Return the expression of an i32, or a truth value, as a u32."""
+    # An integer literal is "7", "(-7)" or "i32(-2147483648)"; "true" and "false" are literals, too.
     if type(value) is Literal and value[0] not in "tf":
         return unsigned(int(value.removeprefix("i32").strip("()")))
     return f"u32({value})"

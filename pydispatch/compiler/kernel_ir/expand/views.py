@@ -167,7 +167,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
     dynamic = iter(op.operands[1:])
     sizes: list[Index | None] = [
         known(next(dynamic)) if size is None and len(op.operands) > 1 else size
-        for size in layout_of(op.results[0].type)[1]
+        for size in layout_of(op.results[0].type).sizes
     ]
     strides: list[Index] = [0] * len(sizes)
     for dimension, group in enumerate(reassociation(op)):
@@ -236,7 +236,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
     if not isinstance(shape.type, MemRefType):
         raise unsupported(op)
     sizes: list[Index] = []
-    for axis, size in enumerate(layout_of(op.results[0].type)[1]):
+    for axis, size in enumerate(layout_of(op.results[0].type).sizes):
         if size is None:
             operands, type_ = [shape, build.value(axis)], shape.type.element_type
             loaded = build.let(memref.LoadOp.create(operands=operands, result_types=[type_]))

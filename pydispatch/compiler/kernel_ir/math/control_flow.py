@@ -9,7 +9,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.math.numbers import Truth, Value
 
 
@@ -57,6 +57,6 @@ def repeated(
     with body.inside(block):
         block.add_op(scf.YieldOp(*(item.value for item in step(values(block.args)))))
     loop = scf.WhileOp([item.value for item in carried], types, Region(test), Region(block))
-    loop.attributes[MOST] = IntegerAttr(most, i64)
+    loop.attributes[MOST_ITERATIONS] = IntegerAttr(most, i64)
     body.block.add_op(loop)
     return values(loop.results)

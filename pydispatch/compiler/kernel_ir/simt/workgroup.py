@@ -21,7 +21,7 @@ from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, 
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.shuffle import BallotOp, ShuffleOp
-from pydispatch.compiler.kernel_ir.storage import MET, STORAGE, is_private, is_workgroup
+from pydispatch.compiler.kernel_ir.storage import COHERENT_BINDINGS, STORAGE, is_private, is_workgroup
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import CALLS
@@ -120,7 +120,7 @@ class Workgroup:
             self.region(self.function.body)
         if self._met:
             met = sorted(key[1] for key in self._met if isinstance(key, tuple) and key[0] == "binding")
-            self.function.attributes[MET] = ArrayAttr([IntegerAttr(ordinal, INDEX) for ordinal in met])
+            self.function.attributes[COHERENT_BINDINGS] = ArrayAttr([IntegerAttr(ordinal, INDEX) for ordinal in met])
 
     def build(self, op: Operation) -> Build:
         """Return a builder that inserts before `op`."""

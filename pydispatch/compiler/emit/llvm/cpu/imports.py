@@ -135,7 +135,8 @@ class ImportCalls:
             params = emitter.once(
                 ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
             )  # fmt: skip
-        for (type_, operand, _), member in zip(arguments, layout.members[layout.results :], strict=True):
+        for argument, member in zip(arguments, layout.members[layout.result_count :], strict=True):
+            type_, operand = argument.type, argument.operand
             if type_ == "i1":
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
             pointer = _at(emitter, params, member.offset)

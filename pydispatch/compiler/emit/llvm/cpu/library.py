@@ -72,6 +72,8 @@ def _attrs(export: Export, pages: int) -> str:
     x, y, z = export.workgroup_size
     local_pages = max(pages, -(-export.local_memory // 4096))
     layout = export.layout
+    # Members of pyd_library_export_attrs_t: flags, local_memory_pages, constant_count, binding_count, workgroup_size_x,
+    # _y, _z, parameter_count, reserved.
     return (
         f"{{ i64 0, i16 {local_pages}, i8 {layout.constants}, i8 {len(layout.bindings)}, i32 {x}, i32 {y}, "
         f"i16 {z}, i16 0, [5 x i64] zeroinitializer }}"

@@ -49,7 +49,10 @@ _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
 class CpuPlatform(Platform[FunctionEmitter]):
     """LLVM module of a CPU executable.
 
-    `alignment`, `imports` and `pages` (of local memory) describe the functions that were emitted so far.
+    Attributes:
+        alignment: Alignment in bytes that the functions emitted so far require of bindings.
+        local_memory: Bytes of local memory that those functions reserve, together.
+        imports: The functions that they import.
 
     Args:
         arch: The architecture, such as "x86_64".
@@ -73,8 +76,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
     ) -> None:
         self.arch = arch
         self.features = features
-        self.alignment = 1
-        self.local_memory = 0
+        self.alignment = 1  # bytes; binding() raises it
+        self.local_memory = 0  # bytes; workgroup_memory() raises it
         self.constant_words = max((export.layout.constants for export in exports), default=0)
         names = [export.name for export in exports]
         self.import_calls = ImportCalls(functions or {}, names, self._field_of)
@@ -87,7 +90,9 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Return the `define` line of an export."""
         pointer = "ptr noalias noundef nonnull readonly align 16"
         names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
-        linkage = "hidden" if self._executable is None else "internal"
+        # The library tables refer to it: those of another module if this one has no name for them.
+        has_tables = self._executable is not None
+        linkage = "internal" if has_tables else "hidden"
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
@@ -99,11 +104,20 @@ class CpuPlatform(Platform[FunctionEmitter]):
     ) -> str:
         """Emit the load of a field at `base` + `offset` into the entry block, once, and return it.
 
-        The structures of the runtime do not change while a workgroup runs. `note` is further metadata of the load.
+        The structures of the runtime do not change while a workgroup runs.
+
+        Args:
+            emitter: Emitter of the function.
+            base: Pointer to the structure.
+            offset: Offset of the field in bytes.
+            type_: LLVM type of the field.
+            align: Its alignment in bytes.
+            note: Further metadata of the load, such as ", !align !7".
         """
 
         def make() -> str:
             """Load the field once, at the entry of the function."""
+            # !invariant.load refers to an empty node.
             empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
             place = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
             return emitter.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
@@ -134,12 +148,13 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """
         offset = _WORD_BYTES * ordinal
         width = _WORD_BITS * count if isinstance(type_, IndexType) else bit_width(type_)
-        if width == 2 * _WORD_BITS or (width == _WORD_BITS and not isinstance(type_, IndexType)):
-            return self._field_of(emitter, words, offset, scalar(type_), _WORD_BYTES)
+        is_whole_words = width == 2 * _WORD_BITS or (width == _WORD_BITS and not isinstance(type_, IndexType))
+        if is_whole_words:  # it is loaded as it is; two words have the alignment of one
+            return self._field_of(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
         if width > _WORD_BITS:
             note = "split it into i32 or i64 constants"
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
-        word = self._field_of(emitter, words, offset, "i32", _WORD_BYTES)
+        word = self._field_of(emitter, words, offset, "i32", align=_WORD_BYTES)
 
         def convert() -> str:
             """Emit the value of a type from a constant word: an index, a narrow integer, or the bits of a float."""
@@ -175,7 +190,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Return a workgroup id, count or size as i64; `what` is "id", "count" or "size"."""
         base, fields = _GRID[what]
         offset, type_ = fields[dimension]
-        value = self._field_of(emitter, base, offset, type_, 4 if type_ == "i32" else 2)
+        value = self._field_of(emitter, base, offset, type_, align=4 if type_ == "i32" else 2)
         return emitter.once((what, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
 
     def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:

@@ -80,20 +80,22 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     layout = lane_layout("fma", rows, columns, run)
+    # The first row and column of the lane: lanes are 4 rows of 8, which hold interleaved elements of the block.
     row = body.times(body.shift_right(lane, 3), layout.down)
     column = body.times(body.low_bits(lane, 7), layout.right)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
     sum_addresses, sums = _sums(emitter, accumulator)
-    groups = [sorted(set(r - r % run for r in offsets)) for offsets in (layout.rows, layout.columns)]
+    # Rows of A and columns of B that a lane reads, as the first of each `run` neighbours, which one load reads.
+    row_runs, column_runs = (sorted({r - r % run for r in offsets}) for offsets in (layout.rows, layout.columns))
     for step in range(depth):
         factors = [
             {
                 first + i: value
                 for first in starts
-                for i, value in enumerate(_run(emitter, m, base, along, step, first, run))
+                for i, value in enumerate(_run(emitter, m, base, dim=along, step=step, first=first, run=run))
             }
-            for m, base, along, starts in ((lhs, left, 0, groups[0]), (rhs, right, 1, groups[1]))
+            for m, base, along, starts in ((lhs, left, 0, row_runs), (rhs, right, 1, column_runs))
         ]
         for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             sums[slot] = _multiply_add(emitter, accumulator, factors[0][i], factors[1][j], sums[slot])
@@ -147,8 +149,15 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     sum_addresses, sums = _sums(emitter, accumulator)
     left, right = _matrices(emitter, lhs, lane), _matrices(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
-        strips = [_fragment(emitter, lhs, left, i, step, lhs.strides[0] == 1) for i in range(0, rows, _SIDE)]
-        pairs = [_fragment(emitter, rhs, right, step, j, rhs.strides[0] != 1) for j in range(0, columns, _SIDE)]
+        # Registers have rows of A and columns of B.
+        strips = [
+            _fragment(emitter, lhs, left, row=i, column=step, turned=lhs.strides[0] == 1) for i in range(0, rows, _SIDE)
+        ]
+        pairs = [
+            _fragment(emitter, rhs, right, row=step, column=j, turned=rhs.strides[0] != 1)
+            for j in range(0, columns, _SIDE)
+        ]
+        # The four registers of 16x16 elements of B are two blocks of 16x8.
         blocks = [pair[2 * half : 2 * half + 2] for pair in pairs for half in range(2)]
         for i, strip in enumerate(strips):
             for j, block in enumerate(blocks):
@@ -201,7 +210,9 @@ def _product(
     On sm_75 it is two instructions of 8 products each.
     """
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
-        return _product(emitter, accumulator, lhs[2:], rhs[1:], _product(emitter, accumulator, lhs[:2], rhs[:1], sums))
+        # The first two words of A, and the first of B, have the products 0 to 7; the others 8 to 15.
+        first_sums = _product(emitter, accumulator, lhs[:2], rhs[:1], sums)
+        return _product(emitter, accumulator, lhs[2:], rhs[1:], first_sums)
     if isinstance(accumulator.element, BFloat16Type):
         name, type_, words = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", [*lhs, *rhs]
     else:

@@ -93,9 +93,10 @@ class CudaPlatform(Platform[FunctionEmitter]):
     ) -> None:
         self.features = features
         self.constant_words = max((export.layout.constants for export in exports), default=0)
-        self.shared = {export.name: 0 for export in exports}
+        self.shared = {export.name: 0 for export in exports}  # bytes of workgroup memory
         self._exports = {export.name: export for export in exports}
-        self._sizes, self._constants, self._dynamic = sizes, tuple(constants), dynamic
+        self._sizes, self._constants = sizes, tuple(constants)  # sizes: invocations per workgroup along x, y, z
+        self._dynamic = dynamic  # exports whose workgroup memory is sized at launch
         self._functions = functions or {}
         for key in self._constants:
             check_identifier(key, "an executable constant")
@@ -110,13 +111,13 @@ class CudaPlatform(Platform[FunctionEmitter]):
     def export_header(self, name: str) -> str:
         """Return the `define` line of a kernel: pointers of bindings, then 32-bit words of constants."""
         export, function = self._exports[name], self._functions[name]
-        bindings, elements = bindings_of(ops_by_name(function)), _elements(function)
+        bindings, alignments = bindings_of(ops_by_name(function)), binding_alignments(function)
         parameters: list[str] = []
         for ordinal in range(len(export.layout.bindings)):
             binding = bindings.get(ordinal)
             # Not noalias where it is written: a barrier lets other invocations write it.
             no_alias = "noalias readonly " if binding is None or binding.read_only else ""
-            parameters.append(f"ptr {no_alias}noundef align {elements.get(ordinal, 1)} %b{ordinal}")
+            parameters.append(f"ptr {no_alias}noundef align {alignments.get(ordinal, 1)} %b{ordinal}")
         parameters += [f"i32 noundef %c{ordinal}" for ordinal in range(export.layout.constants)]
         size = ",".join(map(str, self._sizes[name]))
         attributes = f'#0 "nvvm.reqntid"="{size}"'
@@ -171,7 +172,8 @@ class CudaPlatform(Platform[FunctionEmitter]):
             raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
         narrow = bits_value if width == wide else let(f"trunc i{wide} {bits_value} to i{width}")
         spelled = scalar(type_)
-        return let(f"bitcast i{width} {narrow} to {spelled}") if is_float(type_) and spelled[0] != "i" else narrow
+        is_llvm_float = is_float(type_) and spelled[0] != "i"  # floats of 8 bits are integers in LLVM IR
+        return let(f"bitcast i{width} {narrow} to {spelled}") if is_llvm_float else narrow
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         """Emit the load of an executable constant, a variable of constant memory."""
@@ -205,7 +207,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         def read_register() -> str:
             """Emit the read of a special register with its known range, as i64."""
             lowest = 1 if what == "count" else 0
-            highest = limit - 2**32 if limit == 2**31 else limit
+            highest = limit - 2**32 if limit == 2**31 else limit  # range() takes signed i32: 2^31 is written as -2^31
             register = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
             return emitter.body.let_entry(f"zext nneg i32 {register} to i64")
 
@@ -217,7 +219,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         start = -(-self.shared[emitter.name] // align) * align
         byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
         self.shared[emitter.name] = start + byte_size
-        if emitter.name in self._dynamic:
+        if emitter.name in self._dynamic:  # more than STATIC_SHARED bytes, which are passed at launch
             base = "@pyd_shared"
             emitter.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
             place = emitter.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
@@ -246,6 +248,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
             CompileError: The function is optional, and no guard tests for it.
         """
         name = bare_symbol(callee)
+        # A call is guarded inside of an scf.if on pyd.import.available.
         if is_optional(callee) and not is_guarded(emitter.op, callee):
             raise emitter.error(
                 f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
@@ -268,7 +271,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
             module.globals[f'@"{key}"'] = f'@"{key}" = {text}'
 
 
-def _elements(function: FuncOp) -> dict[int, int]:
+def binding_alignments(function: FuncOp) -> dict[int, int]:
     """Return the alignment of each binding in bytes: the natural one of its elements.
 
     Bindings have more, but if LLVM knew it, it would read whole vectors beyond the end of small ones.
@@ -288,7 +291,7 @@ def binding_alignment(function: FuncOp) -> int:
     stated = [
         integer(op, "alignment", default=1) for op in walk(function) if op.name in ("memref.load", "memref.store")
     ]
-    return max([1, *_elements(function).values(), *stated])
+    return max([1, *binding_alignments(function).values(), *stated])
 
 
 def entry_symbol(name: str) -> str:

@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.kernel_ir.readers import attribute, integer
+from pydispatch.compiler.kernel_ir.readers import gpu_dimension, integer
 from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, XOR
 from pydispatch.compiler.kernel_ir.types import bit_width
 
@@ -16,9 +16,7 @@ _MODES = {DOWN: "down", INDEX: "idx", XOR: "bfly"}
 
 def _thread(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `gpu.thread_id`."""
-    dimension = attribute(op, "dimension")
-    letter = str(getattr(getattr(dimension, "data", None), "value", "x"))
-    emitter.define(op.results[0], emitter.platform.grid(emitter, "thread", "xyz".index(letter)))
+    emitter.define(op.results[0], emitter.platform.grid(emitter, "thread", gpu_dimension(op)))
 
 
 def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:

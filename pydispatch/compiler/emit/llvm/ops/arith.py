@@ -57,10 +57,10 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.constant` of a scalar to the literal that LLVM IR has for it."""
     value, type_ = attribute(op, "value"), op.results[0].type
     if isinstance(value, IntegerAttr):
-        int_type(emitter, type_)
+        int_type(emitter, type_)  # raises for another type
         emitter.define(op.results[0], int_constant(int(value.value.data), type_))
     elif isinstance(value, FloatAttr):
-        float_type(emitter, type_)
+        float_type(emitter, type_)  # raises for another type
         emitter.define(op.results[0], float_constant(float(value.value.data), type_))
     else:
         raise unsupported_type(emitter, type_)
@@ -84,7 +84,7 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
 
 
 def _float(instruction: str) -> Lowering:
-    """Return the lowering of a float instruction."""
+    """Return the lowering of a float instruction; types that the target lacks are computed in f32 (`natively`)."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the instruction on the operands, with the operation's fast-math flags."""
@@ -129,7 +129,7 @@ def _intrinsic_int(name: str) -> Lowering:
 
 
 def _intrinsic_float(name: str) -> Lowering:
-    """Return the lowering of an operation on floats to an intrinsic."""
+    """Return the lowering of a float operation to an intrinsic; types that the target lacks are computed in f32."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Call the intrinsic of the result's type, with the operation's fast-math flags."""
@@ -145,13 +145,13 @@ def _intrinsic_float(name: str) -> Lowering:
 def _extreme(name: str) -> Lowering:
     """Return the lowering of a maximum or minimum of floats that propagates NaN.
 
-    In a loop that carries it as an integer (`extremes.py`), it is one on integers.
+    A loop may carry the float as an integer that compares like it (`extremes.py`), and then combines integers.
     """
     plain = _intrinsic_float(name)
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the step on integers if the loop carries one, else the intrinsic."""
-        order = order_of(emitter, op.results[0])
+        order = order_of(emitter, op.results[0])  # None if no loop carries an integer instead
         if order is None:
             plain(emitter, op)
         else:

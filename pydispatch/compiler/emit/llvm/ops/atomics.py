@@ -31,17 +31,19 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
             "an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan"
         )
     pointer = address(emitter, target, [emitter.index(o) for o in indices_of(op)])
+    has_own_word = bit_width(element) >= emitter.platform.least_atomic
     if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
-        old = _alone(emitter, op, pointer, element)
-    elif kind == "compare_exchange" and bit_width(element) >= emitter.platform.least_atomic:
-        old = _compare_exchange(emitter, pointer, element, emitter.get(op.operands[-1]), emitter.get(op.operands[0]))
+        old = _alone(emitter, op, pointer, element)  # memory of one thread: a plain load and store
+    elif kind == "compare_exchange" and has_own_word:
+        expected, value = emitter.get(op.operands[-1]), emitter.get(op.operands[0])
+        old = _compare_exchange(emitter, pointer, element, expected=expected, value=value)
     elif (instruction := _instruction(emitter, kind, element)) is not None:
         spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
         old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
+    elif has_own_word:
+        old = _exchanged(emitter, op, pointer, element)
     else:
-        old = (_exchanged if bit_width(element) >= emitter.platform.least_atomic else _exchanged_part)(
-            emitter, op, pointer, element
-        )
+        old = _exchanged_part(emitter, op, pointer, element)  # of the word around the element
     emitter.define(op.results[0], old)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
-from pydispatch.compiler.emit.llvm.loops import Loop, kept_whole
+from pydispatch.compiler.emit.llvm.loops import Loop, unroll_disabled
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
@@ -159,7 +159,7 @@ def loop(
         values = step(emitter.body.plus(loop.counter, k), values)
     for phi, value in zip(phis, values, strict=True):
         phi.incoming.append((value, emitter.body.label))
-    loop.end(kept_whole(emitter))
+    loop.end(metadata=unroll_disabled(emitter))  # LLVM must not unroll it further
     return [phi.name for phi in phis]
 
 
@@ -178,7 +178,13 @@ def run_all(
 ) -> None:
     """Emit a register block: its initial sums, `step` for all steps of K, and the stores of the sums.
 
-    Parameters are those of `initial` and `run_dims`; `accumulator` is the memref of the block.
+    Args:
+        emitter: The function's emitter.
+        lhs, rhs: A and B, as of `run_dims`.
+        accumulator: The memref of the block C.
+        pieces: The vectors of a row of C.
+        fresh: Whether sums start at 0 instead of the values of C.
+        step: Emits one step of K: from the sums, one vector for each row and piece, row by row, the next sums.
     """
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)

@@ -8,6 +8,8 @@ zero-extended for i1 (`bool`) and sign-extended for i8 and i16 (`int8_t`, `int16
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
@@ -29,27 +31,36 @@ from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_fl
 from pydispatch.ir.functions import CALLS
 
 
-def c_arguments(
-    emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]
-) -> list[tuple[str, str, Attribute | None]]:
-    """Return (LLVM type, operand, scalar type or None) of every argument of a C call, fields included.
+class CArgument(NamedTuple):
+    """Argument of a C call.
 
-    A memref is several arguments, whose scalar type is None.
+    Attributes:
+        type: LLVM type.
+        operand: LLVM operand.
+        scalar: Type in kernel IR of a scalar; None for a part of a memref, or a field.
     """
+
+    type: str
+    operand: str
+    scalar: Attribute | None = None
+
+
+def c_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[CArgument]:
+    """Return the arguments of a C call, fields included; a memref is several arguments."""
     bare = is_set(callee, "llvm.bareptr")
-    arguments: list[tuple[str, str, Attribute | None]] = []
+    arguments: list[CArgument] = []
     for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):
         if not isinstance(value, MemRef):
-            arguments.append((scalar(type_), value, type_))
+            arguments.append(CArgument(scalar(type_), value, type_))
         elif bare:
-            arguments.append(("ptr", first_element(emitter, value), None))
+            arguments.append(CArgument("ptr", first_element(emitter, value)))
         else:
             checked_memref(type_)
             layout = (value.offset, *value.sizes, *value.strides)
-            arguments += [("ptr", value.base, None), ("ptr", value.aligned, None)]
-            arguments += [("i64", str(part), None) for part in layout]
+            arguments += [CArgument("ptr", value.base), CArgument("ptr", value.aligned)]
+            arguments += [CArgument("i64", str(part)) for part in layout]
     for name in import_fields(callee):
-        arguments.append((*emitter.platform.field(emitter, name), None))
+        arguments.append(CArgument(*emitter.platform.field(emitter, name)))
     return arguments
 
 
@@ -89,10 +100,11 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
         )
     arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
     arguments: list[tuple[str, str, str]] = []
+    # Operand number of each scalar, for its attributes; the parts of a memref have none.
     scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
-    for type_, operand, source in c_arguments(emitter, callee, operands):
+    for type_, operand, source in c_arguments(emitter, callee, operands):  # source: type in kernel IR of a scalar
         attrs = _nth(arg_attrs, next(scalar_indices)) if source is not None else None
-        if _as_bits(emitter, source):
+        if _as_bits(emitter, source):  # f16 and bf16 are passed as their bits; smaller floats are integers already
             bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
             arguments.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
         else:

@@ -59,9 +59,9 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, fresh, unsigned)
-        elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
+        elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, steps=shape[2]):
             multiply_groups(emitter, *remainder, c, fresh=False, unsigned=unsigned)
-    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
+    elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):  # rows of B, or a column with gaps
         prefetch = attribute(op, "prefetch")
         prefetch_bytes = prefetch.value.data if isinstance(prefetch, IntegerAttr) else 0
         _along_columns(emitter, a, b, c, fresh, prefetch_bytes)
@@ -69,7 +69,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         _along_k(emitter, a, b, c, fresh)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
-    _clobber_vectors(emitter)
+    _clobber_vectors(emitter)  # so that no constants stay in registers that the sums need
 
 
 def _clobber_vectors(emitter: FunctionEmitter) -> None:
@@ -191,7 +191,10 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
-        """Emit a block of steps: `parts` vectors, each added to its own part of `values`."""
+        """Emit a block of steps: `parts` vectors, each added to its own part of `values`.
+
+        Part p multiplies the steps p * lanes to (p + 1) * lanes of the block, and has rows * columns sums.
+        """
         sums_of_step: list[str] = []
         for part in range(parts):
             k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
@@ -248,7 +251,8 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     """Emit the sum of the lanes of each vector of `values`, and return their names.
 
     The upper half of a vector is added to the lower one until one lane is left. Two vectors share one addition of
-    halves, which gives the same bits as one vector after the other.
+    halves, which gives the same bits as one vector after the other. For vectors x and y of four lanes, the first
+    addition gives x0+x2, x1+x3, y0+y2, y1+y3; the second, of this vector alone, the sums of x and of y in two lanes.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:

@@ -33,13 +33,13 @@ without AVX-512, LLVM selects the AVX-VNNI instruction for it."""
 VDPBF16PS = {lanes: f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}" for lanes in (4, 8, 16)}
 """Lanes of the result -> intrinsic that adds two products of bf16 to each lane of f32."""
 
-MATRIX = 8
+MATRIX_GROUP = 8
 """Steps of K of an instruction that multiplies two rows by two columns of bytes (smmla, ummla, usmmla)."""
 
-BYTES, HALF, SUMS = "<16 x i8>", "<8 x i8>", "<4 x i32>"
+PAIR_TYPE, GROUP_TYPE, TILE_TYPE = "<16 x i8>", "<8 x i8>", "<4 x i32>"
 """LLVM types of the operands of smmla: two rows or columns of 8 bytes; one of them; the 2x2 sums."""
 
-TURNED = (0, 2, 1, 3)
+TRANSPOSED = (0, 2, 1, 3)
 """Lanes of a row-major 2x2 matrix, in the order of its transpose."""
 
 Unsigned = tuple[bool, ...]
@@ -61,7 +61,7 @@ def multiply_groups(
         fresh: Whether sums start at 0 instead of the values of C.
         unsigned: Whether the elements of A, and of B, are unsigned.
     """
-    if rhs.sizes[-1] == MATRIX:
+    if rhs.sizes[-1] == MATRIX_GROUP:  # eight steps of K; the code below is for two of 16 bits and four of 8
         _multiply_matrices(emitter, lhs, rhs, accumulator, fresh, unsigned)
         return
     rows, columns = block_of(emitter, accumulator)
@@ -168,6 +168,9 @@ def _multiply_matrices(
 
     An instruction computes a 2x2 tile of sums, row-major. usmmla takes its unsigned factor first; where that is B, the
     tile is transposed. An odd last row or column is paired with itself. Parameters are those of `multiply_groups`.
+
+    `pieces` are the vectors of a row of C. Sums are loaded and stored as one vector for each row and piece, and carried
+    around the loops over K as one vector for each tile; `_matrices_of` and `_rows_of` convert between the two.
     """
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
@@ -177,18 +180,20 @@ def _multiply_matrices(
 
     def joined(first: str, second: str) -> str:
         """Concatenate two rows or columns of 8 bytes."""
-        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX))
-        return emitter.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX_GROUP))
+        operands = f"{GROUP_TYPE} {first}, {GROUP_TYPE} {second}"
+        return emitter.body.let(f"shufflevector {operands}, <{2 * MATRIX_GROUP} x i32> <{lanes}>")
 
     def row_pair(k: tuple[Index, ...], row: int) -> str:
         """Load the groups of two adjacent rows; the last row without a neighbour is repeated."""
-        return joined(*(load(emitter, lhs, HALF, min(row_index, rows - 1), *k, 0) for row_index in (row, row + 1)))
+        row_indices = row, min(row + 1, rows - 1)
+        return joined(*(load(emitter, lhs, GROUP_TYPE, row_index, *k, 0) for row_index in row_indices))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
         """Load the groups of two adjacent columns; the last column without a neighbour is repeated."""
         if column + 1 < columns:
-            return load(emitter, rhs, BYTES, *k, column, 0)
-        last_column = load(emitter, rhs, HALF, *k, column, 0)
+            return load(emitter, rhs, PAIR_TYPE, *k, column, 0)  # B[k, column, 0] on: both columns are adjacent
+        last_column = load(emitter, rhs, GROUP_TYPE, *k, column, 0)
         return joined(last_column, last_column)
 
     row_starts, column_starts = range(0, rows, 2), range(0, columns, 2)
@@ -201,21 +206,23 @@ def _multiply_matrices(
         """Emit the step of K at the indices `k`: to the sums of each tile, add the product of its two rows and its two
         columns.
 
-        values: the sums of each of `tiles`, as vectors. Return the new ones.
+        values: the sums of each of `tiles`, as vectors. Return the new ones, in the same order; instructions are
+        emitted in `order`, for which each pair of rows and columns is loaded once.
         """
         row_pairs, column_pairs, new_sums = dict[int, str](), dict[int, str](), dict[tuple[int, int], str]()
         old_sums = dict(zip(tiles, values, strict=True))
         for row, column in order:
             a = row_pairs[row] = row_pairs.get(row) or row_pair(k, row)
             b = column_pairs[column] = column_pairs.get(column) or column_pair(k, column)
-            factors = ((BYTES, b), (BYTES, a)) if is_transposed else ((BYTES, a), (BYTES, b))
-            new_sums[row, column] = emitter.intrinsic(name, SUMS, (SUMS, old_sums[row, column]), *factors)
+            left, right = (b, a) if is_transposed else (a, b)  # usmmla takes the unsigned factor first
+            factors = ((PAIR_TYPE, left), (PAIR_TYPE, right))
+            new_sums[row, column] = emitter.intrinsic(name, TILE_TYPE, (TILE_TYPE, old_sums[row, column]), *factors)
         return [new_sums[tile] for tile in tiles]
 
     start = ["zeroinitializer"] * len(tiles)
     if not fresh:
         start = _matrices_of(emitter, initial(emitter, accumulator, rows, pieces, fresh), pieces, is_transposed)
-    sums = run_dims(emitter, lhs, rhs, accumulator, [SUMS] * len(tiles), start, step)
+    sums = run_dims(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(tiles), start, step)
     write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 
 
@@ -236,7 +243,7 @@ def _matrices_of(
                 last_lane = min(column + 1, piece.lanes - 1)
                 lanes = [column, last_lane, piece.lanes + column, piece.lanes + last_lane]
                 tiles.append(
-                    shuffled(emitter, piece.type, x, y, [lanes[i] for i in TURNED] if is_transposed else lanes)
+                    shuffled(emitter, piece.type, x, y, [lanes[i] for i in TRANSPOSED] if is_transposed else lanes)
                 )
     return tiles
 
@@ -244,7 +251,10 @@ def _matrices_of(
 def _rows_of(
     emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], is_transposed: bool
 ) -> list[str]:
-    """Shuffle vectors of 2x2 tiles back into row-major accumulators; the inverse of `_matrices_of`."""
+    """Shuffle vectors of 2x2 tiles back into row-major accumulators; the inverse of `_matrices_of`.
+
+    A piece has at most four columns, the i32 of a vector of aarch64: they are in one tile, or in two.
+    """
     out: list[str] = []
     tiles_per_row = sum(-(-piece.lanes // 2) for piece in pieces)
     for row in range(rows):
@@ -252,6 +262,6 @@ def _rows_of(
         for piece in pieces:
             vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
-            lanes = [lane - lane % 4 + TURNED[lane % 4] for lane in lanes] if is_transposed else lanes
-            out.append(shuffled(emitter, SUMS, vectors[0], vectors[-1], lanes))
+            lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
+            out.append(shuffled(emitter, TILE_TYPE, vectors[0], vectors[-1], lanes))
     return out

@@ -41,7 +41,7 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
         pointer = emitter.body.byte_address(pointer, byte_offset)
     remaining = iter(dims)
     extents: list[Index] = [emitter.index(next(remaining)) if size is None else size for size in sizes]
-    memory(memref.element_type)
+    memory(memref.element_type)  # raises for elements that memory cannot hold
     emitter.define(
         op.results[0],
         MemRef(
@@ -84,7 +84,8 @@ def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
     """Return how many 32-bit words a constant takes.
 
     An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
-    arguments it is two, low first. Without a layout, a next word that something else loads is not part of it.
+    arguments it is two, low first. Without a layout, a next word that something else loads is not part of it: indices
+    loaded from the ordinals 0 and 1 have one word each.
     """
     type_ = op.results[0].type
     if not isinstance(type_, IndexType):

@@ -59,7 +59,8 @@ def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[In
     The first element of a byte is in the low bits.
     """
     width, offset = bit_width(memref.element), _offset(emitter, memref, indices)
-    byte = emitter.body.shift_right(offset, 3 - width.bit_length() + 1)
+    log2_elements_per_byte = 3 - (width.bit_length() - 1)
+    byte = emitter.body.shift_right(offset, log2_elements_per_byte)
     within = emitter.body.low_bits(offset, 8 // width - 1)
     if isinstance(within, int):
         return _pointer(emitter, memref, byte), within * width
@@ -155,8 +156,14 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
     if target.read_only:
         raise emitter.error("a store into a binding that is only read", READ_ONLY_NOTE)
     indices = [emitter.index(o) for o in op.operands[2:]]
-    own = attribute(op, OWN_BYTE) is not None
-    store(emitter, emitter.get(op.operands[0]), target, indices, integer(op, "alignment", default=1), own)
+    store(
+        emitter,
+        emitter.get(op.operands[0]),
+        target,
+        indices,
+        min_alignment=integer(op, "alignment", default=1),
+        own_byte=attribute(op, OWN_BYTE) is not None,
+    )
 
 
 def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
@@ -173,7 +180,7 @@ def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int
             "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
         )
     contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
-    if list(strides) != contiguous or layout_of(memref)[0] != 0:
+    if list(strides) != contiguous or layout_of(memref).offset != 0:
         raise emitter.error(f"storage of type {memref} must have the identity layout")
     return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
 
@@ -193,7 +200,10 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
 
 
 def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an allocation: workgroup memory if invocations share it, else the stack."""
+    """Lower an allocation: workgroup memory if invocations share it, else the stack.
+
+    Memory that is allocated inside a parallel loop belongs to one iteration; "stack" tells alias analysis so.
+    """
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(emitter, op.results[0].type)

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.extremes import Order, reduction_order
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, known_lanes, nest
+from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, loop_metadata, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
@@ -30,8 +30,8 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
             emitter.define(argument, value)
         emitter.region(op.regions[0], lambda terminator: None)
 
-    is_long = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
-    nest(emitter, bounds, body, is_parallel=True, is_long=is_long, lanes=_lanes(emitter, op))
+    computes_functions = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
+    nest(emitter, bounds, body, is_parallel=True, computes_functions=computes_functions, lanes=_lanes(emitter, op))
 
 
 def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
@@ -84,7 +84,10 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
         emitter.define(block.args[depth], inner_loop.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
             phi.incoming.append((value, emitter.body.label))
-        inner_loop.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1, _lanes(emitter, loop)))
+        is_innermost = depth == len(bounds) - 1
+        inner_loop.end(
+            loop_metadata(emitter, loop.results, whole=is_long and is_innermost, lanes=_lanes(emitter, loop))
+        )
         return [phi.name for phi in phis]
 
     for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):

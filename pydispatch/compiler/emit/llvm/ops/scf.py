@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from pydispatch.compiler.emit.llvm.body import Phi
 from pydispatch.compiler.emit.llvm.extremes import order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, is_rolled_in_products, known_lanes
+from pydispatch.compiler.emit.llvm.loops import Loop, is_rolled_in_products, loop_metadata
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
@@ -87,6 +87,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     unsigned = attribute(op, "unsignedCmp") is not None
     bounds = (emitter.get(lower), emitter.get(upper), emitter.get(step))
     block = op.regions[0].blocks[0]
+    # The loop carries some float maxima and minima as integers of the same order (extremes.py); others have no order.
     orders = [order_of(emitter, argument) for argument in block.args[1:]]
     starts = [emitter.flat([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
               for init, order in zip(inits, orders, strict=True)]  # fmt: skip
@@ -101,7 +102,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         for phi, operand in zip(argument_phis, start, strict=True):
             phi.incoming.append((operand, loop.before))
         phis += argument_phis
-    results = [emitter.values[argument] for argument in block.args[1:]]
+    results = [emitter.values[argument] for argument in block.args[1:]]  # the phis, which have the last values
     loop.enter()
 
     def leave(terminator: Operation) -> None:
@@ -109,7 +110,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.edge(phis, terminator.operands)
 
     emitter.region(op.regions[0], leave)
-    loop.end(known_lanes(emitter, op.results, whole=is_rolled_in_products(emitter, op)))
+    loop.end(loop_metadata(emitter, op.results, whole=is_rolled_in_products(emitter, op)))
     for result, value, order in zip(op.results, results, orders, strict=True):
         emitter.define(result, value if order is None else order.float_of(emitter, str(value)))
 
@@ -139,7 +140,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     def repeat(terminator: Operation) -> None:
         """Pass the values of an iteration on, and jump to the condition."""
         emitter.edge(phis, terminator.operands)
-        metadata = known_lanes(emitter, op.results)
+        metadata = loop_metadata(emitter, op.results)
         emitter.body.br(head, "" if metadata is None else f", !llvm.loop !{metadata}")
 
     emitter.region(after, repeat)
@@ -155,6 +156,7 @@ def _cond_br(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `cf.cond_br`."""
     branch = cast(cf.ConditionalBranchOp, op)
     edges = [(branch.then_block, list(branch.then_arguments)), (branch.else_block, list(branch.else_arguments))]
+    # A trampoline is a block for the second of two edges to one block, which phis could not tell apart.
     labels, trampolines = _targets(emitter, edges)
     emitter.body.cond_br(emitter.get(branch.cond), *labels)
     _write_trampolines(emitter, trampolines)

@@ -21,7 +21,7 @@ SIDE = 16
 """Rows of a register, and columns of 32 bits."""
 
 GROUP = 4
-"""Bytes of a group of K."""
+"""Bytes of a group of steps of K: 32 bits, which an instruction multiplies into one sum."""
 
 SUMS, OF_A, OF_B = 0, 4, 6
 """The first registers."""
@@ -35,7 +35,7 @@ BYTES = {
 """Whether the bytes of A, and of B, are unsigned -> the instruction."""
 
 Shape = tuple[int, int, int]
-"""Rows and columns of a block, and groups of K that are multiplied at once."""
+"""(rows, columns, steps): size of a block, and groups of K that are multiplied at once."""
 
 
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
@@ -60,10 +60,11 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
 
 def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
     """Return whether a product of groups fits the configured registers: its element type, shape and layout."""
-    group = GROUP * 8 // bit_width(rhs.element)
+    group = GROUP * 8 // bit_width(rhs.element)  # steps of K, as elements
+    rows, columns, _ = shape
     return (
         FEATURES.get(str(rhs.element), "") in emitter.platform.features
-        and accumulator.sizes == shape[:2]
+        and accumulator.sizes == (rows, columns)
         and rhs.sizes[-1] == group
         and lhs.strides[-2:] == (group, 1)
         and rhs.strides[-2:] == (group, 1)
@@ -79,11 +80,11 @@ def multiply_tiles(
     unsigned: tuple[bool, bool],
     steps: int,
 ) -> tuple[MemRef, MemRef] | None:
-    """Emit c = a @ b (if `fresh`) or c += a @ b in matrix registers, over as many groups of K as `steps` divides.
+    """Emit c = a @ b (if `fresh`) or c += a @ b in matrix registers, over all groups of K but the last size % steps.
 
     Args:
         emitter: The function's emitter.
-        lhs, rhs, accumulator: A, B and C, in groups of steps of K.
+        lhs, rhs, accumulator: A [row, groups..., byte], B [groups..., column, byte] and C [row, column].
         fresh: Whether sums start at 0 instead of the values of C.
         unsigned: Whether the bytes of A, and of B, are unsigned.
         steps: Groups of K that one instruction multiplies.
@@ -99,7 +100,7 @@ def multiply_tiles(
             _call(emitter, "tilezero", register)
         else:
             _move(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
-    dims = len(rhs.sizes) - 2
+    dims = len(rhs.sizes) - 2  # of K; of each size, the static one of both operands is taken
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
     size = sizes[-1]
     count: Index = size // steps if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {steps}")
@@ -107,7 +108,10 @@ def multiply_tiles(
     product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
     def multiply(indices: tuple[Index, ...]) -> None:
-        """Emit the loads of the factors at these groups of K, and the products, which are added to the sums."""
+        """Emit the loads of the factors at these groups of K, and the products, which are added to the sums.
+
+        The rows of a register are rows of A, and groups of B.
+        """
         for i in row_tiles:
             _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
         for j in column_tiles:
@@ -120,7 +124,10 @@ def multiply_tiles(
         is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
-            """Emit one iteration: the products of the innermost loop, or the loop of the next dimension."""
+            """Emit one iteration: the products of the innermost loop, or the loop of the next dimension.
+
+            Sums are in matrix registers, so that loops carry no values.
+            """
             if is_last:
                 multiply((*indices, emitter.body.times(index, steps)))
             else:

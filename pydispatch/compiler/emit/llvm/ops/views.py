@@ -39,9 +39,9 @@ def _view(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = checked_memref(op.results[0].type)
     pointer = emitter.body.byte_address(source.aligned, emitter.body.plus(source.offset, emitter.index(op.operands[1])))
     dynamic = iter(op.operands[2:])
-    sizes: list[Index] = [emitter.index(next(dynamic)) if size is None else size for size in layout_of(type_)[1]]
+    sizes: list[Index] = [emitter.index(next(dynamic)) if size is None else size for size in layout_of(type_).sizes]
     view = replace(source, aligned=pointer, offset=0, element=type_.element_type)
-    emitter.define(op.results[0], view.over(0, tuple(sizes), emitter.body.strides(sizes)))
+    emitter.define(op.results[0], view.over(offset=0, sizes=tuple(sizes), strides=emitter.body.strides(sizes)))
 
 
 ROWS: dict[str, Lowering] = {

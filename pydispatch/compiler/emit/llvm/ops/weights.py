@@ -69,7 +69,17 @@ def _bytes(
     values: list[str],
     bits: int,
 ) -> list[str]:
-    """Emit the products of a group of weights and signed bytes of A, added to `values`; see `_floats` for the rest."""
+    """Emit the products of a group of weights and signed bytes of A, added to `values`.
+
+    Args:
+        emitter: Emitter of the function.
+        factors: A and the weights.
+        k: The group: steps of K whose weights share four bytes.
+        pieces: Vectors of columns.
+        rows: Rows of A.
+        values: Sums so far, [row][vector].
+        bits: Bits of a weight, 4 or 8.
+    """
     lhs, rhs = factors
     halves, body = 8 // bits, emitter.body
     loaded = [load(emitter, rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in pieces]
@@ -83,7 +93,7 @@ def _bytes(
             for index, piece in enumerate(pieces):
                 broadcast, position = splat(emitter, steps, "i32", piece.lanes), row * len(pieces) + index
                 left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
-                form = (BYTES, "i8", (False, True))
+                form = (BYTES, "i8", (False, True))  # group size, LLVM type, whether A and the weights are unsigned
                 values[position] = group_products(emitter, piece, form, left, vectors[index], values[position])
     return values
 

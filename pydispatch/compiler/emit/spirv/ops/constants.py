@@ -30,8 +30,9 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
 
         def declare() -> Id:
             """Declare the block that holds all constants."""
-            variable = module.variable(storage, module.block("constants", module.array(module.int(32), count, 4)))
-            if is_spilled:
+            words = module.array(module.int(32), count, stride=4)
+            variable = module.variable(storage, module.block("constants", words))
+            if is_spilled:  # a buffer after the bindings
                 module.decorate(variable, "DescriptorSet", 0)
                 module.decorate(variable, "Binding", binding)
                 module.decorate(variable, "NonWritable")

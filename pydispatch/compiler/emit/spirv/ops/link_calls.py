@@ -145,5 +145,6 @@ def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
         return emitter.code.let("UConvert", emitter.m.int(64), result) if emitter.index_width == 64 else result
     width = emitter.width(type_)
     if width != 32 or is_native_float(type_):
-        return result
-    return REGISTERS.wrap(emitter, result, bit_width(type_), 32) if bit_width(type_) < 32 else result
+        return result  # a bool, an integer or float of 64 bits, or an f32: functions return what registers hold
+    bits = bit_width(type_)
+    return REGISTERS.wrap(emitter, result, bits, width) if bits < width else result

@@ -7,7 +7,7 @@ are parts of words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation
 
@@ -44,7 +44,7 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
         module.decorate(variable, "Binding", root.binding)
         if root.read_only:
             module.decorate(variable, "NonWritable")
-        emitter.units.setdefault(root.binding, []).append(variable)
+        emitter.binding_variables.setdefault(root.binding, []).append(variable)
         return variable
 
     return emitter.once(("buffer", root.binding, unit), make)
@@ -57,44 +57,60 @@ def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Ind
     return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.idx(index))
 
 
-def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
-    """Return (type, pointer type, variable, id of 0) of a binding whose elements are stored as in registers.
+class _PlainAccess(NamedTuple):
+    """Ids for the accesses to a binding whose elements are stored as in registers.
 
-    None for other elements: packed or narrow ones, or those with another form in registers.
+    Attributes:
+        type: Type of an element.
+        pointer: Type of a pointer to an element.
+        variable: The variable of the binding.
+        zero: Constant 0, the number of the array in the block.
+    """
+
+    type: Id
+    pointer: Id
+    variable: Id
+    zero: Id
+
+
+def _plain(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
+    """Return the ids for accesses to a binding; None if its elements are not stored as in registers.
+
+    Those are packed or narrow ones, and those with another form in registers.
     """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
-    cached = emitter.plain.get(key)
+    cached = emitter.plain_accesses.get(key)  # (access or None, element)
     if cached is None:
         unit, module = unit_of(element), emitter.m
         access = None
         if unit.bits >= 32 and unit.bits == emitter.width(element) and not packed(element):
             type_ = unit.type(module)
-            access = (
+            access = _PlainAccess(
                 type_,
-                module.pointer("StorageBuffer", type_),
-                buffer_variable(emitter, root, unit),
-                module.integer(0),
+                pointer=module.pointer("StorageBuffer", type_),
+                variable=buffer_variable(emitter, root, unit),
+                zero=module.integer(0),
             )
-        cached = emitter.plain[key] = access, element  # the element stays alive, and its id its own
-    access_: tuple[Id, Id, Id, Id] | None = cached[0]
-    return access_
+        cached = emitter.plain_accesses[key] = access, element  # the element stays alive, and its id its own
+    known_access: _PlainAccess | None = cached[0]
+    return known_access
 
 
 def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
     """Emit a pointer to an element of memory that is one variable, which is workgroup or private memory, or a table."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
-    pointer = emitter.m.pointer(storage, _held(emitter, memref.element, memref.root.key))
+    pointer = emitter.m.pointer(storage, _stored_type(emitter, memref.element, memref.root.key))
     return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.idx(index))
 
 
-def _held(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
+def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
     """Return the type of elements outside buffers: that of registers, but integers for i1, and for floats that are
     exchanged.
 
-    key: identifies the storage; `emitter.exchanged` has those whose elements atomic operations exchange.
+    key: identifies the storage; `emitter.exchanged_floats` has those whose elements atomic operations exchange.
     """
-    if key in emitter.exchanged:
+    if key in emitter.exchanged_floats:
         return emitter.m.int(emitter.width(element))
     return emitter.m.int(32) if emitter.width(element) == 1 else emitter.type(element)
 
@@ -113,11 +129,12 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         an i32; those of bindings have their own width, and are sign-extended."""
         element, module, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":
-            value = let("Load", _held(emitter, element, memref.root.key), _variable_pointer(emitter, memref, index))
-            if memref.root.key in emitter.exchanged:
+            stored_type = _stored_type(emitter, element, memref.root.key)
+            value = let("Load", stored_type, _variable_pointer(emitter, memref, index))
+            if memref.root.key in emitter.exchanged_floats:  # atomic updates exchange them as integers
                 return self.from_bits(emitter, value, element)
             return self.resized(emitter, value, 32, 1) if emitter.width(element) == 1 else value
-        if (plain := _plain(emitter, memref)) is not None:
+        if (plain := _plain(emitter, memref)) is not None:  # the most frequent case: AccessChain and Load, as words
             type_, pointer, variable, zero = plain
             offset, at, loaded = emitter.idx(index), module.id(), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
@@ -137,11 +154,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if memref.root.kind != "binding":
             if width == 1:
                 value = let("Select", module.int(32), value, module.integer(1), module.integer(0))
-            if memref.root.key in emitter.exchanged:
+            if memref.root.key in emitter.exchanged_floats:
                 value = self.to_bits(emitter, value, element)
             emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
             return
-        if (plain := _plain(emitter, memref)) is not None:
+        if (plain := _plain(emitter, memref)) is not None:  # AccessChain and Store, as words
             _, pointer, variable, zero = plain
             offset, at = emitter.idx(index), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
@@ -150,7 +167,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         pointer = _buffer_pointer(emitter, memref.root, unit, index)
         if bit_width(element) < unit.bits < 32:
             value = self.to_word(emitter, value, element, unit.bits, shift=0)
-        if unit.bits != width:
+        if unit.bits != width:  # small integers are cut; an index is cut or sign-extended
             value = let("UConvert" if unit.bits < 32 else "SConvert", unit.type(module), value)
         emitter.code.do("Store", pointer, value)
 
@@ -174,7 +191,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         byte_index, shift = self.part(emitter, index, bits, unit_bits=8)
         pointer = _buffer_pointer(emitter, memref.root, _BYTE, byte_index)
         byte = let("UConvert", module.int(32), let("Load", _BYTE.type(module), pointer))
-        other_bits = let("BitwiseAnd", module.int(32), byte, self.others(emitter, bits, shift))
+        other_bits = let("BitwiseAnd", module.int(32), byte, self.mask_of_others(emitter, bits, shift))
         part = self.to_word(emitter, value, memref.element, bits, shift)
         emitter.code.do(
             "Store", pointer, let("UConvert", _BYTE.type(module), let("BitwiseOr", module.int(32), other_bits, part))
@@ -239,11 +256,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
 
     def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
         """Declare workgroup memory of `count` elements for an allocation, and return the variable."""
-        return emitter.m.variable("Workgroup", emitter.m.array(_held(emitter, element, op), count))
+        return emitter.m.variable("Workgroup", emitter.m.array(_stored_type(emitter, element, op), count))
 
     def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> Id:
         """Declare `count` elements for each invocation for an allocation, and return the variable."""
-        return emitter.code.local(emitter.m.array(_held(emitter, element, op), count))
+        return emitter.code.local(emitter.m.array(_stored_type(emitter, element, op), count))
 
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
@@ -257,7 +274,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
                 return [self.float_constant(emitter, value, element) for value in values()]
             return [module.integer(value, max(32, emitter.width(element))) for value in values()]
 
-        return key, module.constant_table(key, module.array(_held(emitter, element, key), count), elements)
+        return key, module.constant_table(key, module.array(_stored_type(emitter, element, key), count), elements)
 
 
 ROWS: dict[str, Lowering] = _Memory().rows()

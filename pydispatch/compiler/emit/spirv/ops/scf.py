@@ -5,13 +5,13 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
-from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`; its attribute `MOST`, if there is one, bounds its iterations."""
-    with emitter.iterations.inside(integer(op, MOST, default=0) or None):
+    """Lower `scf.while`; its attribute `MOST_ITERATIONS`, if there is one, bounds its iterations."""
+    with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):
         _repeat(emitter, op)
 
 
@@ -19,6 +19,7 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks."""
     code, module = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
+    # A memref is carried as several indices (`parts`) into its storage (`roots`), which must stay the same.
     arguments = list(before.blocks[0].args)
     roots = emitter.roots(op.operands)
     types = emitter.part_types(arguments)

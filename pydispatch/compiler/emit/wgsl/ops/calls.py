@@ -63,7 +63,7 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower the query whether an external function is linked; functions of the program always are."""
     callee = callee_of(emitter, op)
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
-        emitter.define(op.results[0], emitter.number(1, 1))
+        emitter.define(op.results[0], emitter.number(value=1, width=1))
         return
     name = import_symbol(callee).removeprefix("?")
     flag = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")

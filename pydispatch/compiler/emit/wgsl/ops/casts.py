@@ -22,7 +22,7 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     if emitter.is_f16(operand.type) or emitter.is_f16(result.type):
         value = emitter.from_bits(value, result.type)
     elif a != b and not (is_integer(operand.type) and is_integer(result.type)):
-        (value,) = emitter.operands([operand])
+        (value,) = emitter.operands([operand])  # a name also for a literal, which WGSL would evaluate and may refuse
         value = emitter.let(f"bitcast<{b}>({value})")
     emitter.define(result, value)
 
@@ -62,7 +62,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
         is_single, sign = type(target) is Float32Type, "i" if is_signed else "u"
         if is_single and width == 32:
             return emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})")
-        if width == 32 and is_signed:  # to f64, of which all are numbers
+        if width == 32 and is_signed:  # to f64, which represents every i32 and u32 exactly, by way of 64 bits
             value = emitter.call("pyd_i64_from_i32", value)
         elif width == 32:
             value = self.widened(emitter, value)

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.shaders.floats import EXTREMES, Floats
 from pydispatch.compiler.emit.shaders.values import is_native_float
-from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
+from pydispatch.compiler.emit.wgsl.function import HIDDEN_ZERO, FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Name
 from pydispatch.compiler.kernel_ir.readers import op_name
@@ -51,14 +51,18 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
         """Return whether WGSL, or its library for f64, computes an operation on a type."""
-        if not is_native_float(type_):
+        if not is_native_float(type_):  # f16, or smaller
             return name in HALF and emitter.is_f16(type_)
-        return isinstance(type_, Float32Type) or (name not in EXTREMES and name not in ("arith.negf", "math.absf"))
+        if isinstance(type_, Float32Type):
+            return True
+        # The library for f64 lacks extremes; the sign of f64 is changed as a bit.
+        return name not in EXTREMES and name not in ("arith.negf", "math.absf")
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Name]) -> Name:
         """Emit an operation: an expression of f32 and f16, a function of the library for f64."""
         name, type_ = op_name(op), op.results[0].type
-        if is_native_float(type_) and not isinstance(type_, Float32Type):
+        is_double = is_native_float(type_) and not isinstance(type_, Float32Type)
+        if is_double:
             emitter.iterations.add(SQRT_ITERATIONS if name == "math.sqrt" else 0)
             return emitter.call(DOUBLE[name], *operands)
         text = SINGLE[name].format(*operands)
@@ -89,7 +93,7 @@ def _as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str
     """
     if not emitter.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
-    zero = emitter.module.declare(ZERO, lambda: f"var<private> {ZERO}: u32;")
+    zero = emitter.module.declare(HIDDEN_ZERO, lambda: f"var<private> {HIDDEN_ZERO}: u32;")
     return f"bitcast<f32>(bitcast<u32>({expression}) ^ {zero})"
 
 

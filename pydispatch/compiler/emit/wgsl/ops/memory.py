@@ -40,10 +40,10 @@ def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 
 
 def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
-    """Return the name of the variable of a memref, and its element type."""
+    """Return the name of the variable of a memref, and how it is declared."""
     if memref.root.kind == "binding":
         return variable(emitter, memref.root.binding)
-    buffer = emitter.atomic.get(memref.root.key)
+    buffer = emitter.atomic.get(memref.root.key)  # None for an allocation without atomic operations
     return memref.root.variable, buffer or Buffer(emitter.type(memref.element))
 
 
@@ -124,8 +124,10 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     ) -> Name | None:
         """Emit the atomic function of an update, and return the old value; None where WGSL has none for the buffer's
         type."""
-        word = _storage(emitter, memref)[1].word
-        if kind not in _UPDATES or _WORDS.get(kind, word) != word:
+        _, buffer = _storage(emitter, memref)
+        word = buffer.word
+        has_right_sign = _WORDS.get(kind, word) == word  # minima and maxima need words of their sign
+        if kind not in _UPDATES or not has_right_sign:
             return None
         return _let_integer(emitter, f"{_UPDATES[kind]}(&{address}, {_as_word(value, word)})", word)
 
@@ -133,13 +135,13 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
         """Emit a compare-exchange loop on a word, and return the old word; `new` emits the new word from an old one."""
-        word = _storage(emitter, memref)[1].word
+        _, buffer = _storage(emitter, memref)
         seen = emitter.var("i32")
-        emitter.iterations.mark_unknown()
+        emitter.iterations.mark_unknown()  # other invocations decide how often the loop repeats
         emitter.do("loop {")
         with emitter.scope():
             emitter.do(f"{seen} = i32(atomicLoad(&{address}));")
-            old, stored = (_as_word(value, word) for value in (seen, new(seen)))
+            old, stored = (_as_word(value, buffer.word) for value in (seen, new(seen)))
             emitter.do(f"if atomicCompareExchangeWeak(&{address}, {old}, {stored}).exchanged {{ break; }}")
         emitter.do("}")
         return seen

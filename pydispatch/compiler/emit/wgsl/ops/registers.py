@@ -77,13 +77,14 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
 
     def arithmetic(self, emitter: FunctionEmitter, kind: str, width: int, lhs: Name, rhs: Name) -> Name:
         """Emit a sum, difference, product or bitwise operation of 32 or 64 bits; `kind` is a key of `OPERATORS`."""
-        if width == 64 and kind in WIDE:
+        if width == 64 and kind in WIDE:  # sums, differences and products; bitwise operators take vectors of words
             return emitter.call(WIDE[kind], lhs, rhs)
         return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
 
     def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Name, count: Name | int) -> Name:
         """Emit a shift; the count is a constant, or a register of the same width, from 0 to width - 1."""
         if width == 64:
+            # A known count is applied to both words, unless value is a literal, which has no members .x and .y.
             if isinstance(count, int) and count > 0 and type(value) is not Literal:
                 return emitter.let(_shifted_words(shift, value, count))
             return emitter.call(WIDE_SHIFTS[shift], value, unsigned(count) if isinstance(count, int) else f"{count}.x")

@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.shaders.values import Root
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
-from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernel_ir.readers import integer
 
 
@@ -27,13 +27,13 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     def condition(end: Operation) -> None:
         """Lower the terminator of the first region: assign the results, and leave the loop if the condition fails."""
         test = emitter.get(end.operands[0])
-        ends.extend(emitter.roots(end.operands[1:]))
+        ends.extend(emitter.roots(end.operands[1:]))  # storage of results that are memrefs
         emitter.assign(results, emitter.parts(end.operands[1:]))
-        if has_barrier:
-            test = emitter.agreed(test, None, "bool")
+        if has_barrier:  # one value for the workgroup, so that WGSL knows the loop to be uniform
+            test = emitter.agreed(test, value=None, type_="bool")
         emitter.do(f"if !{test} {{ break; }}")
 
-    with emitter.iterations.inside(integer(op, MOST, default=0) or None):
+    with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)

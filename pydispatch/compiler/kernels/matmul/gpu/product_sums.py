@@ -11,7 +11,7 @@ from xdsl.dialects import math, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.kernel import MOST_ITERATIONS
 from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
 from pydispatch.compiler.kernels.matmul.gpu.load import converted
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
@@ -63,7 +63,7 @@ class ProductSums:
         page = partial(self._page, others, reduced)
         totals = build.loop(0, build.quotient(self.end, self.page_rows), sums, page, limit=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
-            loop.attributes[MOST] = IntegerAttr(most_pages, 64)
+            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)
         return totals
 
     def _page(
