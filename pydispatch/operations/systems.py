@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
-from pydispatch.graph.sizes import Size, differ, minimum, product
+from pydispatch.graph.sizes import Size, differ, minimum, one_unless_empty, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, factors, linear, matrices, reductions, shapes
 from pydispatch.operations import elementwise as ew
@@ -56,8 +56,10 @@ def tridiagonal_solve(
         return y, shapes.full(builder, 0, shape[:-1], I32)
     batch = product(shape[:-1])
     sides = shapes.transpose(builder, shapes.reshape(builder, y, [batch, n, count]), [1, 0, 2])
-    columns = [shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands]
-    eliminated = _eliminate_below_diagonal(builder, columns, sides)
+    below, diagonals, above = (
+        shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands
+    )
+    eliminated = _eliminate_below_diagonal(builder, [below, diagonals, _without_last(builder, above)], sides)
     solution = _solve_three_bands(builder, eliminated)
 
     def position_if_zero(pivot: Element) -> Element:
@@ -85,6 +87,13 @@ def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Te
         for pair in pairs:
             builder.require_equal(*pair, message)
     return [builder.as_shape(band, y.shape[:-1]) for band in bands]
+
+
+def _without_last(builder: Builder, band: Tensor) -> Tensor:
+    """Return a band [n, batch, 1] with 0 for the last element, which may be NaN: unknowns of 0 are multiplied by it."""
+    last = one_unless_empty(band.shape[0])
+    others = shapes.slice_axis(builder, band, axis=0, start=0, limit=band.shape[0] - last)
+    return shapes.pad(builder, others, low=[0, 0, 0], high=[last, 0, 0], value=0.0)
 
 
 def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:

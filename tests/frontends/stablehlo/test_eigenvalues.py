@@ -138,11 +138,12 @@ TRIDIAGONAL = """func.func @main(%l: tensor<2x5xf32>, %d: tensor<2x5xf32>, %u: t
 
 
 def test_a_tridiagonal_system(run: Any) -> None:
-    """The second matrix is singular: LAPACK's status is the position of its zero pivot."""
+    """The second matrix is singular: LAPACK's status is its zero pivot's position. The ends of bands are not read."""
     rng = np.random.default_rng(11)
     lower, diagonal, upper = rng.standard_normal((3, 2, 5)).astype(np.float32)
     y = rng.standard_normal((2, 5, 3)).astype(np.float32)
     diagonal[1, 2:], lower[1, 3], upper[1, 1] = 0, 0, 0
+    lower[:, 0] = upper[:, -1] = np.nan
     solution, info = run(TRIDIAGONAL, lower, diagonal, upper, y)
     matrix = np.diag(diagonal[0]) + np.diag(lower[0, 1:], -1) + np.diag(upper[0, :-1], 1)
     np.testing.assert_allclose(solution[0], np.linalg.solve(matrix, y[0]), rtol=1e-4)
