@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SUFFIXES = (".dist-info", ".egg-info")
-"""Ends of the names of folders with a package's metadata, beside the package."""
+"""Ends of the names of folders, or files of old installers, with a package's metadata, beside the package."""
 
 _HEAD_BYTES = 4096
 """Bytes of a package's metadata that are read: the version is among its first lines."""
@@ -80,9 +80,9 @@ def _path() -> list[str]:
 
 
 def _head_of_metadata(folder: Path) -> str:
-    """Return the first lines of a package's metadata, from its folder; "" if it has none."""
-    for name in ("METADATA", "PKG-INFO"):
-        with suppress(OSError), (folder / name).open("rb") as file:
+    """Return the first lines of a package's metadata, from its folder, or a file in its place; "" if it has none."""
+    for path in (folder / "METADATA", folder / "PKG-INFO", folder):
+        with suppress(OSError), path.open("rb") as file:
             return file.read(_HEAD_BYTES).decode(errors="replace")
     return ""
 

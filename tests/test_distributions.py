@@ -40,6 +40,12 @@ def test_version_of_the_first_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert distributions.version("some-package") == metadata.version("some-package") == "2.0+local.1"
 
 
+def test_version_in_a_file_of_old_installers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old_one-1.2.egg-info").write_text("Metadata-Version: 1.0\nName: old-one\nVersion: 1.2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert distributions.version("old-one") == metadata.version("old-one") == "1.2"
+
+
 def test_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(install(tmp_path / "other", "other", "1", "[console_scripts]\na = b:c\n"))])
     monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
