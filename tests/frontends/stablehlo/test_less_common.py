@@ -499,6 +499,8 @@ def test_probes_of_a_loop() -> None:
 def test_probes_whose_values_a_check_cannot_read_are_refused() -> None:
     with pytest.raises(CompileError, match=r"probe 'q' has seen 0 value\(s\)"):
         pd.compile(PROBED.replace('%one, probe_id = "p"', '%one, probe_id = "q"'))
+    with pytest.raises(CompileError, match="names iteration 32 of probe 'p', and a loop records the first 32"):
+        pd.compile(PROBED.replace("iter = 1", "iter = 32"))
     text = """func.func @main(%b: tensor<i1>) -> tensor<i32> {
       %one = stablehlo.constant dense<1> : tensor<i32>
       %r = "stablehlo.if"(%b) ({

@@ -18,6 +18,9 @@ from pydispatch.ir.dialects import check
 from pydispatch.operations import control, shapes
 from pydispatch.operations.formulas import formula
 
+MOST_RECORDED = 32
+"""Iterations of a loop whose values probes may record. Each is a tensor that the loop carries: compile time grows."""
+
 
 def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Record the operand under the probe's name, for checks in the same function, and return it."""
@@ -72,6 +75,11 @@ def _values_needed(tracer: StablehloTracer, op: Operation, name: str) -> int:
     Values that the probe's name has from before the loop are counted first.
     """
     last = max(tracer.integer(other, "iteration") for other in _checks_beside(op) if _name(other) == name)
+    if last >= MOST_RECORDED:
+        raise tracer.b.fail(
+            f"a check names iteration {last} of probe '{name}', and a loop records the first {MOST_RECORDED}",
+            "check an earlier iteration, or a result of the loop",
+        )
     return max(0, last + 1 - len(tracer.probes.get(name, [])))
 
 
