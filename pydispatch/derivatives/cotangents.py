@@ -43,9 +43,9 @@ class Cotangents:
 
     def __init__(self, trace: Trace, inputs: Sequence[SSAValue], rules: Mapping[str, Rule]) -> None:
         self.trace, self.rules = trace, rules
-        self.active = set(inputs)
-        self._by_value: dict[SSAValue, Tensor] = {}
-        self._tensors: dict[SSAValue, Tensor] = {}
+        self.active = set(inputs)  # floats that depend on an input; `pull_back` adds the others
+        self._by_value: dict[SSAValue, Tensor] = {}  # value → the sum of its cotangents so far
+        self._tensors: dict[SSAValue, Tensor] = {}  # value of the program → the same as a tensor of the trace
 
     def pull_back(self, ops: Sequence[Operation], seeds: Iterable[tuple[SSAValue, Tensor | None]]) -> None:
         """Compute the cotangents of the inputs of operations, which are all that the results depend on.
@@ -97,7 +97,7 @@ class Cotangents:
         Raises:
             CompileError: The results are not of the number, the types and the shapes of the arguments.
         """
-        likes = [self.tensor(value) for value in values.values()]
+        likes = [self.program_tensor(value) for value in values.values()]
         if len(gradients) != len(likes) or not all(map(fits, gradients, likes)):
             expected = ", ".join(f"{name}: {like}" for name, like in zip(values, likes, strict=True))
             raise self.trace.fail(
@@ -106,7 +106,7 @@ class Cotangents:
         for value, gradient, like in zip(values.values(), gradients, likes, strict=True):
             self.add(value, with_shape(self.trace, gradient, like.shape, f"a result of the derivative '{rule}'"))
 
-    def tensor(self, value: SSAValue) -> Tensor:
+    def program_tensor(self, value: SSAValue) -> Tensor:
         """Return an SSA value of the program as a tensor, with the sizes that its trace knows."""
         known = self._tensors.get(value)
         if known is None:
@@ -125,7 +125,7 @@ class Cotangents:
 
     def zeros(self, value: SSAValue) -> Tensor:
         """Return a tensor of zeros with the type and the shape of a value."""
-        like = self.tensor(value)
+        like = self.program_tensor(value)
         return shapes.full(self.trace, 0, like.shape, like.dtype)
 
     def refuse(self, text: str) -> CompileError:

@@ -101,17 +101,17 @@ def erase_markers(trace: Trace) -> None:
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     """Call the stated rule with the arguments of the call and the gradients of its results, and add what it returns.
 
-    op: the marker after the call. A result without a gradient has zeros. Raise CompileError for a rule with another
-    number of arguments.
+    op: the marker after the call, whose operands are the arguments of the call and then its results. A result without a
+    gradient has zeros. Raise CompileError for a rule with another number of arguments.
     """
     trace = cotangents.trace
     call_index = op.attributes[_CALL]
     assert isinstance(call_index, IntAttr)
     call: StatedCall = trace.stated_calls[call_index.data]
-    rule, names = call.program.derivative
-    arguments = dict(zip(call.names, op.operands, strict=False))
+    rule, differentiated = call.program.derivative  # the program that computes gradients, the arguments they are of
+    arguments = dict(zip(call.names, op.operands, strict=False))  # without the results, which follow
     seeds = [cotangents.of(result) or cotangents.zeros(result) for result in op.results]
-    operands: list[Tensor] = [*map(cotangents.tensor, arguments.values()), *seeds]
+    operands: list[Tensor] = [*map(cotangents.program_tensor, arguments.values()), *seeds]
     parameters = [name for name, type in rule.parameters.items() if type is not None]
     if len(parameters) != len(operands):
         raise trace.fail(
@@ -121,7 +121,7 @@ def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     arrays = (Array(trace, operand) for operand in operands)
     returned = rule.traced(**dict(zip(parameters, arrays, strict=True)), **rule.statics_among(call.statics))
     gradients = [trace.tensor_of(gradient) for gradient in rule.named(trace, returned).values()]
-    cotangents.add_stated(rule.name, {name: arguments[name] for name in names}, gradients)
+    cotangents.add_stated(rule.name, {name: arguments[name] for name in differentiated}, gradients)
 
 
 STATED_RULES: dict[str, Rule] = {"builtin.unrealized_conversion_cast": _pull_back}

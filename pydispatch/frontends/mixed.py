@@ -42,16 +42,7 @@ def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options:
 
 
 class _Lowering:
-    """State of the lowering of one module, in which operations of the dialects of `frontends` are converted.
-
-    Attributes:
-        values: Tensors of converted results, and of arguments of traced regions.
-        received: Tensors of values of other operations, each with the scope in which its sizes were computed.
-        materialized: Converted results as values of their original types, each with its scope.
-        cloned: Results of operations cloned into a traced region that are no tensors.
-        anchors: Blocks of new operations, one per block that is being rewritten, each with the operation before which
-            they are inserted.
-    """
+    """State of the lowering of one module, in which operations of the dialects of `frontends` are converted."""
 
     def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
         self.module = module
@@ -64,12 +55,16 @@ class _Lowering:
             for tracer in [frontend.tracer(self.b, source, options)]
             for dialect in frontend.dialects
         }
-        self.values: dict[SSAValue, Tensor] = {}
+        self.values: dict[SSAValue, Tensor] = {}  # converted result, or argument of a traced region → its tensor
         for tracer in self.tracers.values():
             tracer.values, tracer.enclosing = self.values, self
+        # Value of an operation of another dialect → its tensors, each with the scope in which its sizes were computed.
         self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
+        # Converted result → values of its original type, each with the scope in which it was computed.
         self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
+        # Result, if it is no tensor, of an operation cloned into a traced region → that of the clone.
         self.cloned: dict[SSAValue, SSAValue] = {}
+        # For each block that is being rewritten: new operations, and the operation before which they are inserted.
         self.anchors: list[tuple[Block, Operation]] = []
         self._converted: list[Operation] = []  # operations to erase at the end
 
@@ -89,7 +84,7 @@ class _Lowering:
     def _region(self, region: Region) -> None:
         """Rewrite the operations of a region in place."""
         for block in reverse_postorder(region):
-            new = Block()
+            new = Block()  # collects new operations, which `_flush` moves before the operation that is being rewritten
             with self.b.inside(new):
                 for op in list(block.ops):
                     self.anchors.append((new, op))
@@ -112,19 +107,19 @@ class _Lowering:
         tracer = self._tracer_of(op)
         if tracer is not None:
             tracer.operation(op)
-            self.b.store_at_end()
+            self.b.store_at_end()  # here no end of a function follows: stores that the tracer postponed are emitted now
             self._converted.append(op)
             return
         with self.b.at(op):
             for index, operand in enumerate(op.operands):
                 if operand in self.values:
                     op.operands[index] = self._materialize(operand)
-        with self._isolated(op):
+        with self._scope_of_regions(op):
             for region in op.regions:
                 self._region(region)
 
     @contextmanager
-    def _isolated(self, op: Operation) -> Iterator[None]:
+    def _scope_of_regions(self, op: Operation) -> Iterator[None]:
         """Hide the values of enclosing blocks from the regions of an operation that cannot use them."""
         if op.regions and op.has_trait(IsolatedFromAbove):
             with self.b.outside():
@@ -158,12 +153,13 @@ class _Lowering:
             mapping = {value: self._materialize(value) for value in used if value in self.values}
             mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
             clone = self.b.add(op.clone(mapping))
-            with self._isolated(clone):
+            with self._scope_of_regions(clone):
                 for region in clone.regions:
                     self._region(region)
+            any_tracer = next(iter(self.tracers.values()))  # all represent tensors alike
             for old, new in zip(op.results, clone.results, strict=True):
                 if isinstance(old.type, TensorType):
-                    self.values[old] = self._receive(new, next(iter(self.tracers.values())))
+                    self.values[old] = self._receive(new, any_tracer)
                 else:
                     self.cloned[old] = new
         return True
@@ -207,14 +203,20 @@ class _Lowering:
         self.materialized.setdefault(value, []).append((self.b.scope, new))
         return new
 
-    def _cast(self, value: SSAValue, to: Attribute) -> SSAValue:
-        """Cast a value to the type that operations of other dialects expect."""
-        of = value.type
-        if isinstance(of, TensorType) and isinstance(to, TensorType):
-            if isinstance(to.element_type, IndexType):
-                of = TensorType(IndexType(), of.get_shape())
-                value = self.b.add(arith.IndexCastOp(value, of)).result
-            if of.element_type == to.element_type:
-                return value if of == to else self.b.add(tensor.CastOp(value, to)).dest
-        raise self.b.fail(f"a value of type {to} is used by an operation of another dialect, where it is {of}",
-                          "convert it to the second type first")  # fmt: skip
+    def _cast(self, value: SSAValue, original: Attribute) -> SSAValue:
+        """Cast a converted value to its original type, which operations of other dialects expect.
+
+        First integers become index elements, then a cast changes which sizes are static. Raise CompileError for other
+        differences of the types.
+        """
+        converted = value.type
+        if isinstance(converted, TensorType) and isinstance(original, TensorType):
+            if isinstance(original.element_type, IndexType):
+                converted = TensorType(IndexType(), converted.get_shape())
+                value = self.b.add(arith.IndexCastOp(value, converted)).result
+            if converted.element_type == original.element_type:
+                return value if converted == original else self.b.add(tensor.CastOp(value, original)).dest
+        raise self.b.fail(
+            f"a value of type {original} is used by an operation of another dialect, where it is {converted}",
+            "convert it to the second type first",
+        )

@@ -275,7 +275,7 @@ def test_a_job_takes_what_is_free_first(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(llvm_process, "POOL", pool)
     first = llvm_process.call(os.getpid)
     never = threading.Event()
-    monkeypatch.setattr(pool, "_greet", lambda process: never.wait(60))
+    monkeypatch.setattr(pool, "_free_when_ready", lambda process: never.wait(60))
     found: list[int] = []
     with llvm.opened("", machine()):
         other = threading.Thread(target=lambda: found.append(llvm_process.call(os.getpid)))

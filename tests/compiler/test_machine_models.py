@@ -109,7 +109,7 @@ def test_caches_that_make_no_sense(text: str, tmp_path: Path, monkeypatch: pytes
     broken = dict.fromkeys(("level", "size", "ways_of_associativity", "shared_cpu_list", "coherency_line_size"), text)
     folder = folder_of_caches(tmp_path, [{**broken, "type": "Data"}, {**broken, "type": "Data", "level": "2"}])
     monkeypatch.setattr(system_caches, "CACHES", folder)
-    monkeypatch.setattr(system_caches, "stated", system_caches.stated.__wrapped__)
+    monkeypatch.setattr(system_caches, "caches_of_this_machine", system_caches.caches_of_this_machine.__wrapped__)
     monkeypatch.setattr(system_caches.sys, "platform", "linux")
     model = MODELS["znver5"]
     assert replace(system_caches.with_caches_of_this_machine(model), page=model.page) == model

@@ -74,23 +74,23 @@ class Sizes:
         """Return the sizes of a tensor."""
         return [self.resolve(t) for t in sizes_of(value)]
 
-    def settle(self, op: Operation) -> None:
+    def replace_dims(self, op: Operation) -> None:
         """Replace each `tensor.dim` in an operation by the representative of its size.
 
         It is the operation itself, or one in the body of an operation on tensors if its tensor is defined outside of
         the operation. Loops and branches are left out, because their blocks are treated on their own.
         """
         if op.name == "tensor.dim":
-            self._settle_dim(op, op)
+            self._replace_dim(op, op)
         elif op.regions and not op.name.startswith("scf."):
             inside = {b for inner in walk(op) for region in inner.regions for b in region.blocks}
             for inner in list(walk(op)):
                 if inner.name == "tensor.dim":
                     owner = inner.operands[0].owner
                     if (owner if isinstance(owner, Block) else owner.parent) not in inside:
-                        self._settle_dim(inner, op)
+                        self._replace_dim(inner, op)
 
-    def _settle_dim(self, op: Operation, before: Operation) -> None:
+    def _replace_dim(self, op: Operation, before: Operation) -> None:
         """Replace a `tensor.dim` by the representative of its size, as a value that is defined before `before`."""
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydispatch import extensions, files, logs
 from pydispatch.compiler.target.default_cpus import default_cpus
-from pydispatch.compiler.target.system_caches import stated
+from pydispatch.compiler.target.system_caches import caches_of_this_machine
 from pydispatch.compiler.toolchain import cache, programs
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.distributions import version
@@ -133,7 +133,8 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
             source_type = type(source).__name__  # text of a str subclass states other locations than its own
-            everything = text, source_type, name, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
+            machine = processor, caches_of_this_machine()
+            everything = text, source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
             return _Entry(cache.digest("program 3", *everything), path, start)
     return None
 

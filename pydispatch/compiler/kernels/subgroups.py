@@ -26,12 +26,15 @@ from pydispatch.ir.dialects.pyd.subgroups import (
     SubgroupShuffleOp,
 )
 
-BLOCK = 8
+BLOCK_VALUES = 8
 """Values that are combined to one partial result. A larger number makes fewer iterations of the loop over blocks, and
 fewer partial results for each invocation to combine."""
 
-PARTIALS = SUBGROUP_SIZE // BLOCK
+PARTIALS_PER_SUBGROUP = SUBGROUP_SIZE // BLOCK_VALUES
 """Partial results of a row of one element for each invocation of a subgroup."""
+
+_ALIGNMENT_BYTES = 64
+"""Alignment of the partial results: a cache line."""
 
 
 def lower_subgroups(module: ModuleOp, target: ExecutableTargetAttr) -> None:
@@ -72,24 +75,21 @@ def _insert(build: Builder, op: Operation) -> None:
 class _Reduction:
     """Emitter of a reduction over subgroups, or of a ballot, by workgroup memory.
 
-    A loop combines each block of `BLOCK` values to a partial result; then each invocation combines the `PARTIALS`
-    partial results of its subgroup.
+    A loop combines each block of `BLOCK_VALUES` values to a partial result; then each invocation combines the
+    `PARTIALS_PER_SUBGROUP` partial results of its subgroup.
 
-    Attributes:
-        row: The values of all invocations, in workgroup memory.
-        own: Index of the invocation.
-        count: Number of values.
-        blocks: Number of partial results.
-        combiner: Operation that combines two values; None for a ballot.
+    Args:
+        function: The kernel.
+        op: The reduction or ballot.
     """
 
     def __init__(self, function: FuncOp, op: Operation) -> None:
         self.function, self.op = function, op
-        self.row, self.own = op.operands
+        self.row, self.own = op.operands  # values of all invocations in workgroup memory, index of the invocation
         type_ = self.row.type
         assert isinstance(type_, MemRefType)
         (self.count,) = type_.get_shape()
-        self.blocks = -(-self.count // BLOCK)
+        self.blocks = -(-self.count // BLOCK_VALUES)  # partial results
         self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None  # None: a ballot
 
     def emit(self, build: Builder) -> SSAValue:
@@ -102,15 +102,16 @@ class _Reduction:
         outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
         if outer is not build:
             _insert(outer, around)
-        first = build.times(build.quotient(self.own, SUBGROUP_SIZE), PARTIALS)
-        return self._tree(build, partials, first, self.blocks, PARTIALS, BLOCK)
+        first = build.times(build.quotient(self.own, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
+        return self._tree(build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, conditions=BLOCK_VALUES)
 
     def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
         """Emit the partial result of one block of values, and its store."""
-        value = self._tree(build, self.row, build.times(block, BLOCK), self.count, BLOCK, bits=1)
+        first = build.times(block, BLOCK_VALUES)
+        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, conditions=1)
         build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
 
-    def _tree(self, build: Builder, row: SSAValue, first: Index, end: int, count: int, bits: int) -> SSAValue:
+    def _tree(self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, conditions: int) -> SSAValue:
         """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
 
         Args:
@@ -119,7 +120,8 @@ class _Reduction:
             first: Index of the first element, a multiple of `count`.
             end: Elements of the row. Those that do not exist are left out.
             count: Power of two.
-            bits: Conditions in an element, for a ballot.
+            conditions: For a ballot, the number of invocations whose conditions each element holds as bits; those of
+                element k are shifted to their bits of the result.
         """
         is_whole = end % count == 0
         values: list[tuple[SSAValue, SSAValue | bool]] = []
@@ -128,7 +130,7 @@ class _Reduction:
             exists = True if k == 0 or is_whole else build.less(index, end)
             existing_index = index if exists is True else build.least(index, end - 1)
             element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
-            values.append((self._operand(build, element, k * bits), exists))
+            values.append((self._operand(build, element, shift=k * conditions), exists))
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
             values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]
@@ -147,13 +149,13 @@ class _Reduction:
         """Emit the combination of two values; `left` alone if `has_right` does not hold."""
         if has_right is False:
             return left
-        both = build.pure((self.combiner or arith.OrIOp)(left, right))
+        both = build.pure((self.combiner or arith.OrIOp)(left, right))  # "or" joins the bits of a ballot
         return both if has_right is True else build.pure(arith.SelectOp(has_right, both, left))
 
     def _allocate(self, element: Attribute) -> SSAValue:
         """Allocate workgroup memory for the partial results, at the entry of the function."""
-        alloc = memref.AllocOp.get(element, 64, shape=[self.blocks])
-        alloc.results[0]._type = MemRefType(element, [self.blocks], NoneAttr(), IntegerAttr(WORKGROUP, 64))
+        type_ = MemRefType(element, [self.blocks], NoneAttr(), IntegerAttr(WORKGROUP, 64))
+        alloc = memref.AllocOp([], [], type_, alignment=IntegerAttr(_ALIGNMENT_BYTES, 64))
         alloc.location = self.op.location
         entry = self.function.body.block
         assert entry.first_op is not None

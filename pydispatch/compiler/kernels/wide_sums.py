@@ -48,9 +48,9 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
 
 
 def _losing_results(op: GenericOp) -> list[int]:
-    """Return the ordinals of the results that are reduced in fewer than 32 bits, see `_loses`."""
+    """Return the ordinals of the results that are reduced in fewer than 32 bits, see `_is_narrow_reduction`."""
     last = op.body.block.last_op
-    return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
+    return [] if last is None else [n for n, value in enumerate(last.operands) if _is_narrow_reduction(op, n, value)]
 
 
 def _widen(op: GenericOp) -> None:
@@ -62,18 +62,21 @@ def _widen(op: GenericOp) -> None:
         _widen_result(op, result)
 
 
-def _loses(op: GenericOp, result: int, value: SSAValue) -> bool:
-    """Return whether result `result` is reduced in fewer than 32 bits, and `value` is read for nothing else."""
+def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
+    """Return whether result `result` is reduced in a float type of fewer than 32 bits by the operation that computes
+    `value`, the value that the body yields for it, and nothing else reads the intermediate values."""
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
-    if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or result >= len(op.results):
+    if not isinstance(value, OpResult) or result >= len(op.results):
+        return False
+    if info_of(value.op).grouping is Grouping.FIXED:  # its results depend on the order: no sum or maximum
         return False
     generic = structured(op)
-    argument = generic.block.args[len(generic.inputs) + result]
-    own = dims_in(generic.output_maps[result])
-    reduces = any(kind == "reduction" and i not in own for i, kind in enumerate(generic.iterators))
-    alone = argument.uses.get_length() == 1 and value.uses.get_length() == 1
-    return reduces and alone and argument in value.op.operands and value.op.parent is op.body.block
+    accumulator = generic.block.args[len(generic.inputs) + result]
+    dims_of_result = dims_in(generic.output_maps[result])
+    reduces = any(kind == "reduction" and i not in dims_of_result for i, kind in enumerate(generic.iterators))
+    is_only_use = accumulator.uses.get_length() == 1 and value.uses.get_length() == 1
+    return reduces and is_only_use and accumulator in value.op.operands and value.op.parent is op.body.block
 
 
 def _widen_result(op: GenericOp, index: int) -> None:

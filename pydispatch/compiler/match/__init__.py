@@ -62,9 +62,10 @@ class Rewrites:
         rewrites: The rewrites, in order.
         require_match: Whether a pattern without matches is an error.
         report: The matches and misses so far.
-        targets: Returns the formats that the program is compiled for.
+        targets: Returns the formats that the program is compiled for; by default none.
         quiet: Whether to omit warnings about patterns without matches.
-        decide: Selects the matches of Python patterns to replace, see `python/apply.py`; None for all.
+        decide: Selects the matches of Python patterns to replace, which tuning does, see `python/apply.py`; None for
+            all.
     """
 
     rewrites: list[Rewrite] = field(default_factory=list)
@@ -79,7 +80,7 @@ class Rewrites:
 
         Raises CompileError as in `apply_one`, or for a pattern without a match if a match is required.
         """
-        hints = module.attributes.pop(KERNEL_HINTS, None)
+        hints = module.attributes.pop(KERNEL_HINTS, None)  # from the frontend: kernel -> why no operation uses it
         if isinstance(hints, DictionaryAttr):
             texts = {name: text.data for name, text in hints.data.items() if isinstance(text, StringAttr)}
             self.report.hints |= {symbol_of(name): (name, text) for name, text in texts.items()}

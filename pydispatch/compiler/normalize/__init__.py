@@ -42,9 +42,9 @@ def _rows_of(dialect: str) -> dict[str, Row]:
 def _check_tables() -> None:
     """Raise ExtensionError for a table of another package that is wrong, whether or not the program needs it."""
     for part in extensions.parts("conversions"):
-        if not part.dialects:
+        if not part.dialects:  # a table that states its dialects is checked when the first operation of one is replaced
             for name in part.load():
-                _rows_of(_dialect(name))
+                _rows_of(_dialect(name))  # for its errors
 
 
 def _dialect(name: str) -> str:

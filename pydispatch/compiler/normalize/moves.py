@@ -46,7 +46,7 @@ def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> l
     """
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
-    structure = Structure((map, AffineMap.identity(rank)), (True,) * rank)
+    structure = Structure((map, AffineMap.identity(rank)), parallel=(True,) * rank)
     body = elementwise(types, "copy", cast=False, unsigned=False)
     return generic(build, structure, [source], [target], body)
 
@@ -146,7 +146,7 @@ def _unpack(op: Operation, build: Build) -> None:
 def _computed(build: Build, op: PackingOp, body: BodyBuilder) -> None:
     """Replace the operation by a generic without inputs whose body computes the index and extracts the element."""
     rank = len(shape_of(op.dest.type))
-    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
     build.replace(*generic(build, structure, inputs=[], outputs=[op.dest], body=body.block))
 
 

@@ -35,14 +35,17 @@ def is_packed(type: Attribute) -> bool:
 
 
 def _retyped(
-    build: Build, value: SSAValue, type: TensorType[Any], dims: Sequence[SSAValue] = (), to: Sequence[SSAValue] = ()
-) -> SSAValue:
-    """Reinterpret the bytes of a tensor as another type. dims, to: the dynamic sizes of `value` and of the result."""
+    build: Build, value: SSAValue, type: TensorType[Any], *, dims: Sequence[SSAValue] = (),
+    result_dims: Sequence[SSAValue] = (),
+) -> SSAValue:  # fmt: skip
+    """Reinterpret the bytes of a tensor as another type. dims, result_dims: the dynamic sizes of `value` and of the
+    result.
+    """
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
     kind = tensors.TensorReshapeOp if same else tensors.TensorBitCastOp
-    return build.add(kind(operands=[value, list(dims), list(to)], result_types=[type])).result
+    return build.add(kind(operands=[value, list(dims), list(result_dims)], result_types=[type])).result
 
 
 def _count(type: TensorType[Any]) -> int:
@@ -53,7 +56,7 @@ def _count(type: TensorType[Any]) -> int:
     return bits // 8
 
 
-def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
+def _require_same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
     """Check that the other type of a bitcast has `count` bytes if it is static; raise VerifyException otherwise."""
     element = other.element_type
     if DYNAMIC in other.get_shape() or not isinstance(element, FixedBitwidthType):
@@ -71,7 +74,7 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     shifted = body.add(arith.ShRUIOp(body.block.args[0], bit_index))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
     out = build.empty(TensorType(i1, [count, 8]), [])
-    (bits,) = generic(build, Structure((_BYTE, _PAIR), (True, True)), [value], [out], body.block)
+    (bits,) = generic(build, Structure((_BYTE, _PAIR), parallel=(True, True)), [value], [out], body.block)
     return bits
 
 
@@ -85,7 +88,7 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), bit_index))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
     zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result
-    (packed,) = generic(build, Structure((_PAIR, _BYTE), (True, False)), [value], [zero], body.block)
+    (packed,) = generic(build, Structure((_PAIR, _BYTE), parallel=(True, False)), [value], [zero], body.block)
     return packed
 
 
@@ -102,14 +105,14 @@ def _bitcast(op: Operation, build: Build) -> None:
         build.replace(build.add(reshape).result)
     elif is_packed(target):
         count = _count(target)
-        _same_bytes(source, target, count)
-        bytes_ = _retyped(build, op.source, TensorType(i8, [count]), op.source_dims)
+        _require_same_bytes(source, target, count)
+        bytes_ = _retyped(build, op.source, TensorType(i8, [count]), dims=op.source_dims)
         build.replace(_retyped(build, _unpacked(build, bytes_, count), target))
     else:
         count = _count(source)
-        _same_bytes(target, source, count)
+        _require_same_bytes(target, source, count)
         bits = _retyped(build, op.source, TensorType(i1, [count, 8]))
-        build.replace(_retyped(build, _packed(build, bits, count), target, to=op.result_dims))
+        build.replace(_retyped(build, _packed(build, bits, count), target, result_dims=op.result_dims))
 
 
 def _kernel(op: Operation, build: Build) -> None:

@@ -59,7 +59,7 @@ def softmax(
         )  # fmt: skip
         return rows
 
-    elementwise = Structure((identity, row_map, identity), (True,) * rank)
+    elementwise = Structure((identity, row_map, identity), parallel=(True,) * rank)
     element = source_type.element_type
     # A row of -inf has the sum 0; sums of other rows are at least 1.
     lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)

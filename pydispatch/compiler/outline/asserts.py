@@ -21,7 +21,8 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
-_FLAG = [1]
+_ONE_ELEMENT = [1]
+"""Shape of the buffer with the number of the failed assertion."""
 _MAXS = 4
 """The kind `maxs` of memref.atomic_rmw."""
 
@@ -34,7 +35,7 @@ def report_asserts(module: ModuleOp) -> None:
             name = executable.sym_name.data, function.sym_name.data
             dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
             if asserts and dispatches and not function.is_declaration:
-                _record_failures(function, len(dispatches[0].arguments), asserts)
+                _record_failures(function, position=len(dispatches[0].arguments), asserts=asserts)
                 for dispatch in dispatches:
                     _check_after_dispatch(dispatch, asserts)
 
@@ -58,13 +59,14 @@ def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
 def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
     """Replace the assertions of a kernel by an atomic maximum of their numbers in an additional binding.
 
-    After the dispatch, the binding holds the largest number of a failed assertion, or 0.
+    After the dispatch, the binding holds the largest number of a failed assertion, or 0. position: index of the binding
+    among the arguments of the function, after those of the dispatch's operands.
     """
     block = function.body.blocks[0]
     binding = block.insert_arg(stream.BindingType(), position)
     function.update_function_type()
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-    flag = stream.BindingSubspanOp(operands=[binding, zero.result, []], result_types=[MemRefType(i32, _FLAG)])
+    flag = stream.BindingSubspanOp(operands=[binding, zero.result, []], result_types=[MemRefType(i32, _ONE_ELEMENT)])
     first = block.first_op
     assert first is not None
     block.insert_ops_before([zero, flag], first)
@@ -87,7 +89,7 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     number.
     """
     none = arith.ConstantOp(IntegerAttr(0, i32))
-    type_ = TensorType(i32, _FLAG)
+    type_ = TensorType(i32, _ONE_ELEMENT)
     flag = tensor.SplatOp(none.result, [], type_)
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
     checked_dispatch = flow.DispatchOp(

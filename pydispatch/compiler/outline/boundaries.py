@@ -36,35 +36,44 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
     """Return the dispatches whose results `dispatch` reads, directly or through host code.
 
     Each is mapped to the last operation on the path that is more than a view (host code or control flow), or to None.
-    Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned.
+    Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
+    a dispatch may read results of every dispatch before them.
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
     straight: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
     chosen: deque[tuple[SSAValue, Operation]] = deque()  # by control flow, the nearest first
-    choices = 0
+    choices = 0  # producers selected by control flow so far
     while straight or (chosen and choices < MOST_CHOICES):
-        value, between = straight.pop() if straight else chosen.popleft()
+        value, last_step = straight.pop() if straight else chosen.popleft()
         if value in seen:
             continue
         seen.add(value)
-        is_choice = between is not None and bool(between.regions or between.successors)
         if isinstance(value.owner, flow.DispatchOp):
-            choices += is_choice and value.owner not in producers
-            producers.setdefault(value.owner, between)
+            is_new = value.owner not in producers
+            choices += is_new and last_step is not None and _is_control_flow(last_step)
+            producers.setdefault(value.owner, last_step)
             continue
-        for source, by in _sources(value, jumps):
-            step = between or by
-            if step is not None and (step.regions or step.successors):
+        for source, computed_by in _sources(value, jumps):
+            step = last_step or computed_by
+            if step is not None and _is_control_flow(step):
                 chosen.append((source, step))
             else:
                 straight.append((source, step))
     return producers
 
 
+def _is_control_flow(op: Operation) -> bool:
+    """Return whether an operation of the host is a loop, a branch or a jump."""
+    return bool(op.regions or op.successors)
+
+
 def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:
     """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
     view.
+
+    A value that a loop carries has one position, counted from the end, among the loop's operands, the arguments of its
+    blocks, the values that they yield, and the loop's results: other operands and arguments come first.
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index
@@ -106,13 +115,15 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
 
 def _control_between(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
     """Return the loop or branch of the host that separates two dispatches, or None."""
-    if between is not None and (between.regions or between.successors):
+    if between is not None and _is_control_flow(between):
         return between
     if producer.parent is consumer.parent:
         return None
     inner = producer if _depth(producer) > _depth(consumer) else consumer
     block = producer.parent
-    return inner.parent_op() if _depth(inner) > 1 or block is None else block.last_op
+    if _depth(inner) > 1 or block is None:
+        return inner.parent_op()
+    return block.last_op  # both are in blocks of the function itself: the end of the producer's block branches
 
 
 def _depth(op: Operation) -> int:

@@ -21,7 +21,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_exact
 from pydispatch.ir.core.locations import location_of, set_location
 
-LARGEST = 1 << 40
+OVERFLOW_GUARD = 1 << 40
 """A size that exceeds all memory. Larger sizes are clamped to it, so that products of sizes do not overflow."""
 
 Number = int | SSAValue
@@ -144,6 +144,9 @@ class Bounds:
     def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
         """Return the maximum number of elements of a slice that stays in bounds. A computed stride of 0 counts as 1.
 
+        A slice that runs forwards has the elements from `start` to the end of the axis, one in `stride`; one that runs
+        backwards those from `start` down to 0, or none if `start` is beyond the end.
+
         Args:
             offset: First element of the slice; None for a computed one, which kernels clamp.
             stride: Distance between two elements; negative for a slice that runs backwards.
@@ -158,7 +161,7 @@ class Bounds:
             forwards = self._steps(rest, abs(stride))
             if stride > 0 or offset is None:
                 return forwards
-            return self._minimum(start // -stride + 1, self._after(rest, start))
+            return self._minimum(start // -stride + 1, self._elements_down_from(start, rest))
         size_of_step = self._maximum(
             self._maximum(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1
         )
@@ -166,16 +169,17 @@ class Bounds:
         if offset is None:
             return forwards
         steps = self._steps(self._plus(start, 1), size_of_step)
-        backwards = self._minimum(steps, self._after(rest, start))
+        backwards = self._minimum(steps, self._elements_down_from(start, rest))
         is_forward = self._compare("sge", stride, 0)
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
-    def _after(self, rest: Number, start: int) -> Number:
+    def _elements_down_from(self, start: int, rest: Number) -> Number:
         """Return the number of elements from `start` down to 0: start + 1, or 0 if `start` is outside.
 
         rest: number of elements of the axis from `start` on; 0 if `start` is outside.
         """
-        return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), start + 1)
+        is_inside = self._minimum(rest, 1)  # 1 or 0
+        return self._binary(arith.MuliOp, lambda x, y: x * y, is_inside, start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:
         """Return how many elements of a run of `n` a stride of `step` visits: n / step, rounded up."""
@@ -212,7 +216,7 @@ class Bounds:
         if isinstance(expr, AffineDimExpr):
             steps = loops[expr.position]
             assert steps is not None
-            return 0, self._plus(self._minimum(self._term(steps), LARGEST), -1)
+            return 0, self._plus(self._minimum(self._term(steps), OVERFLOW_GUARD), -1)
         assert isinstance(expr, AffineBinaryOpExpr)
         a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
         low, high = self._index_range(a, loops)
@@ -224,7 +228,7 @@ class Bounds:
         if expr.kind is AffineBinaryOpKind.Mul:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)
-        if expr.kind is AffineBinaryOpKind.Mod:
+        if expr.kind is AffineBinaryOpKind.Mod:  # the remainder of a floor division is not negative
             return 0, self._minimum(high, n - 1)
         if expr.kind is AffineBinaryOpKind.CeilDiv:
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)

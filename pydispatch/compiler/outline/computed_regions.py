@@ -172,20 +172,16 @@ def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
 class _RegionBuilder:
     """Conversion of a `flow.dispatch.workgroups` to a region: loads become slices, stores become insertions.
 
-    Attributes:
-        op: The dispatch.
-        body: Its body.
-        holds: Argument of the body, or its alias → operand of the dispatch.
-        places: Argument of the body that is a result → the tensor after the stores so far.
-        order: The arguments that are results, in the order of the results.
+    op: the dispatch.
     """
 
     def __init__(self, op: flow.DispatchWorkgroupsOp) -> None:
         self.op, self.body = op, op.body.block
         operands = list(op.arguments)
-        self.holds: dict[SSAValue, SSAValue] = dict(zip(self.body.args, operands, strict=False))
-        self.places: dict[SSAValue, SSAValue] = {}
-        self.order: list[SSAValue] = []
+        # Argument of the body, or its alias → operand of the dispatch; arguments of results follow those of operands.
+        self.operand_of: dict[SSAValue, SSAValue] = dict(zip(self.body.args, operands, strict=False))
+        self.current_result: dict[SSAValue, SSAValue] = {}  # argument that is a result → tensor after the stores so far
+        self.result_arguments: list[SSAValue] = []  # the arguments that are results, in the order of the results
         tied = [-1] * len(op.results)
         if op.tied_operands is not None:
             tied = [int(n) for n in op.tied_operands.get_values()]
@@ -195,8 +191,8 @@ class _RegionBuilder:
             assert isinstance(result.type, TensorType)
             sizes = [next(dims) for n in result.type.get_shape() if n < 0]
             argument = self.body.args[tie] if tie >= 0 else fresh.pop(0)
-            self.places[argument] = operands[tie] if tie >= 0 else self._empty(result.type, sizes)
-            self.order.append(argument)
+            self.current_result[argument] = operands[tie] if tie >= 0 else self._empty(result.type, sizes)
+            self.result_arguments.append(argument)
 
     def _empty(self, type_: TensorType[Attribute], sizes: list[SSAValue]) -> SSAValue:
         """Insert an empty tensor at the beginning of the body, and return it. sizes: its dynamic sizes."""
@@ -215,8 +211,8 @@ class _RegionBuilder:
             self._lower_access(inner)
         end = body.last_op
         assert end is not None
-        _replace(end, flow.ReturnOp(operands=[[self.places[a] for a in self.order]]))
-        for argument, operand in zip(list(body.args), op.arguments, strict=False):
+        _replace(end, flow.ReturnOp(operands=[[self.current_result[a] for a in self.result_arguments]]))
+        for argument, operand in zip(list(body.args), op.arguments, strict=False):  # those of results follow
             if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):
                 argument.replace_all_uses_with(operand)
         for inner in reversed(views):
@@ -240,18 +236,18 @@ class _RegionBuilder:
         """
         if inner.name in STORES:
             target = inner.operands[1]
-            if target not in self.places:
+            if target not in self.current_result:
                 raise CompileError("a tensor is stored that is no result of the dispatch", location_of(inner))
-            self.places[target] = _store(inner, self.places[target])
+            self.current_result[target] = _store(inner, self.current_result[target])
         elif inner.name in LOADS:
             source = inner.operands[0]
-            _load(inner, self.places[source] if source in self.places else self.holds[source])
+            _load(inner, self.current_result[source] if source in self.current_result else self.operand_of[source])
         elif isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):
             source, result = inner.operands[0], inner.results[0]
-            self.holds[result] = self.holds.get(source, source)
-            if source in self.places:
-                self.order[self.order.index(source)] = result
-                self.places[result] = self.places.pop(source)
+            self.operand_of[result] = self.operand_of.get(source, source)
+            if source in self.current_result:
+                self.result_arguments[self.result_arguments.index(source)] = result
+                self.current_result[result] = self.current_result.pop(source)
         else:
             inner.results[0].replace_all_uses_with(inner.operands[0])
 

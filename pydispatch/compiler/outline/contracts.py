@@ -22,6 +22,7 @@ from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import dtype_bits
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -136,14 +137,14 @@ class _Contract:
         """Return the largest number of workgroups along each axis; -1 where the program states the grid itself."""
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
-        count = self.kernel.count.block
+        count = self.kernel.count.block  # its arguments are the device and the sizes
         mapping: dict[SSAValue, SSAValue] = {
             a: self.known[s] for a, s in zip(count.args[1:], sizes_of(self.source), strict=True)
         }
         last = count.last_op
         assert isinstance(last, hal.ReturnOp)
         counts = [self._copy(v, mapping) for v in last.operands]
-        return [self._number(-1) if v is None else v for v in counts]
+        return [self._number(-1) if v is None else v for v in counts]  # None: it depends on other values than sizes
 
     def _bytes(self) -> list[SSAValue]:
         """Return the number of bytes of each binding up to the last byte that the kernel accesses, and require that
@@ -159,7 +160,8 @@ class _Contract:
                 if end is not None:
                     needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
         sizes = [self._number(0) if n is None else n for n in needed]
-        for binding, value in enumerate(sizes):  # as a check it is computed exactly: what wraps around is refused
+        # Checks of a contract are computed without overflow, so that a size that is at least 0 in i64 is below 2^63.
+        for binding, value in enumerate(sizes):
             if not isinstance(value.owner, arith.ConstantOp):
                 holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
                 self._require(holds, f"binding {binding} would have more than 2^63 bytes")
@@ -184,7 +186,7 @@ class _Contract:
             dynamic_count = value if dynamic_count is None else self._value(arith.MuliOp(dynamic_count, value))
         if static_count == 0:
             return self._number(0)
-        bits = dtype_of(type_.element_type, location_of(op)) & 0xFFFFFF
+        bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
         element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:
             return self._offset(op, mapping, self._number(-(-static_count // elements_per_byte) * element_bytes))

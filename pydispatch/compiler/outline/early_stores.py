@@ -62,7 +62,8 @@ def _is_reached_once(origin: Operation, store: Operation) -> bool:
     start = origin.parent
     assert start is not None
     between = _reachable(start, without=store.parent)
-    return start not in between and all(successors(block) for block in (start, *between))
+    returns_before = not all(successors(block) for block in (start, *between))
+    return start not in between and not returns_before
 
 
 def _may_follow(op: Operation, origin: Operation) -> bool:

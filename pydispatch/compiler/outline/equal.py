@@ -10,7 +10,7 @@ from pydispatch.compiler.analysis.kinds import inputs_of, is_pure
 from pydispatch.ir.dialects.flow import dialect as flow
 
 
-class Made:
+class KnownExecutables:
     """The executables that were created so far, by their code."""
 
     def __init__(self) -> None:

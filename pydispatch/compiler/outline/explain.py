@@ -18,6 +18,9 @@ from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
 
+_COPY = "a copy"
+"""Text of a dispatch without operations that are listed."""
+
 
 @dataclass
 class FusionReport:
@@ -30,8 +33,10 @@ class FusionReport:
 
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)
-    _made: list[flow.DispatchOp] = field(default_factory=list)
+    _formed: list[flow.DispatchOp] = field(default_factory=list)
+    """The operations of `dispatches`, as long as those of hand-written kernels are not inserted."""
     _pending: list[tuple[str, ...]] = field(default_factory=list)
+    """The operations of each group that is not outlined yet, as text."""
     _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)
     """(index of a dispatch, index of another) → why formation did not fuse operations of the two."""
 
@@ -47,27 +52,26 @@ class FusionReport:
     def outlined(self, dispatch: flow.DispatchOp) -> None:
         """Record the dispatch that the next group has become."""
         self.dispatches.append(DispatchEntry(*_names_of(dispatch), self._pending.pop(0)))
-        self._made.append(dispatch)
+        self._formed.append(dispatch)
 
     def finish(self, function: Operation) -> None:
         """Record for each dispatch why the dispatches that read its results were not fused with it."""
-        numbers = {op: n for n, op in enumerate(self._made)}
-        apart: dict[int, dict[Boundary, None]] = {}
-        jumps = jumps_of(function)
+        numbers = {op: n for n, op in enumerate(self._formed)}  # indices of formed dispatches; others have none
+        apart: dict[int, dict[Boundary, None]] = {}  # index of a dispatch → why its readers are others
+        jumps = jumps_of(function)  # of the function's control flow, through which results reach their readers
         for consumer in walk(function):
             if not isinstance(consumer, flow.DispatchOp):
                 continue
-            for producer, between in origins(consumer, jumps).items():
+            for producer, between in origins(consumer, jumps).items():  # between: host code on the way, or None
                 if producer not in numbers or producer is consumer:
                     continue
                 first, second = numbers[producer], numbers.get(consumer)
                 boundaries = self._refused.get((first, second)) if second is not None else None
-                if boundaries is None:
-                    ends = (
-                        self._end(first, -1),
-                        self._end(second, 0) if second is not None else describe_location(consumer),
-                    )
-                    boundaries = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
+                if boundaries is None:  # formation has not compared the two: control flow or host code is between
+                    is_formed = second is not None
+                    reason = separation(producer, consumer, between, formed=is_formed)
+                    reader = self._first_operation(second) if second is not None else describe_location(consumer)
+                    boundaries = [Boundary(self._last_operation(first), reader, reason)]
                 apart.setdefault(first, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
         self._list_all(function, numbers)
@@ -88,10 +92,13 @@ class FusionReport:
         if len(listed) == len(self.dispatches):
             self.dispatches = entries
 
-    def _end(self, ordinal: int, index: int) -> str:
-        """Return the text of the operation at `index` (0 or -1) of a dispatch; "a copy" if it has no operations."""
-        ops = self.dispatches[ordinal].ops
-        return ops[index] if ops else "a copy"
+    def _first_operation(self, ordinal: int) -> str:
+        """Return the text of the first operation of a dispatch; "a copy" if it has no operations."""
+        return (self.dispatches[ordinal].ops or (_COPY,))[0]
+
+    def _last_operation(self, ordinal: int) -> str:
+        """Return the text of the last operation of a dispatch; "a copy" if it has no operations."""
+        return (self.dispatches[ordinal].ops or (_COPY,))[-1]
 
 
 def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:

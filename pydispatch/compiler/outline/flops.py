@@ -92,14 +92,18 @@ class _FlopCounter:
     types: set[Attribute] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Find what is known of the sizes of tensors, and the word of each scalar argument."""
+        """Find what is known of the sizes of tensors, and the word of each scalar argument.
+
+        Sizes that an operation makes equal are recorded, so that the polynomial has one variable for them.
+        """
         self.sizes, self.words, at = Sizes(), dict[SSAValue, int](), 0
         for argument in self.source.body.block.args:
             self.sizes.record_value(argument)
             if not isinstance(argument.type, TensorType):
                 self.words[argument] = at
                 at += words_of(argument.type)
-        for op in self.source.body.block.ops if self.words else ():  # without scalars all sizes are known
+        has_dynamic_sizes = bool(self.words)  # dynamic sizes are scalar arguments
+        for op in self.source.body.block.ops if has_dynamic_sizes else ():
             for result in op.results:
                 self.sizes.record_value(result)
             self.sizes.record_equal_sizes(op)
@@ -110,11 +114,12 @@ class _FlopCounter:
             self._add_body(op)
             return
         tensors = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
-        if (op.regions and op.name != "tensor.pad") or (tensors and rule_of(op) is None and not _per_element(op)):
+        is_known = rule_of(op) is not None or _is_arithmetic(op)
+        if (op.regions and op.name != "tensor.pad") or (tensors and not is_known):
             raise _NotCountable
         for value, element in tensors:
             if flops := _per_element(op, element):
-                self._times(flops, self.sizes.of(value), [element])
+                self._add_times(flops, self.sizes.of(value), [element])
 
     def _add_body(self, op: Operation) -> None:
         """Add the arithmetic of an operation with a body: that of the body, times the iterations of its loops."""
@@ -123,7 +128,7 @@ class _FlopCounter:
         if flops:
             read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
             computed = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
-            self._times(flops, self._trip_counts(op), [*read, *computed])
+            self._add_times(flops, self._trip_counts(op), [*read, *computed])
 
     def _trip_counts(self, op: Operation) -> list[Term]:
         """Return the number of iterations of each loop of an operation."""
@@ -139,13 +144,13 @@ class _FlopCounter:
             trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))
         return trip_counts
 
-    def _times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
+    def _add_times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
         """Add `flops` times the product of `sizes` to the total. types: element types that these operations compute
         with."""
         product: Polynomial = Counter({(): flops})
         for size in sizes:
             product = _multiply(product, self._polynomial(size))
-        self.total.update(product)
+        self.total.update(product)  # adds: a polynomial is a Counter
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
@@ -175,7 +180,7 @@ class _FlopCounter:
 def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
     """Return the sum of two polynomials."""
     total = one.copy()
-    total.update(other)
+    total.update(other)  # adds: a polynomial is a Counter
     return total
 
 
@@ -197,14 +202,17 @@ def _per_point(op: Operation) -> int:
     return _per_element(op, op.results[0].type) if op.results else 0
 
 
-def _per_element(op: Operation, type_: Attribute | None = None) -> int:
-    """Return the number of arithmetic operations of an operation for each element of its result: 0, 1, or 2 for a fused
-    multiply-add. type_: of an element; None for any number type."""
-    if type_ is not None and not _is_element(type_):
+def _per_element(op: Operation, type_: Attribute) -> int:
+    """Return the number of arithmetic operations of an operation for each element of its result, of type `type_`: 0, 1,
+    or 2 for a fused multiply-add."""
+    if not _is_element(type_) or not _is_arithmetic(op):
         return 0
-    if op.name == "math.fma":
-        return 2
-    return int(op.name in _ARITHMETIC or op.name.startswith("math."))
+    return 2 if op.name == "math.fma" else 1
+
+
+def _is_arithmetic(op: Operation) -> bool:
+    """Return whether an operation on numbers is counted."""
+    return op.name in _ARITHMETIC or op.name.startswith("math.")
 
 
 def _is_element(type_: Attribute) -> bool:

@@ -29,7 +29,7 @@ from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.compiler.outline.computed_regions import Grid, open_grid, open_regions
-from pydispatch.compiler.outline.equal import Made
+from pydispatch.compiler.outline.equal import KnownExecutables
 from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.compiler.outline.outline import Outline
 from pydispatch.compiler.outline.regions import outline_regions
@@ -63,7 +63,8 @@ def form_dispatches(
         legality: Rules for which operations may be one dispatch.
         reassociate: Whether sums of floats may be split.
         functions: The functions to change; None for all.
-        patches: See `convert_convolutions_to_products`.
+        patches: Decides for each convolution whether it becomes a product of patches of its image; None for the
+            heuristic of `convert_convolutions_to_products`.
 
     Returns:
         A report for each function.
@@ -74,7 +75,7 @@ def form_dispatches(
     outline_regions(module, [(symbol_name(function), function) for function in hosts])
     reports: list[FusionReport] = []
     initializers = 0
-    state = Made()
+    known_executables = KnownExecutables()  # of all functions, which share equal ones
     for op in list(module.body.block.ops) if functions is None else functions:
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
             name = f"initializer_{initializers}"
@@ -83,7 +84,10 @@ def form_dispatches(
             name = symbol_name(op)
         else:
             continue
-        former = Former(function=op, name=name, legality=legality, made=state, reassociate=reassociate, patches=patches)
+        former = Former(
+            function=op, name=name, legality=legality, known_executables=known_executables, reassociate=reassociate,
+            patches=patches,
+        )  # fmt: skip
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)
@@ -99,16 +103,16 @@ class Former:
         function: The host function, which is changed in place.
         name: Its name, from which those of the dispatches are derived.
         legality: What may be fused for the targets.
-        made: Executables and dispatches created so far in the module, to share equal executables.
+        known_executables: Those created so far in the module, to share equal executables.
         reassociate: Whether sums may be regrouped.
-        patches: See `convert_convolutions_to_products`.
+        patches: See `form_dispatches`.
         executables: Executables of the dispatches, in order.
     """
 
     function: Operation
     name: str
     legality: Legality
-    made: Made = field(default_factory=Made)
+    known_executables: KnownExecutables = field(default_factory=KnownExecutables)
     reassociate: bool = True
     patches: Decide | None = None
     executables: list[flow.ExecutableOp] = field(default_factory=list)
@@ -127,7 +131,7 @@ class Former:
         collapse_spatial_dims(self.function)
         prepack_columns(self.function)
         narrow_operations(self.function, self.legality.most_operands)
-        entry: Sizes | None = None
+        entry: Sizes | None = None  # those of the entry block, which dominates all blocks: they may use its values
         for block in self.function.regions[0].blocks:
             sizes = Sizes(entry)
             entry = entry or sizes
@@ -150,7 +154,7 @@ class Former:
                 sizes.record_value(result)
             with size_cache(known):
                 sizes.record_equal_sizes(op)
-                sizes.settle(op)
+                sizes.replace_dims(op)
             if op.name.startswith("scf."):
                 for region in op.regions:
                     for inner in region.blocks:
@@ -170,7 +174,7 @@ class Former:
             check_bounds(group, sizes)
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
         executable = outline.build()
-        if grid is not None or not self.made.is_known(executable, outline.dispatch):
+        if grid is not None or not self.known_executables.is_known(executable, outline.dispatch):
             self.executables.append(executable)
         return outline.dispatch
 
@@ -210,7 +214,7 @@ class TopologicalOrder:
         self._placed: set[Operation] = set()  # operations in `ops`
         self._visited: set[Operation] = set()  # operations for which _preceding() has been called
         effects = [op for op in block.ops if has_effects(op)]
-        self._previous = dict(zip(effects[1:], effects, strict=False))
+        self._previous = dict(zip(effects[1:], effects, strict=False))  # operation with effects → the one before it
 
     def place(self, op: Operation) -> None:
         """Append an operation after those that precede it, unless it has been placed."""
@@ -229,7 +233,8 @@ class TopologicalOrder:
                 stack.pop()
 
     def _preceding(self, op: Operation) -> list[Operation]:
-        """Return the operations to place before `op`.
+        """Return the operations to place before `op`: those that compute its inputs, and if it has effects, the
+        previous operation with effects.
 
         On the first call these include the readers of a tensor that `op` overwrites. On the second call they are left
         out: they have been placed, or one of them depends on `op` and must follow it.

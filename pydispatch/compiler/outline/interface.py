@@ -64,7 +64,9 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
         assert first is not None
         block.insert_op_before(load, first)
         argument.replace_all_uses_with(load.results[0])
-    layout = Layout(constants, tuple(Binding(written is not None and i not in written) for i in range(bindings)))
+    layout = Layout(
+        constants, tuple(Binding(read_only=written is not None and i not in written) for i in range(bindings))
+    )
     for op in list(walk(function)):
         if isinstance(op, stream.BindingSubspanOp):
             _subspan(op, ordinals, layout)

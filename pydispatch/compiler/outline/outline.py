@@ -36,15 +36,15 @@ from pydispatch.ir.values import shape_of
 class Outline:
     """Outlining of one group of operations into an executable with one dispatch function.
 
-    The arguments of the function are `tensors`, then `scalars`, then the sizes `wanted`.
+    The arguments of the function are `tensors`, then `scalars`, then `size_arguments`.
 
     Attributes:
         tensors: Tensors that the group reads from outside.
         scalars: Scalars that it reads from outside.
         outputs: Values of the group that are used outside.
         dims: Tensor → its dynamic sizes.
-        term: Value of type index from outside → the size that it is.
-        wanted: Sizes that are arguments of the function.
+        term_of_index: Value of type index from outside, if it is a size → that size, as a term.
+        size_arguments: Sizes that are arguments of the function.
     """
 
     def __init__(self, group: Sequence[Operation], name: str, sizes: Sizes, grid: Grid | None = None) -> None:
@@ -68,37 +68,42 @@ class Outline:
                 within = owner in blocks if isinstance(owner, Block) else owner in inside or owner in nested
                 if not within:
                     outer[value] = None
-        self.outputs = [
+        used_outside = [
             r for op in self.group for r in op.results
             if any(use.operation not in inside and use.operation not in nested for use in r.uses)
-        ] or list(self.last.results)  # fmt: skip
+        ]  # fmt: skip
+        self.outputs = used_outside or list(self.last.results)  # a dispatch has a result, even if none is used
         self.tensors = [v for v in outer if isinstance(v.type, TensorType)]
         self._classify(outer)
 
     def _classify(self, outer: dict[SSAValue, None]) -> None:
-        """Divide the non-tensor values from outside into sizes and scalars."""
+        """Divide the non-tensor values from outside into sizes and scalars.
+
+        A value of type index is a size if it is the size of a tensor of the group, or decides one, as an operand of
+        `tensor.empty` does. Other values are scalars.
+        """
         self.dims: dict[SSAValue, list[Term]] = {}
-        wanted: dict[Term, None] = {}
+        size_arguments: dict[Term, None] = {}
         for value in (*self.tensors, *self.outputs):
             terms = self.sizes.of(value)
             self.dims[value] = [t for t, n in zip(terms, shape_of(value), strict=True) if n < 0]
         for tensor in self.tensors:
-            wanted.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
-        deciding = {v for op in self.group for v in size_operands(op)}
-        self.term: dict[SSAValue, Term] = {}
+            size_arguments.update(dict.fromkeys(t for t in self.dims[tensor] if not isinstance(t, int)))
+        size_values = {v for op in self.group for v in size_operands(op)}
+        self.term_of_index: dict[SSAValue, Term] = {}
         self.scalars: list[SSAValue] = []
         for value in outer:
             if isinstance(value.type, TensorType):
                 continue
             if isinstance(value.type, IndexType):
                 term = self.sizes.resolve(term_of(value))
-                if isinstance(term, int) or term in wanted or value in deciding:
-                    self.term[value] = term
+                if isinstance(term, int) or term in size_arguments or value in size_values:
+                    self.term_of_index[value] = term
                     if not isinstance(term, int):
-                        wanted[term] = None
+                        size_arguments[term] = None
                     continue
             self.scalars.append(value)
-        self.wanted = list(wanted)
+        self.size_arguments = list(size_arguments)
 
     def build(self) -> flow.ExecutableOp:
         """Move the group into a new executable, replace it by `dispatch`, and return the executable."""
@@ -135,11 +140,11 @@ class Outline:
 
     def _function(self) -> func.FuncOp:
         """Return the dispatch function: its arguments are the tensors, the scalars and the sizes it needs."""
-        types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.wanted)]
+        types = [*(v.type for v in (*self.tensors, *self.scalars)), *(IndexType() for _ in self.size_arguments)]
         body = Block(arg_types=types)
         mapping: dict[SSAValue, SSAValue] = {}
         sizes: dict[Term, SSAValue] = dict(
-            zip(self.wanted, body.args[len(self.tensors) + len(self.scalars) :], strict=True)
+            zip(self.size_arguments, body.args[len(self.tensors) + len(self.scalars) :], strict=True)
         )
         location = self.group[0]
 
@@ -164,7 +169,7 @@ class Outline:
                 mapping[tensor] = put(
                     tensors.DispatchTieShapeOp(operands=[mapping[tensor], dims], result_types=[tensor.type])
                 )
-        for value, term in self.term.items():
+        for value, term in self.term_of_index.items():
             mapping[value] = size(term)
         for op in self.group:
             op.detach()
@@ -176,7 +181,7 @@ class Outline:
         body.add_op(put_return)
         name = export_name(self.name, self.group, self.outputs)
         function = func.FuncOp(name, (types, [o.type for o in self.outputs]), Region(body))
-        function.attributes["sizes"] = IntegerAttr(len(self.wanted), i64)  # an index before them is a scalar
+        function.attributes["sizes"] = IntegerAttr(len(self.size_arguments), i64)  # an index before them is a scalar
         if self.grid is not None:
             function.attributes[GRID] = UnitAttr()
         return function
@@ -189,7 +194,7 @@ class Outline:
         def host(terms: Sequence[Term]) -> list[SSAValue]:
             return [self.sizes.value(t, self.last) for t in terms]
 
-        sizes = host(self.wanted)
+        sizes = host(self.size_arguments)
         argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
         return sizes, argument_dims, [d for o in self.outputs for d in host(self.dims[o])]
 

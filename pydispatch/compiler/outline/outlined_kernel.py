@@ -36,56 +36,56 @@ DERIVED_COUNTS = (
 class OutlinedKernel(KernelBody):
     """Outlining of one dispatch region into an executable. Results that are tied to no operand are the last bindings.
 
-    Attributes:
+    Args:
         op: The region.
         name: Name of the executable, of its export and of the kernel.
-        kernel: Body of the kernel.
-        workload: Values of the host from which the number of workgroups is computed.
-        zero: The constant 0 at the head of the kernel; None until it is needed.
-        head: Operations to insert before the body of the kernel.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
         super().__init__(Block())
-        self.op = self.source = op
+        self.op = op
+        self.source = op  # the operation that is being translated, for the locations of new ones
         self.name = name
-        self.kernel = self.block
+        self.kernel = self.block  # body of the kernel; `block` is later the one of the grid
+        # Values of the host from which the number of workgroups is computed; `count` appends to them.
         self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
-        self.zero: SSAValue | None = None
-        self.head: list[Operation] = []
+        self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed
+        self.head: list[Operation] = []  # operations to insert before the body of the kernel
 
     @abstractmethod
     def build(self) -> flow.DispatchOp:
-        """Translate the body into kernel code, and return the dispatch that replaces the operation."""
+        """Translate the body into kernel code, and return a dispatch with its operands and results.
+
+        It has neither a workload nor entry points, which `outline` adds.
+        """
 
     @property
     def body(self) -> Block:
-        return cast(flow.DispatchRegionOp, self.op).body.block
+        return cast(flow.DispatchRegionOp, self.op).body.block  # DispatchWorkgroupsOp has a `body` of the same kind
 
     def outline(self) -> stream.ExecutableOp:
         """Replace the operation by a dispatch, and return the executable that it calls."""
-        dispatch = self.build()
+        draft = self.build()
         self.source = self.op
         self.add(func.ReturnOp())
         first = self.kernel.first_op
         assert first is not None
         self.kernel.insert_ops_before(self.head, first)
-        count = self.count()
-        workload = self.workload
-        final = flow.DispatchOp(
-            operands=[workload, dispatch.arguments, dispatch.argument_dims, dispatch.result_dims],
-            result_types=[[r.type for r in dispatch.results]],
+        count = self.count()  # completes the workload
+        dispatch = flow.DispatchOp(
+            operands=[self.workload, draft.arguments, draft.argument_dims, draft.result_dims],
+            result_types=[[r.type for r in draft.results]],
             properties={
                 "entry_points": ArrayAttr([SymbolRefAttr(self.name, [self.name])]),
-                "tied_operands": dispatch.tied_operands,
+                "tied_operands": draft.tied_operands,
             },
         )
-        dispatch.erase()
-        set_location(final, self.op)
+        draft.erase()
+        set_location(dispatch, self.op)
         block = self.op.parent
         assert block is not None
-        block.insert_op_before(final, self.op)
-        for old, new in zip(self.op.results, final.results, strict=True):
+        block.insert_op_before(dispatch, self.op)
+        for old, new in zip(self.op.results, dispatch.results, strict=True):
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
         executable = self._executable(count)

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IndexType,
     IntegerAttr,
-    MemRefType,
     ModuleOp,
     TensorType,
     i64,
@@ -54,22 +53,17 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
 class RegionKernel(OutlinedKernel):
     """Outlining of a `flow.dispatch.region`, whose body uses values of the host function directly.
 
-    Attributes:
-        region: The region.
-        arguments: Operands of the dispatch, values of the host function; the kernel has an argument for each.
-        dims: Dynamic sizes of the tensors in `arguments`.
-        reads: Tensor of the host function that the body reads → memref of its binding.
-        results: Tensor that a result overwrites (see `base_of`) → memref of the result's binding.
-        inside: Blocks of the region.
+    Arguments are those of `OutlinedKernel`.
     """
 
     def __init__(self, op: Operation, name: str) -> None:
         super().__init__(op, name)
         self.region = cast(flow.DispatchRegionOp, op)
-        self.arguments: list[SSAValue] = []
-        self.dims: list[SSAValue] = []
-        self.reads: dict[SSAValue, SSAValue] = {}
-        self.results: dict[SSAValue, SSAValue] = {}
+        self.arguments: list[SSAValue] = []  # operands of the dispatch, for each of which the kernel has an argument
+        self.argument_dims: list[SSAValue] = []  # dynamic sizes of all tensors in `arguments`, values of the host
+        self.memref_of_read: dict[SSAValue, SSAValue] = {}  # tensor of the host that the body reads → its binding
+        self.memref_of_result: dict[SSAValue, SSAValue] = {}  # tensor that a result overwrites → the result's binding
+        # Blocks of the region.
         self.inside = {self.region.body.block} | {
             block for inner in walk(self.region.body) for r in inner.regions for block in r.blocks
         }
@@ -133,13 +127,13 @@ class RegionKernel(OutlinedKernel):
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
         """Return the memref of a tensor from outside; the first read adds an argument for its binding."""
-        if value not in self.reads:
+        if value not in self.memref_of_read:
             assert isinstance(value.type, TensorType)
             binding = self._argument(value, stream.BindingType())
             dims = self.host_dims(value)
-            self.dims += dims
-            self.reads[value] = self.at_head(self.subspan(binding, value.type, [self.scalar(d) for d in dims]))
-        return self.reads[value]
+            self.argument_dims += dims
+            self.memref_of_read[value] = self.at_head(self.subspan(binding, value.type, [self.scalar(d) for d in dims]))
+        return self.memref_of_read[value]
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref of the result that overwrites a tensor.
@@ -147,14 +141,14 @@ class RegionKernel(OutlinedKernel):
         For an empty tensor of the body that is no result it is memory of the workgroup. Raises CompileError for other
         tensors.
         """
-        if value not in self.results:
+        if value not in self.memref_of_result:
             if isinstance(value.owner, Operation) and value.owner.name == "tensor.empty" and not self.is_outer(value):
                 return self._scratch(value)
             raise self.error(
                 "a tensor is written that the dispatch does not return",
                 "return it, or write into a slice of a tensor that is returned",
             )
-        return self.results[value]
+        return self.memref_of_result[value]
 
     def _scratch(self, value: SSAValue) -> SSAValue:
         """Allocate memory of the workgroup for a tensor that does not leave the dispatch, and return it."""
@@ -164,12 +158,12 @@ class RegionKernel(OutlinedKernel):
                 "a tensor of unknown size does not leave the dispatch",
                 "kernels have no allocator: give it a fixed size",
             )
-        type_ = MemRefType(value.type.element_type, value.type.get_shape())
-        self.results[value] = self.at_head(memref.AllocaOp.get(value.type.element_type, shape=type_.get_shape()))
-        return self.results[value]
+        alloca = memref.AllocaOp.get(value.type.element_type, shape=value.type.get_shape())
+        self.memref_of_result[value] = self.at_head(alloca)
+        return self.memref_of_result[value]
 
     def build(self) -> flow.DispatchOp:
-        """Translate the region to the kernel, and return the dispatch that replaces it.
+        """Translate the region to the kernel, and return a dispatch of it without workload and entry points.
 
         A result is tied to the operand that it overwrites; other results get bindings after those of the arguments.
 
@@ -179,7 +173,7 @@ class RegionKernel(OutlinedKernel):
         block = self.region.body.block
         end = block.last_op
         assert end is not None
-        roots = [base_of(v) for v in end.operands]
+        roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
         dims = iter(self.region.result_dims)
         tied: list[int] = []
         shapes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
@@ -202,8 +196,9 @@ class RegionKernel(OutlinedKernel):
                 self.source = end
                 raise self.error("a slice cannot be returned as it is", "insert it into a tensor.empty first")
         properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
+        no_workload: list[SSAValue] = []
         return flow.DispatchOp(
-            operands=[[], self.arguments, self.dims, list(self.region.result_dims)],
+            operands=[no_workload, self.arguments, self.argument_dims, list(self.region.result_dims)],
             result_types=[[r.type for r in self.region.results]],
             properties={"entry_points": ArrayAttr([]), **properties},
         )
@@ -222,8 +217,8 @@ class RegionKernel(OutlinedKernel):
         operand_index = len(self.arguments)
         binding = self._argument(root, stream.BindingType())
         dims = self.host_dims(root)
-        self.dims += dims
-        self.results[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
+        self.argument_dims += dims
+        self.memref_of_result[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
         return operand_index
 
     def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
@@ -237,7 +232,7 @@ class RegionKernel(OutlinedKernel):
         assert isinstance(root.type, TensorType)
         sizes = [self.scalar(d) for d in dims]
         binding = self.kernel.args[len(self.arguments) + offset]
-        self.results[root] = self.at_head(self.subspan(binding, root.type, sizes))
+        self.memref_of_result[root] = self.at_head(self.subspan(binding, root.type, sizes))
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
@@ -254,7 +249,7 @@ class WorkgroupsKernel(OutlinedKernel):
         return False
 
     def build(self) -> flow.DispatchOp:
-        """Translate the body into the kernel, and return the dispatch that replaces the operation."""
+        """Translate the body into the kernel, and return a dispatch of it without workload and entry points."""
         op = cast(flow.DispatchWorkgroupsOp, self.op)
         for argument in op.body.block.args:
             is_binding = isinstance(argument.type, iree_tensor_ext.DispatchTensorType)
@@ -269,8 +264,9 @@ class WorkgroupsKernel(OutlinedKernel):
                 "operands come first, then one !iree_tensor_ext.dispatch.tensor for each result that is not tied",
             )
         self.translate(list(op.body.block.ops)[:-1])
+        no_workload: list[SSAValue] = []
         return flow.DispatchOp(
-            operands=[[], list(op.arguments), list(op.argument_dims), list(op.result_dims)],
+            operands=[no_workload, list(op.arguments), list(op.argument_dims), list(op.result_dims)],
             result_types=[[r.type for r in op.results]],
             properties={"entry_points": ArrayAttr([]), "tied_operands": op.tied_operands},
         )

@@ -71,13 +71,13 @@ class _Rows:
         """Emit the leading coordinates of the row at index `batch`, and return them with the condition that it is
         written; None for a row that is always written.
         """
-        if isinstance(self.update, MapStoreOp):
+        if isinstance(self.update, MapStoreOp):  # a row's position is that of its first element: other indices are 0
             zeros = [body.index(0)] * (len(self.update.body.block.args) - len(batch))
-            *at, wanted = body.inline(self.update.body, [*batch, *zeros])
-            return at[: self.depth], wanted
+            *coordinates, is_written = body.inline(self.update.body, [*batch, *zeros])
+            return coordinates[: self.depth], is_written
         indices = self.update.inputs[1]
-        is_listed = len(shape_of(indices.type)) > len(batch)
-        positions = [[*batch, body.index(n)] if is_listed else list(batch) for n in range(self.depth)]
+        has_coordinate_axis = len(shape_of(indices.type)) > len(batch)  # else each index is the only coordinate
+        positions = [[*batch, body.index(n)] if has_coordinate_axis else list(batch) for n in range(self.depth)]
         return [body.as_index(body.extract(indices, position)) for position in positions], None
 
 
@@ -93,9 +93,10 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     slices, indices = update.inputs
     windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
     depth = len(update.indexed)
-    retained = windows.retained(len(shape) - windows.batch, len(whole), update.indexed)
-    sizes = [1 if d < depth else whole[d] for d in retained]
-    if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != sizes:
+    # The dimensions of the output that a slice has.
+    retained = windows.retained(slice_rank=len(shape) - windows.batch, rank=len(whole), indexed=update.indexed)
+    size_of_rows = [1 if d < depth else whole[d] for d in retained]  # one element along each indexed dimension
+    if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != size_of_rows:
         return None
     return _Rows(update, depth, shape_of(indices.type)[: windows.batch], [indices])
 
@@ -252,7 +253,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
     row_index = body.cast(body.either(inside, row, body.index(-1)), i64, unsigned=False)
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
-    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
     return generic(build, structure, inputs=[], outputs=[empty], body=body.finish(row_index))[0]
 
 
@@ -277,4 +278,4 @@ def _old_rows(
     maps = (projection(rank, range(len(batch))), AffineMap.identity(rank))
     dynamic = build.dynamic_dims(positions)
     empty = build.empty(TensorType(element, [*batch, *shape[rows.depth :]]), dynamic)
-    return generic(build, Structure(maps, (True,) * rank), [positions], [empty], body.finish(value))[0]
+    return generic(build, Structure(maps, parallel=(True,) * rank), [positions], [empty], body.finish(value))[0]

@@ -48,24 +48,18 @@ class KernelBody(ABC):
     The kernel has no tensors: a tensor of the body becomes a memref, a view of a binding, wherever it is used. Scalars
     are copied.
 
-    Attributes:
-        block: The block of the kernel to which operations are added.
-        mapping: Scalar of the body → the same scalar in the kernel.
-        source: The operation of the body that is being translated.
-        declarations: (symbol, text of the type) → declaration of a microkernel.
-        objects: Objects to link for all targets.
-        keyed: Target → objects to link for only that target.
+    block: the block of the kernel to which operations are added.
     """
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.mapping: dict[SSAValue, SSAValue] = {}
-        self.source: Operation
-        self.declarations: dict[tuple[str, str], func.FuncOp] = {}
-        self.objects: list[Attribute] = []
-        self.keyed: dict[Attribute, list[Attribute]] = {}
+        self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
+        self.source: Operation  # the operation of the body that is being translated
+        self.declarations: dict[tuple[str, str], func.FuncOp] = {}  # (symbol, type as text) → its microkernel
+        self.objects: list[Attribute] = []  # objects to link for all targets
+        self.objects_by_target: dict[Attribute, list[Attribute]] = {}  # target → objects to link for only that target
         self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
-        self._loaded: dict[SSAValue, int] = {}  # loaded slice → number of writes of its binding before the load
+        self._writes_before_load: dict[SSAValue, int] = {}  # loaded slice → that number of its binding when loaded
 
     # -- implemented by subclasses
 
@@ -121,7 +115,7 @@ class KernelBody(ABC):
         for op in ops:
             self.source = op
             if op.name in LOADS:
-                self._loaded[op.results[0]] = self._writes.get(op.operands[0], 0)
+                self._writes_before_load[op.results[0]] = self._writes.get(op.operands[0], 0)
             elif op.name in LAZY:
                 pass  # a view of a tensor is emitted where it is used
             elif op.name in ALIASES:
@@ -224,7 +218,8 @@ class KernelBody(ABC):
         if owner.name == "tensor.extract_slice":
             return self.view(self.to_read(owner.operands[0]), owner)
         if owner.name in LOADS:
-            if self._writes.get(owner.operands[0], 0) != self._loaded[value]:
+            is_stale = self._writes.get(owner.operands[0], 0) != self._writes_before_load[value]
+            if is_stale:
                 raise self.error("a slice is read after its binding was written", "read all slices first")
             return self.view(self.target(owner), owner)
         return self.to_write(value)
@@ -338,7 +333,7 @@ class KernelBody(ABC):
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
         for value in op.outputs:
-            landing = landing_of(value)
+            landing = landing_of(value)  # where the output is finally stored
             if landing is not None and landing.name in STORES:
                 self._record_write(landing.operands[1])
         attribute = op.attributes.get("hal.executable.objects")
@@ -346,18 +341,19 @@ class KernelBody(ABC):
             self.objects += [o for o in attribute.data if o not in self.objects]
         elif isinstance(attribute, hal.ExecutableObjectsAttr):
             for target, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
-                own = self.keyed.setdefault(target, [])
-                own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
+                known = self.objects_by_target.setdefault(target, [])
+                known += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in known]
 
     def all_objects(self) -> Attribute | None:
         """Return the objects that the microkernels are linked with; None if there are none.
 
         They are one list for all targets, or, if some object is for one target only, a list for each target.
         """
-        if not self.keyed:
+        if not self.objects_by_target:
             return ArrayAttr(self.objects) if self.objects else None
-        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in self.keyed.values()]
-        return hal.ExecutableObjectsAttr(ArrayAttr(list(self.keyed)), ArrayAttr(lists))
+        by_target = self.objects_by_target
+        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in by_target.values()]
+        return hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
         """Check that no later operation reads a tensor that a microkernel overwrites; raise CompileError otherwise.

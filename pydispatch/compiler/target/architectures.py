@@ -35,6 +35,7 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
         if known is None or architecture(target) or not named:
             chosen.append(target)
         else:
+            # "": the objects are listed under a key without an architecture, so that the target names none, either.
             chosen += [known.target(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))

@@ -178,7 +178,7 @@ def machine_of(target: Target) -> Machine:
     added = frozenset(feature[1:] for feature in stated if feature[0] == "+")
     removed = frozenset(feature[1:] for feature in stated if feature[0] == "-")
     level = LEVELS.get(cpu, frozenset())
-    has = _closed(level | own | added) - removed
+    has = _with_implied(level | own | added) - removed
     features = (*(f"+{feature}" for feature in sorted(own - level - removed)), *stated)
     free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - free))
@@ -252,11 +252,13 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
             note="name the CPU, or 'generic'",
         )
     if arch != "x86_64":
-        known = _closed(_words(*(_ARM if arch == "aarch64" else _RISCV).values()))
+        cpus = _ARM if arch == "aarch64" else _RISCV
+        known = _with_implied(_words(*cpus.values()))
         return "generic", enabled & known - BASELINE[arch], name
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
     own = (enabled & _DETECTED_X86) - LEVELS[level]
-    return level, own, name if name in _X86 else _nearest(level, own) or name
+    tune = name if name in _X86 else _nearest(level, own) or name  # of unknown names, LLVM assumes timings of old CPUs
+    return level, own, tune
 
 
 def _nearest(level: str, own: frozenset[str]) -> str:
@@ -279,7 +281,7 @@ def _check_riscv(features: Iterable[str]) -> None:
         )
 
 
-def _closed(features: Iterable[str]) -> frozenset[str]:
+def _with_implied(features: Iterable[str]) -> frozenset[str]:
     """Return the features and all that they imply."""
     seen: set[str] = set()
     pending = list(features)

@@ -44,7 +44,10 @@ class Cache:
         """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power
         of two apart fall into few sets.
         """
-        return self.share * min(width, gcd(stride, self.way)) // gcd(stride, self.way) if stride else self.share
+        if not stride:
+            return self.share
+        step = gcd(stride, self.way)  # within a way, rows begin only at multiples of it
+        return self.share * min(width, step) // step
 
     def __str__(self) -> str:
         size = f"{self.bytes // MIB} MiB" if self.bytes % MIB == 0 else f"{self.bytes // KIB} KiB"
@@ -177,14 +180,26 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
     def least(of: Callable[[MachineModel], int]) -> int:
         return min(of(model) for model in models)
 
-    last = [model.l3 for model in models]
+    def most(of: Callable[[MachineModel], int]) -> int:
+        return max(of(model) for model in models)
+
+    l3 = [model.l3 for model in models]
     return MachineModel(
-        name, _worst([m.l1 for m in models]), _worst([m.l2 for m in models]),
-        _worst([cache for cache in last if cache is not None]) if None not in last else None,
-        least(lambda m: m.tlb1), least(lambda m: m.tlb2), least(lambda m: m.loads), max(m.fmas for m in models),
-        max(m.latency for m in models), max(m.datapath for m in models), least(lambda m: m.bandwidth),
-        least(lambda m: m.prefetch_stride), max(m.line for m in models), least(lambda m: m.page),
-    )  # fmt: skip
+        name=name,
+        l1=_worst([m.l1 for m in models]),
+        l2=_worst([m.l2 for m in models]),
+        l3=_worst([cache for cache in l3 if cache is not None]) if None not in l3 else None,
+        tlb1=least(lambda m: m.tlb1),
+        tlb2=least(lambda m: m.tlb2),
+        loads=least(lambda m: m.loads),
+        fmas=most(lambda m: m.fmas),  # more units, longer latency and wider vectors need larger register blocks
+        latency=most(lambda m: m.latency),
+        datapath=most(lambda m: m.datapath),
+        bandwidth=least(lambda m: m.bandwidth),
+        prefetch_stride=least(lambda m: m.prefetch_stride),
+        line=most(lambda m: m.line),
+        page=least(lambda m: m.page),
+    )
 
 
 def _worst(caches: list[Cache]) -> Cache:
@@ -192,4 +207,4 @@ def _worst(caches: list[Cache]) -> Cache:
     its sets.
     """
     share, way = min(cache.share for cache in caches), max(cache.way for cache in caches)
-    return Cache(share, max(1, share // way))
+    return Cache(bytes=share, ways=max(1, share // way))

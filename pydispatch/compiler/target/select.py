@@ -23,7 +23,9 @@ from pydispatch.ir.dialects.hal.dialect import DeviceTargetAttr, ExecutableTarge
 DEFAULT = "cpu"
 """The target of programs that state none."""
 
-HINTS = frozenset(("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size"))
+_DESCRIPTIVE_ENTRIES = frozenset(
+    ("data_layout", "target_triple", "native_vector_size", "target_abi", "max_stack_allocation_size")
+)
 """Configuration entries that a key may state and a target need not: they describe, they do not choose."""
 
 
@@ -139,8 +141,9 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
         of_module = [target for target in stated if target.backend.data == backend.name]
         if of_module:
             return of_module
+    names_machine = backend is None  # each backend is asked for it; for "", `select` returns the backend's own target
     for candidate in backends() if backend is None else [backend]:
-        target = candidate.select(name if backend is None else "")
+        target = candidate.select(name if names_machine else "")
         if target is not None:
             return [target]
     names = sorted({part.name for part in extensions.parts("target")})
@@ -171,16 +174,19 @@ def key_matches(key: ExecutableTargetAttr, target: ExecutableTargetAttr) -> bool
     key, backend = canonical(key), backend_of(key)
     if key.backend != target.backend or key.format != target.format:
         return False
+    architectures = None if backend is None else backend.architectures
+    entries_of_architectures = () if architectures is None else architectures.entries
     have = target.configuration.data
     for name, value in key.configuration.data.items():
-        if backend is not None and backend.architectures is not None and name in backend.architectures.entries:
+        if name in entries_of_architectures:
             continue
+        # A target that states no CPU and no features is generic.
         if name in have:
             if have[name] != value:
                 return False
         elif name == "cpu":
             if value != StringAttr("generic"):
                 return False
-        elif name not in HINTS and not (name == "cpu_features" and value == StringAttr("")):
+        elif name not in _DESCRIPTIVE_ENTRIES and not (name == "cpu_features" and value == StringAttr("")):
             return False
     return True

@@ -7,6 +7,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pydispatch.compiler.target.machine_model import Cache, MachineModel, bytes_of
 
@@ -14,28 +15,46 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 """Where Linux describes the caches of the first CPU: a folder for each."""
 
 # Bytes that a cache and a line may have: anything else is a hypervisor's mistake.
-_CACHES, _LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
+_PLAUSIBLE_BYTES, _PLAUSIBLE_LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
+
+
+class StatedCache(NamedTuple):
+    """A data cache as the system describes it.
+
+    Attributes:
+        bytes: Its size.
+        ways: Lines in a set; 0 if unknown.
+        cores: Cores that share it; 0 if unknown.
+    """
+
+    bytes: int
+    ways: int
+    cores: int
+
+
+class StatedCaches(NamedTuple):
+    """The data caches of a machine, by level, and the bytes of a cache line and of a page; 0 if unknown."""
+
+    by_level: dict[int, StatedCache]
+    line: int
+    page: int
 
 
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     """Return the model with the caches and page size that the system states; unstated values are unchanged."""
-    levels, line, page = stated()
+    stated = caches_of_this_machine()
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
-    for level, (size, ways, cores) in levels.items():
+    for level, (size, ways, cores) in stated.by_level.items():
         before = own[level]
         known = ways if ways > 0 else before.ways if before is not None else 8
         if size % known == 0:
             own[level] = Cache(size, known, cores if cores > 0 else before.cores if before is not None else 1)
     l1, l2 = own[1] or model.l1, own[2] or model.l2
-    return replace(model, l1=l1, l2=l2, l3=own[3], line=line or model.line, page=page or model.page)
-
-
-Stated = tuple[dict[int, tuple[int, int, int]], int, int]
-"""(level -> (bytes, ways, cores), bytes of a line, bytes of a page); 0 for what is not known."""
+    return replace(model, l1=l1, l2=l2, l3=own[3], line=stated.line or model.line, page=stated.page or model.page)
 
 
 @functools.cache
-def stated() -> Stated:
+def caches_of_this_machine() -> StatedCaches:
     """Return the caches of this machine at levels 1 to 3 that have plausible sizes, its cache line size and its page
     size.
     """
@@ -44,20 +63,20 @@ def stated() -> Stated:
         levels, line = _of_macos()
     else:
         levels, line = of_linux(CACHES)
-    return {n: c for n, c in levels.items() if n in (1, 2, 3) and c[0] in _CACHES}, line if line in _LINES else 0, page
+    plausible = {n: cache for n, cache in levels.items() if n in (1, 2, 3) and cache.bytes in _PLAUSIBLE_BYTES}
+    return StatedCaches(plausible, line if line in _PLAUSIBLE_LINES else 0, page)
 
 
-def of_linux(folder: Path) -> tuple[dict[int, tuple[int, int, int]], int]:
-    """Return (level -> (bytes, ways, cores), bytes of a line) of the data caches below `folder`; empty for what it
-    lacks.
-    """
-    levels: dict[int, tuple[int, int, int]] = {}
+def of_linux(folder: Path) -> tuple[dict[int, StatedCache], int]:
+    """Return the data caches below `folder` by level, and the bytes of a cache line; empty for what it lacks."""
+    levels: dict[int, StatedCache] = {}
     line = 0
     for index in sorted(folder.glob("index[0-9]*")):
         if _text(index / "type") in ("Data", "Unified"):
             level, size = _number(_text(index / "level")), _number(_text(index / "size"))
             if level and size:
-                levels[level] = size, _number(_text(index / "ways_of_associativity")), _cores(index)
+                ways = _number(_text(index / "ways_of_associativity"))
+                levels[level] = StatedCache(bytes=size, ways=ways, cores=_cores(index))
                 line = line or _number(_text(index / "coherency_line_size"))
     return levels, line
 
@@ -96,14 +115,15 @@ def _number(text: str) -> int:
         return 0
 
 
-def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
-    """Return the data caches of the fastest cores on macOS, and the size of a cache line in bytes.
+def _of_macos() -> tuple[dict[int, StatedCache], int]:
+    """Return the data caches of the fastest cores on macOS by level, and the bytes of a cache line.
 
-    The result maps each level to (bytes, ways, cores that share it); ways are 0, since macOS does not report them.
+    Ways are 0, since macOS does not report them.
     """
     first, second = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
-    caches = {1: (first, 0, 1), 2: (second, 0, _sysctl("hw.perflevel0.cpusperl2"))}
-    return {level: cache for level, cache in caches.items() if cache[0]}, _sysctl("hw.cachelinesize")
+    cores = _sysctl("hw.perflevel0.cpusperl2")
+    caches = {1: StatedCache(bytes=first, ways=0, cores=1), 2: StatedCache(bytes=second, ways=0, cores=cores)}
+    return {level: cache for level, cache in caches.items() if cache.bytes}, _sysctl("hw.cachelinesize")
 
 
 def _sysctl(name: str) -> int:

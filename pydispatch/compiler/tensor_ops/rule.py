@@ -29,7 +29,8 @@ class TensorOp:
     """Whether each element of the result is one of operand 0, at another index or under another type."""
 
     rereads: ClassVar[bool] = False
-    """Whether several elements of the result may read the same element of an operand."""
+    """Whether several elements of the result may read the same element of an operand. An expensive producer of such an
+    operand is not fused, since its elements would be computed more than once."""
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return the size of a result along a dynamic axis, in terms of operands; None when only the result
@@ -63,8 +64,8 @@ class TensorOp:
         raise unsupported(op, "no rule computes an element of its result")
 
     def is_view(self, op: Any) -> bool:
-        """Return whether the result is the memory of operand 0, as it is for every `View`, or a run of it, which host
-        code needs a row for.
+        """Return whether the result is the memory of operand 0, as it is for every `View`, or a contiguous part of it.
+        The table of `compiler/host/views.py` has a row for each such operation.
         """
         return False
 

@@ -32,7 +32,7 @@ Term = int | SSAValue | Dim | Sum | Product
 """A size; equal terms are equal sizes."""
 
 Stated = Term | Entry
-"""A size of a result, as its operation states it."""
+"""A size of a result, as its operation states it: a term of its operands, or an element of a tensor of sizes."""
 
 
 def add(parts: Sequence[Term]) -> Term:
@@ -72,11 +72,11 @@ def values_in(term: Stated | None) -> Iterator[SSAValue]:
             yield from values_in(part)
 
 
-# -- what rules answer with
+# -- sizes as rules return them
 
 
-def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
-    """Return the size along `axis` where `values` are the dynamic sizes of `result`, in order."""
+def dynamic_size(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
+    """Return the dynamic size of `result` along `axis`: one of `values`, which are its dynamic sizes in order."""
     ordinal = sum(n < 0 for n in shape_of(result)[:axis])
     return values[ordinal] if ordinal < len(values) else None
 

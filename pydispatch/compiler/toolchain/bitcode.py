@@ -12,9 +12,10 @@ _STRING = 1
 _CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
 _PREFIX = 4096  # bytes; the identification block is the first thing in a file and short
 _END, _ENTER, _DEFINE, _UNABBREVIATED = 0, 1, 2, 3
-_FIXED, _VBR, _ARRAY, _CHARACTER, _BLOB = 1, 2, 3, 4, 5
+_LITERAL, _FIXED, _VBR, _ARRAY, _CHARACTER, _BLOB = 0, 1, 2, 3, 4, 5
+_MAX_WIDTH_BITS = 64
 
-_Operand = tuple[int, int]  # encoding (0: literal) and its value
+_Operand = tuple[int, int]  # encoding, and the value of a literal or the width in bits of a number
 
 
 class BitcodeError(ValueError):
@@ -110,11 +111,11 @@ def _identification(bits: _Bits, width: int) -> str:
 
 
 def _abbreviation(bits: _Bits) -> list[_Operand]:
-    """Read the definition of an abbreviation: (encoding, value) of each operand, encoding 0 for a literal."""
+    """Read the definition of an abbreviation: the encoding of each operand of a record."""
     operands: list[_Operand] = []
     for _ in range(bits.vbr(5)):
         if bits.fixed(1):
-            operands.append((0, bits.vbr(8)))
+            operands.append((_LITERAL, bits.vbr(8)))
         else:
             encoding = bits.fixed(3)
             operands.append((encoding, bits.vbr(5) if encoding in (_FIXED, _VBR) else 0))
@@ -122,7 +123,11 @@ def _abbreviation(bits: _Bits) -> list[_Operand]:
 
 
 def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
-    """Read a record that uses an abbreviation."""
+    """Read a record that uses an abbreviation.
+
+    Of a longer array only `_PREFIX` elements are read, and then the position is inside of it. No producer has so long a
+    name: in a file that has one, what follows is misread, which is an error or an absent name.
+    """
     values: list[int] = []
     index = 0
     while index < len(operands):
@@ -143,11 +148,11 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
 def _scalar(bits: _Bits, operand: _Operand) -> int:
     """Read an operand that is no array."""
     encoding, value = operand
-    if encoding == 0:
+    if encoding == _LITERAL:
         return value
     if encoding == _CHARACTER:
         return ord(_CHAR6[bits.fixed(6)])
-    if encoding in (_FIXED, _VBR) and value <= 64:
+    if encoding in (_FIXED, _VBR) and value <= _MAX_WIDTH_BITS:
         return 0 if value == 0 else bits.fixed(value) if encoding == _FIXED else bits.vbr(value)
     raise BitcodeError("an operand of an unknown kind")
 

@@ -62,7 +62,7 @@ def _load(key: str, kind: str) -> bytes | None:
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
     """Keep `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
     files = list(files)
-    record(files)
+    record(files)  # whoever is compiling a whole program depends on them, too
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}
         if None in known.values() or any(_digest_of(file) is not None for file in missed):

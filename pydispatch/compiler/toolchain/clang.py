@@ -130,8 +130,9 @@ def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
     """Return the included files, without the compiler's own, which are identified by its version."""
     text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
     files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
-    own = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
-    return [file for file in files if file not in (name, "-") and not (own and file.startswith(own))]
+    # A compiler with `isystem`, ziglang's, has all its headers in the folder lib beside the program.
+    own_headers = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
+    return [file for file in files if file not in (name, "-") and not (own_headers and file.startswith(own_headers))]
 
 
 def _read(path: Path) -> bytes:

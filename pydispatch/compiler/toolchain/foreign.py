@@ -15,13 +15,16 @@ from pydispatch.errors import CompileError
 _GROUP = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
 """Attribute group of functions: `attributes #0 = { nounwind "target-features"="+avx2" }`."""
 _FEATURES = re.compile(r'"target-features"="([^"]*)"')
-_TARGET = re.compile(r' "(?:target-cpu|target-features|tune-cpu|min-legal-vector-width)"(?:="[^"]*")?')
-_OTHER = re.compile(
+_TARGET_ATTRIBUTES = re.compile(r' "(?:target-cpu|target-features|tune-cpu|min-legal-vector-width)"(?:="[^"]*")?')
+_CODE_GENERATION_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|frame-pointer|no-trapping-math|stack-protector[^"=]*|stack-protector-buffer-size|'
     r'probe-stack|prefer-vector-width|uniform-work-group-size)"(?:="[^"]*")?'
 )
-_DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
-_VARIABLE = re.compile(r'^@("[^"]*"|[\w.$-]+) = (?!external |extern_weak )([^=\n]*?)\b(global|constant) ', re.MULTILINE)
+_HARDENING_ATTRIBUTES = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+_VARIABLE = re.compile(
+    r'^@(?P<name>"[^"]*"|[\w.$-]+) = (?!external |extern_weak )(?P<properties>[^=\n]*?)\b(?P<kind>global|constant) ',
+    re.MULTILINE,
+)
 """Definition of a variable: its name, its linkage and other properties, and whether it is a global or a constant."""
 _EXTENSIONS = ("avx", "amx", "sve", "sme", "aes", "pclmul", "sha", "gfni", "vaes", "vpclmul", "rdrnd", "sse4a", "xop")
 _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
@@ -54,7 +57,8 @@ def missing_features(features: Collection[str], known: Collection[str], machine:
         machine: Features of the machine.
     """
     adding_instructions = {feature for feature in features if feature in known or feature.startswith(_EXTENSIONS)}
-    return frozenset(adding_instructions - set(machine) - {"xsave"})
+    never_emitted = {"xsave"}  # compilers state it along with avx
+    return frozenset(adding_instructions - set(machine) - never_emitted)
 
 
 def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
@@ -73,8 +77,8 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         features = used_features(group[0])
         own_features = features - common_features
         is_kept = bool(missing_features(features, known, machine) or own_features - set(machine))
-        kept = group[0] if is_kept else _TARGET.sub("", group[0])
-        return not_empty(_DROPPED.sub("", _OTHER.sub("", kept)))
+        kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])
+        return not_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
 
     return _GROUP.sub(adapt, text)
 
@@ -82,8 +86,8 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
 def check_state(name: str, text: str) -> None:
     """Raise CompileError for what kernels cannot have: thread-local data, constructors, exceptions."""
     for match in _VARIABLE.finditer(text):
-        variable = match[1].strip('"')
-        if "thread_local" in match[2]:
+        variable = match["name"].strip('"')
+        if "thread_local" in match["properties"]:
             raise CompileError(f"object '{name}' has the thread-local variable '{variable}'", note=THREAD_LOCAL)
         if variable in ("llvm.global_ctors", "llvm.global_dtors"):
             message = f"object '{name}' has constructors or destructors of global variables"
@@ -94,5 +98,5 @@ def check_state(name: str, text: str) -> None:
 
 def writable_variables(text: str) -> frozenset[str]:
     """Return the names of the variables that a module of LLVM IR defines as writable (`global`, not `constant`)."""
-    names = ((match[1].strip('"'), match[3]) for match in _VARIABLE.finditer(text))
+    names = ((match["name"].strip('"'), match["kind"]) for match in _VARIABLE.finditer(text))
     return frozenset(name for name, kind in names if kind == "global" and not name.startswith("llvm."))

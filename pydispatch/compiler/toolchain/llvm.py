@@ -162,11 +162,15 @@ def _target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> 
     """Return LLVM's target machine for a CPU."""
     llvm = library()
     target = llvm.Target.from_triple(machine.triple)
-    model = "medium" if machine.arch == "riscv64" else "small"
+    model = "medium" if machine.arch == "riscv64" else "small"  # the small model of RISC-V reaches only the low 2 GiB
     return target.create_target_machine(
-        cpu="generic-rv64" if machine.arch == "riscv64" else machine.cpu,
-        features=machine.llvm_features, opt=code_level, reloc="pic", codemodel=model,
-    )  # fmt: skip
+        cpu=_cpu_name(machine), features=machine.llvm_features, opt=code_level, reloc="pic", codemodel=model
+    )
+
+
+def _cpu_name(machine: LlvmMachine) -> str:
+    """Return LLVM's name of a CPU; all RISC-V CPUs are generic ones, whose features are listed."""
+    return "generic-rv64" if machine.arch == "riscv64" else machine.cpu
 
 
 def _known_features(arch: str) -> frozenset[str]:
@@ -185,9 +189,7 @@ def function_attributes(machine: LlvmMachine) -> str:
 
     "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
     """
-    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{machine.cpu}"']
-    if machine.arch == "riscv64":
-        words[-1] = '"target-cpu"="generic-rv64"'
+    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
     # Gathers and scatters are slower than the loads and stores that they replace on most processors.
     shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
     if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
@@ -353,10 +355,10 @@ class LlvmModule:
         machine = _target_machine(self.machine)
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm, effort))
         self._module.verify()
-        with self._disabled("licm-promotion", not promote_memory):
+        with self._without_pass("licm-promotion", disabled=not promote_memory):
             builder.getModulePassManager().run(self._module, builder)
         self._check_written()
-        if self.machine.arch == "riscv64" and "v" in self.machine.has:
+        if self.machine.arch == "riscv64" and "v" in self.machine.has:  # vectors: the pipeline has emitted such sums
             self._order_sums_of_lanes()
 
     def _check_written(self) -> None:
@@ -399,10 +401,10 @@ class LlvmModule:
             return str(_target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
     def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
-        return self._disabled("lsr", disabled and self.machine.arch == "x86_64")
+        return self._without_pass("lsr", disabled=disabled and self.machine.arch == "x86_64")
 
     @contextmanager
-    def _disabled(self, part: str, disabled: bool) -> Iterator[None]:
+    def _without_pass(self, part: str, disabled: bool) -> Iterator[None]:
         """Disable a pass of LLVM by its option -disable-PART within the `with` block, if `disabled`.
 
         The option applies to the whole process, so it is reset at the end.

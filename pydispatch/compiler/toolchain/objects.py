@@ -38,7 +38,7 @@ _LINKER_SYMBOLS = frozenset(
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
 _EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume"))
 _RISCV_DOUBLE_FLOAT = 0x4
-_ANEW = "build it anew"
+_BUILD_AGAIN = "build it anew"
 _PARSE_BITCODE = (
     "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify(); "
     "[v.name for v in (*m.functions, *m.global_variables)]"  # LLVM takes names of any bytes, llvmlite those of text
@@ -82,7 +82,7 @@ def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
     try:
         yield from archive.members(file.data)
     except ElfError as error:
-        raise _error(file, str(error), _ANEW) from error
+        raise _object_error(file, str(error), _BUILD_AGAIN) from error
 
 
 def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked:
@@ -96,11 +96,9 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     """
     elf = _open(name, data, arch, file)
     if elf.type != reader.REL:
-        raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c", name="")
+        raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c")
     if arch == "riscv64" and elf.flags & 0x6 != _RISCV_DOUBLE_FLOAT:
-        raise _error(
-            file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d", name=""
-        )
+        raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d")
     with _tables(name, file):
         if not archive.is_archive(file.data):  # the linker takes only members that are used from an archive
             _check_runtime(name, elf, file)
@@ -115,7 +113,7 @@ def _tables(name: str, file: ObjectFile | None) -> Iterator[None]:
     try:
         yield
     except ElfError as error:
-        raise _error(file, f"{name} has broken tables: {error}", _ANEW, name="") from error
+        raise _error(file, f"{name} has broken tables: {error}", _BUILD_AGAIN) from error
 
 
 def _type(elf: ElfFile) -> str:
@@ -126,9 +124,9 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
     """Open an ELF file; raise CompileError if it is none, or not for `arch`."""
     if not reader.is_elf(data):
         kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
-        raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target", name="")
+        raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target")
     if data[4:6] != b"\x02\x01":
-        raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}", name="")
+        raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}")
     identity = reader.identity(data)
     machine = None if identity is None else reader.MACHINES.get(identity.machine, str(identity.machine))
     if machine is not None and machine != arch:
@@ -136,13 +134,12 @@ def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile
             file,
             f"{name} is for machine {machine}, the target is {arch}",
             f"compile it with --target={arch}-linux, or list it under another target",
-            name="",
         )
     try:
         elf = ElfFile(data)
         _ = elf.sections
     except ElfError as error:
-        raise _error(file, f"{name} is cut off or has a broken ELF header: {error}", _ANEW, name="") from error
+        raise _error(file, f"{name} is cut off or has a broken ELF header: {error}", _BUILD_AGAIN) from error
     return elf
 
 
@@ -152,38 +149,35 @@ def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
         title = elf.name(section)
         if section.size and title.startswith((".init_array", ".fini_array", ".ctors", ".dtors")):
             message = f"{name} has constructors or destructors of global variables, in section {title}"
-            raise _error(file, message, foreign.CONSTRUCTORS, name="")
+            raise _error(file, message, foreign.CONSTRUCTORS)
     if any(symbol.name in _EXCEPTIONS and symbol.section == reader.UNDEFINED for symbol in elf.symbols()):
-        raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS, name="")
+        raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS)
 
 
 def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
     """Raise CompileError for a section that cannot be linked into a kernel."""
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
-        raise _error(file, f"{name} is cut off inside section {title}", _ANEW, name="")
+        raise _error(file, f"{name} is cut off inside section {title}", _BUILD_AGAIN)
     if flags & reader.SHF_TLS:
         raise _error(
             file,
             f"{name} has thread-local data in section {title}",
             foreign.THREAD_LOCAL,
-            name="",
         )
     if title == ".note.GNU-stack" and flags & reader.SHF_EXEC:
         raise _error(
             file,
             f"{name} asks for an executable stack",
             'do not take the address of nested functions; in assembly add: .section .note.GNU-stack,"",@progbits',
-            name="",
         )
     if flags & reader.SHF_WRITE and flags & reader.SHF_EXEC:
-        raise _error(file, f"{name} has code in the writable section {title}", "put it into .text", name="")
+        raise _error(file, f"{name} has code in the writable section {title}", "put it into .text")
     if flags & reader.SHF_WRITE and flags & reader.SHF_ALLOC and size and not title.startswith(_RELRO):
         raise _error(
             file,
             f"{name} has {size} bytes of writable data in section {title}{_variables(elf, index)}",
             "workgroups run at once and share nothing: make the data const, or pass it as a binding",
-            name="",
         )
 
 
@@ -201,15 +195,12 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
     undefined: set[str] = set()
     for symbol in elf.symbols():
         if symbol.kind == reader.STT_TLS:
-            raise _error(
-                file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding", name=""
-            )
+            raise _error(file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding")
         if symbol.section == reader.COMMON:
             raise _error(
                 file,
                 f"{name} has the writable variable '{symbol.name}'",
                 "make it const, or pass it as a binding",
-                name="",
             )
         if symbol.binding == reader.LOCAL or not symbol.name:
             continue
@@ -260,7 +251,13 @@ def check_undefined(
 def check_needs(checked: Sequence[Checked], own: Collection[str], provided: Collection[str]) -> None:
     """Check that every symbol that a user's object references is defined; raise CompileError otherwise.
 
-    The check skips archives: the linker reports their undefined symbols.
+    The check skips archives, whose symbols are `lazy`: the linker takes only members that are used, and reports their
+    undefined symbols.
+
+    Args:
+        checked: The users' objects.
+        own: The symbols that the generated code defines.
+        provided: The symbols of the device library.
     """
     defined = {symbol for file in checked for symbol in file.defined} | set(own)
     for file in checked:
@@ -298,32 +295,26 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
     name = file.name if file is not None else "the linked executable"
     elf = _open(name, data, arch, file)
     if elf.type != reader.DYN:
-        raise _error(file, f"{name} is not a shared object but of type {_type(elf)}", "link it with -shared", name="")
+        raise _error(file, f"{name} is not a shared object but of type {_type(elf)}", "link it with -shared")
     with _tables(name, file):
         _check_segments(name, elf, file)
         symbols = list(elf.symbols(reader.SHT_DYNSYM))
     undefined = sorted(s.name for s in symbols if s.section == reader.UNDEFINED and s.name)
     if undefined:
-        raise _error(
-            file, f"{name} leaves {_quoted(undefined)} undefined", "link it with --no-undefined -nostdlib", name=""
-        )
+        raise _error(file, f"{name} leaves {_quoted(undefined)} undefined", "link it with --no-undefined -nostdlib")
     if query not in {s.name for s in symbols}:
-        raise _error(
-            file, f"{name} does not export '{query}'", "a whole library must define it; see docs/abi.md", name=""
-        )
+        raise _error(file, f"{name} does not export '{query}'", "a whole library must define it; see docs/abi.md")
 
 
 def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
     """Raise CompileError for a segment that a kernel library may not have."""
     for segment in elf.segments:
         if segment.kind == reader.PT_TLS:
-            raise _error(file, f"{name} has thread-local data", "pass state through a binding", name="")
+            raise _error(file, f"{name} has thread-local data", "pass state through a binding")
         if segment.kind == reader.PT_LOAD and segment.flags & reader.PF_WRITE and segment.flags & reader.PF_EXEC:
-            raise _error(
-                file, f"{name} has a segment that is writable and executable", "link it with -z separate-code", name=""
-            )
+            raise _error(file, f"{name} has a segment that is writable and executable", "link it with -z separate-code")
         if segment.kind == reader.PT_GNU_STACK and segment.flags & reader.PF_EXEC:
-            raise _error(file, f"{name} asks for an executable stack", "link it with -z noexecstack", name="")
+            raise _error(file, f"{name} asks for an executable stack", "link it with -z noexecstack")
 
 
 def check_bitcode(file: ObjectFile) -> None:
@@ -334,20 +325,20 @@ def check_bitcode(file: ObjectFile) -> None:
     try:
         written = bitcode.llvm_major(file.data)
     except bitcode.BitcodeError as error:
-        raise _error(file, f"is not readable bitcode: {error}", "build it anew with -emit-llvm -c") from error
+        raise _object_error(file, f"is not readable bitcode: {error}", "build it anew with -emit-llvm -c") from error
     if written is not None and written > ours:
-        raise _error(
+        raise _object_error(
             file,
             f"was written by LLVM {written}, this compiler reads up to LLVM {ours}",
             "compile it with an older clang, or the bundled one: python -m ziglang clang; or give the .c file itself",
         )
-    problem = _parses(file.data)
+    problem = _parse_error(file.data)
     if problem:
-        raise _error(file, f"is broken bitcode: {problem}", "build it anew with -emit-llvm -c")
+        raise _object_error(file, f"is broken bitcode: {problem}", "build it anew with -emit-llvm -c")
 
 
 @functools.lru_cache(maxsize=32)
-def _parses(data: bytes) -> str:
+def _parse_error(data: bytes) -> str:
     """Return "" if LLVM can read the bitcode, else its error.
 
     A process of its own tries it, because LLVM may end the process that reads broken bitcode.
@@ -363,8 +354,16 @@ def _parses(data: bytes) -> str:
     return lines[-1] if lines else f"LLVM ended with code {done.returncode}"
 
 
-def _error(file: ObjectFile | None, message: str, note: str | None = None, name: str | None = None) -> CompileError:
-    """Return an error about a user's object; `name` is '' when the message names it already."""
+def _error(file: ObjectFile | None, message: str, note: str) -> CompileError:
+    """Return an error about a user's object, which the message names; about a file of the compiler if `file` is None.
+
+    note: the remedy for the user.
+    """
     if file is None:
         return CompileError(message, location=None, note="this is a defect of the compiler")
-    return CompileError(message if name == "" else f"object '{file.name}' {message}", file.location, note)
+    return CompileError(message, file.location, note)
+
+
+def _object_error(file: ObjectFile, problem: str, note: str) -> CompileError:
+    """Return the error that a user's object has a problem. note: the remedy."""
+    return _error(file, f"object '{file.name}' {problem}", note)

@@ -46,7 +46,7 @@ class WorkerPool:
         self._freed = threading.Condition(self._lock)
         self._free: list[Process] = []  # processes without a user
         self._all: list[Process] = []  # every process, in use or not
-        self._is_busy = False  # whether a job has found no free process
+        self._has_waited = False  # whether a job has found no free process: only the first one waits for PATIENCE
         self._mine = threading.local()
         self.here = threading.RLock()  # for jobs in this process
 
@@ -107,20 +107,20 @@ class WorkerPool:
                     self._all.remove(process)
                 if not self._all:
                     return self._start()
-                if not self._is_busy:
-                    self._is_busy = True
+                if not self._has_waited:
+                    self._has_waited = True
                     if self._freed.wait(PATIENCE):
                         continue
                 if len(self._all) < self.size:
-                    threading.Thread(target=self._greet, args=[self._start()], daemon=True).start()
+                    threading.Thread(target=self._free_when_ready, args=[self._start()], daemon=True).start()
                 self._freed.wait()
 
-    def _greet(self, process: Process) -> None:
+    def _free_when_ready(self, process: Process) -> None:
         """Put a new process to the free ones once it is ready. One that could not start is put there as well, so that
         the job that takes it reports why.
         """
         with contextlib.suppress(Exception):
-            process.info()
+            process.info()  # waits until it has started
         with self._lock:
             if process in self._all:
                 self._put(process)
@@ -162,7 +162,7 @@ def size() -> int:
 def _after_fork() -> None:
     """Give a forked child a pool of its own, without processes."""
     global POOL
-    POOL.close(forget=True)
+    POOL.close(forget=True)  # the processes are the parent's: the child must not end them
     POOL = WorkerPool(POOL.size)
 
 

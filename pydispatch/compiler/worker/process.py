@@ -109,7 +109,9 @@ class Process:
         flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
                                                  ("S", sys.flags.no_site)) if on]  # fmt: skip
         # A session of its own: an interrupt from the keyboard is the parent's.
-        own: dict[str, Any] = {"start_new_session": True} if os.name == "posix" else {"creationflags": 0x00000200}
+        own: dict[str, Any] = {"start_new_session": True}
+        if os.name != "posix":  # the constant exists on Windows only
+            own = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         self._popen = subprocess.Popen(
             [sys.executable, *flags, "-c", _BOOT.format(path=list(sys.path))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, bufsize=0, **own,
@@ -152,7 +154,7 @@ class Process:
             CompileError: The job refused its input.
             InternalError: The job raised any other exception.
         """
-        self.info()
+        self.info()  # waits until the process has started, and raises if it could not
         try:
             send(self._popen.stdin, request)
         except BrokenPipeError:
@@ -211,7 +213,7 @@ class Process:
 
     def forget(self) -> None:
         """Close the pipes to the process in a forked child, without ending the process: the parent owns it."""
-        self._popen.returncode = 0
+        self._popen.returncode = 0  # for `subprocess` it has ended: it neither waits for it nor warns
         for pipe in (self._popen.stdin, self._popen.stdout, self._log):
             with contextlib.suppress(OSError):
                 cast(Any, pipe).close()

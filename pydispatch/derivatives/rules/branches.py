@@ -22,7 +22,7 @@ def _if(cotangents: Cotangents, op: Operation) -> None:
     captured = list(used)
     if not all(isinstance(value.type, TensorType) for value in captured):
         raise cotangents.refuse("a branch that uses a number read from an array")
-    like = [cotangents.tensor(value) for value in captured]
+    like = [cotangents.program_tensor(value) for value in captured]
     on_true, on_false = (
         _branch(cotangents, region, op.results, captured) for region in (op.true_region, op.false_region)
     )

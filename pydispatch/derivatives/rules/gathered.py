@@ -24,23 +24,25 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     """Add the cotangent of a tensor that `read` reads: the cotangents of its elements, summed at their positions.
 
     Axes that the loops run along from end to end, such as the columns of rows at computed positions, are slices of a
-    scatter.
+    scatter. An example is `source[ids[i], j]`, with the source [V, D] and the ids [N]: the scatter adds rows [N, 1, D]
+    at positions [N, 1].
     """
     trace = nest.cotangents.trace
     updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))
     if updates is None:
         return
-    source = nest.cotangents.tensor(read.tensor)
-    along = _whole_axes(nest, read, source)
+    source = nest.cotangents.program_tensor(read.tensor)
+    along = _whole_axes(nest, read, source)  # axis of the source → its loop; {1: 1} in the example
     indexed = [axis for axis in range(source.rank) if axis not in along]
     order = [*indexed, *along]
     batch = [loop for loop in range(nest.rank) if loop not in along.values()]
     count = product(updates.shape[loop] for loop in batch)
-    rows = shapes.transpose(trace, updates, [*batch, *along.values()])
+    loops_of_slices = list(along.values())
+    rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])
     sizes = [source.shape[axis] for axis in along]
     # scatter_first needs at least one indexed axis: an axis of size 1 otherwise
     lead = [source.shape[axis] for axis in indexed] or [1]
-    rows = shapes.reshape(trace, rows, [count, *(1 for _ in lead), *sizes])
+    rows = shapes.reshape(trace, rows, [count, *(1 for _ in lead), *sizes])  # one element along each indexed axis
     columns = [shapes.reshape(trace, _positions(nest, read.indices[axis], batch), [count, 1]) for axis in indexed]
     columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
     zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)

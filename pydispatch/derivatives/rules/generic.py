@@ -65,7 +65,7 @@ def _add_to_operand(
         map: Its indexing map.
         arguments: Arguments of the body that are elements of this operand.
     """
-    like = cotangents.tensor(value)
+    like = cotangents.program_tensor(value)
     loops = []
     for expr, size in zip(map.results, like.shape, strict=True):
         if isinstance(expr, AffineDimExpr) and expr.position not in loops:

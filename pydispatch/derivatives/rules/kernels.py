@@ -69,7 +69,7 @@ def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, 
     values = {}
     for position, result in zip(lowered.written, op.results, strict=True):
         name, gradient = kernel.passed[position].name, cotangents.of(result)
-        values[name] = Array(cotangents.trace, cotangents.tensor(result))
+        values[name] = Array(cotangents.trace, cotangents.program_tensor(result))
         values[f"d{name}"] = Array(cotangents.trace, cotangents.zeros(result) if gradient is None else gradient)
     return values
 
@@ -80,7 +80,7 @@ def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, 
     arrays = {}
     for name, value in operands.items():
         if isinstance(value.type, TensorType):
-            tensor = cotangents.tensor(value)
+            tensor = cotangents.program_tensor(value)
         else:
             tensor = trace.wrap(of_element(value.type), (), trace.splat(value, ()))
         arrays[name] = Array(trace, tensor)
@@ -95,7 +95,8 @@ def _gradients(
     Args:
         cotangents: Cotangents of the program.
         kernel: The kernel whose derivative the rule is.
-        rule: A kernel that writes the gradients into zeros, or a program that returns them.
+        rule: A kernel that writes the gradients into zeros, or a program that returns them. Parameters of a program
+            whose type is None are static: they have values already.
         names: Arguments that have gradients.
         values: Arguments and results of the kernel, and gradients of the results, by name.
     """

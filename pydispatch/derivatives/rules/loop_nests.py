@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
@@ -19,8 +22,12 @@ from pydispatch.operations.elements import Element
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
-Operand = tuple[Tensor, AffineMap]
-"""Tensor with its indexing map."""
+
+class Operand(NamedTuple):
+    """Tensor with its indexing map."""
+
+    tensor: Tensor
+    map: AffineMap
 
 
 @dataclass(frozen=True)
@@ -39,9 +46,9 @@ class Seed:
 
 
 class Elements:
-    """Elements of a body that is being written and that repeats the operations of another body.
+    """Elements of the body of a derivative's loop nest, which repeats the operations of the differentiated body.
 
-    block: the body that is being written. values: maps values of the other body to their repetitions in it.
+    block: the body that is being written. values: maps values of the differentiated body to their repetitions in it.
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
@@ -64,29 +71,28 @@ def element(block: Block, value: SSAValue) -> Element:
 class LoopNest:
     """A `linalg.generic`, and the loop nests over the same iterations that its derivatives are.
 
-    Attributes:
-        inputs: Operands that the body reads.
-        starts: Initial values of the results.
-        arguments: Elements of the operands, of `inputs` and then of `starts`.
-        functions: Operations of the body that compute elements: all but those that combine a result.
-        is_reduction: Whether iterations are combined into one element of a result.
+    Raises:
+        CompileError: The body reads a result so far for more than to combine it with a new element.
     """
 
     other_reduction = "a reduction by another function than a sum, a product, a maximum and a minimum"
+    """Description in messages of a reduction without a derivative."""
 
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op
-        self.inputs, self.starts = list(op.inputs), list(op.outputs)
+        self.inputs = list(op.inputs)  # operands that the body reads
+        self.starts = list(op.outputs)  # initial values of the results
         maps = [map.data for map in op.indexing_maps]
         self.input_maps, self.result_maps = maps[: len(self.inputs)], maps[len(self.inputs) :]
-        self.arguments: list[SSAValue] = list(op.body.block.args)
+        self.arguments: list[SSAValue] = list(op.body.block.args)  # elements of `inputs`, then of the results so far
         *body, end = op.body.block.ops
-        self.yielded = list(end.operands)
+        self.yielded = list(end.operands)  # values of the body, one for each result
         assert isinstance(op.iterator_types, ArrayAttr)
         self.is_reduction = any("parallel" not in str(kind) for kind in op.iterator_types)
+        # The operations that combine a new element with a result so far, such as the addition of a sum.
         self.combiners = [value.owner for value in self.yielded] if self.is_reduction else []
-        self.functions = [function for function in body if function not in self.combiners]
+        self.functions = [function for function in body if function not in self.combiners]  # they compute new elements
         results = self.arguments[len(self.inputs) :]
         if any(operand in results for function in self.functions for operand in function.operands):
             raise cotangents.refuse(self.other_reduction)
@@ -98,12 +104,12 @@ class LoopNest:
 
     def operand(self, index: int) -> Operand:
         """Return an input with its indexing map."""
-        return self.cotangents.tensor(self.inputs[index]), self.input_maps[index]
+        return Operand(self.cotangents.program_tensor(self.inputs[index]), self.input_maps[index])
 
     def extents(self) -> list[Size]:
         """Return the number of iterations of each loop."""
         operands = [
-            (self.cotangents.tensor(value), map)
+            Operand(self.cotangents.program_tensor(value), map)
             for value, map in zip([*self.inputs, *self.op.results], [*self.input_maps, *self.result_maps], strict=True)
         ]
         return extents(operands, self.rank)
@@ -111,9 +117,12 @@ class LoopNest:
     def summed(self, seeds: Sequence[Seed], targets: Sequence[SSAValue], map: AffineMap) -> Tensor | None:
         """Return the sum of the cotangents of values of the body, `targets`, over the loops that `map` lacks.
 
+        A loop nest computes it: its body repeats the differentiated body, and adds up the cotangents of the body's
+        values in reverse order.
+
         Args:
             seeds: Cotangents at which the derivatives begin.
-            targets: Values of the body, of one type.
+            targets: Values of the body, of one type. Several are arguments for one tensor: their cotangents are summed.
             map: Loops of the axes of the result.
 
         Returns:
@@ -129,17 +138,14 @@ class LoopNest:
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
             """Emit the derivatives, and return the cotangent of the targets. `extra` has the elements of `operands`."""
             remaining = list(extra)
-            by_value: dict[SSAValue, Element] = {}
+            by_value: dict[SSAValue, Element] = {}  # cotangents of values of the body, which grow below
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
                 _add(by_value, seed.element, seed.cotangent(elements.of(seed.element), *arguments))
             for function in reversed(self.functions):
                 self._pull_back(function, elements, by_value, dependent)
-            total: dict[SSAValue, Element] = {}
-            for target in targets:
-                if target in by_value:
-                    _add(total, targets[0], by_value[target])
-            return total.get(targets[0])
+            cotangents = [by_value[target] for target in targets if target in by_value]
+            return reduce(operator.add, cotangents) if cotangents else None
 
         return self.repeated(operands, map, dtype, cotangent)
 
@@ -184,7 +190,7 @@ class LoopNest:
         if self.is_reduction:
             return {}
         return {
-            value: (self.cotangents.tensor(result), map)
+            value: Operand(self.cotangents.program_tensor(result), map)
             for value, result, map in zip(self.yielded, self.op.results, self.result_maps, strict=True)
             if isinstance(value.owner, Operation) and value.owner.name.startswith("math.")
         }
@@ -218,7 +224,7 @@ class LoopNest:
         own = [self.operand(index) for index in range(len(self.inputs))]
         residuals = self._residuals()
         results = [
-            (self.cotangents.tensor(result), of_result)
+            Operand(self.cotangents.program_tensor(result), of_result)
             for result, of_result in zip(self.op.results, self.result_maps, strict=True)
         ]
         every = [*own, *residuals.values(), *operands, *results]  # results state extents that no input has
@@ -237,9 +243,12 @@ class LoopNest:
         sizes = self.extents()
         shape = tuple(sizes[loop] for loop in loops)
         nest = loops if is_invariant else list(range(self.rank))
-        kept = _pruned(block, result.value, every, set(range(self.rank)).difference(nest) | set(loops))
-        if kept and kept[0][1] == map and block.args and result.value is block.args[0] and len(loops) == self.rank:
-            return kept[0][0]  # a copy of an operand
+        covered = set(range(self.rank)).difference(nest) | set(loops)
+        needed = _pruned(block, result.value, every, covered)  # the operands that the body still reads
+        is_first_operand = bool(block.args) and result.value is block.args[0]
+        if is_first_operand and needed[0].map == map and len(loops) == self.rank:
+            return needed[0].tensor  # the nest would copy it
+        # Only the loops of `nest` are left: their numbers in the new operation.
         renumbered = {loop: position for position, loop in enumerate(nest)}
         for op in block.ops:
             if isinstance(op, linalg.IndexOp):
@@ -250,7 +259,7 @@ class LoopNest:
         else:
             out = trace.splat(trace.scalar_constant(start, dtype), shape)
             result = Scalars(block).binary(combine, Scalar(dtype, (running,)), result)
-        inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in kept]
+        inputs = [(trace.value(of), _renumbered(own_map, renumbered)) for of, own_map in needed]
         parallel = [loop in loops for loop in nest]
         outputs = [(out, _renumbered(map, renumbered))]
         return trace.wrap(dtype, shape, *trace.generic_of(inputs, outputs, parallel, block, [result.value]))
@@ -295,16 +304,16 @@ def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered
             op.erase()
     covered = set(covered)
     used = [argument is result or bool(argument.uses) for argument in block.args]
-    for (_, own), is_used in zip(operands, used, strict=True):
-        covered |= _loops(own) if is_used else set()
-    kept = []
+    for operand, is_used in zip(operands, used, strict=True):
+        covered |= _loops(operand.map) if is_used else set()
+    remaining = []
     for argument, operand, is_used in zip(list(block.args), operands, used, strict=True):
-        if is_used or not _loops(operand[1]) <= covered:
-            covered |= _loops(operand[1])
-            kept.append(operand)
+        if is_used or not _loops(operand.map) <= covered:
+            covered |= _loops(operand.map)
+            remaining.append(operand)
         else:
             block.erase_arg(argument)
-    return kept
+    return remaining
 
 
 def _loops(map: AffineMap) -> set[int]:

@@ -19,7 +19,7 @@ def _reshaped(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangent of an operand with the same elements in another shape."""
     source = op.operands[0]
     of_result = _of_result(cotangents, op)
-    cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.tensor(source).shape))
+    cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.program_tensor(source).shape))
 
 
 def _extract_slice(cotangents: Cotangents, op: tensor.ExtractSliceOp) -> None:
@@ -31,7 +31,7 @@ def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
     """Add the cotangents outside of the slice to those of the destination, and the others to those of the source."""
     of_result, zeros = _of_result(cotangents, op), cotangents.zeros(op.source)
     cotangents.add(op.dest, _inserted(cotangents, op, zeros, of_result))
-    trace, like = cotangents.trace, cotangents.tensor(op.source)
+    trace, like = cotangents.trace, cotangents.program_tensor(op.source)
     taken = tensor.ExtractSliceOp.build(
         operands=[trace.value(of_result), op.offsets, op.sizes, op.strides], properties=_bounds(op),
         result_types=[op.source.type],
@@ -60,7 +60,7 @@ def _bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> dict[str, Any]:
 def _concat(cotangents: Cotangents, op: tensor.ConcatOp) -> None:
     """Add to the cotangent of each operand that of its slice of the result."""
     axis = op.dim.value.data
-    sizes = [cotangents.tensor(source).shape[axis] for source in op.inputs]
+    sizes = [cotangents.program_tensor(source).shape[axis] for source in op.inputs]
     cut = shapes.split(cotangents.trace, _of_result(cotangents, op), axis, sizes)
     for source, cotangent in zip(op.inputs, cut, strict=True):
         cotangents.add(source, cotangent)
@@ -70,7 +70,7 @@ def _pad(cotangents: Cotangents, op: tensor.PadOp) -> None:
     """Add to the cotangent of the source that of its elements in the result."""
     if any(operand in cotangents.active for operand in op.region.block.ops.last.operands):  # type: ignore[union-attr]
         raise cotangents.refuse("padding with a computed value")
-    like = cotangents.tensor(op.source)
+    like = cotangents.program_tensor(op.source)
     low = _sizes(cotangents, op.static_low.get_values(), op.low)
     ends: list[Any] = [start + size for start, size in zip(low, like.shape, strict=True)]
     cotangents.add(op.source, shapes.slice_(cotangents.trace, _of_result(cotangents, op), low, ends))

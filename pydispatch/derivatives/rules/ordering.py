@@ -19,7 +19,7 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
     """
     assert isinstance(op, SortOp)
     trace, axis = cotangents.trace, op.dimension.value.data
-    shape = cotangents.tensor(op.results[0]).shape
+    shape = cotangents.program_tensor(op.results[0]).shape
     numbered = trace.value(shapes.iota(trace, shape, axis, I64))
     body = op.body.clone()
     for _ in range(2):

@@ -24,7 +24,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     assert isinstance(op, ScatterOp)
     trace = cotangents.trace
     slices, x = op.inputs[0], op.outputs[0]
-    indices, of_result = cotangents.tensor(op.inputs[1]), cotangents.of(op.results[0])
+    indices, of_result = cotangents.program_tensor(op.inputs[1]), cotangents.of(op.results[0])
     assert of_result is not None
     depth = indices.shape[-1]
     new, old = op.body.block.args
@@ -43,7 +43,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     lead = (*counts.shape, *(1 for _ in range(of_slices.rank - counts.rank)))
     mask = shapes.reshape(trace, counts, lead)
     chosen = formula(trace, lambda counts, d: counts.where(d, 0.0), mask, of_slices)
-    cotangents.add(slices, shapes.reshape(trace, chosen, cotangents.tensor(slices).shape))
+    cotangents.add(slices, shapes.reshape(trace, chosen, cotangents.program_tensor(slices).shape))
 
 
 def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:

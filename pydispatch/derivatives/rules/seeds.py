@@ -26,7 +26,7 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
         if nest.is_reduction:
             seeds.append(_of_reduction(nest, index, cotangent))
         else:
-            operands = ((cotangent, nest.result_maps[index]),)
+            operands = (Operand(cotangent, nest.result_maps[index]),)
             seeds.append(Seed(nest.yielded[index], operands, lambda _, cotangent: cotangent))
     return seeds
 
@@ -47,8 +47,12 @@ def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
         nest.cotangents.add(start, cotangent)
     elif start in nest.cotangents.active:
         raise nest.cotangents.refuse("a product or an extreme that begins with a computed value")
-    result = nest.cotangents.tensor(nest.op.results[index]), nest.result_maps[index]
-    return _REDUCTIONS[combiner.name](nest, others[0], (cotangent, nest.result_maps[index]), result)
+    return _REDUCTIONS[combiner.name](
+        nest,
+        element=others[0],
+        cotangent=Operand(cotangent, nest.result_maps[index]),
+        result=Operand(nest.cotangents.program_tensor(nest.op.results[index]), nest.result_maps[index]),
+    )
 
 
 def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
@@ -64,9 +68,9 @@ def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
         (extreme,) = extremes
         return elements.of(element).is_equal(extreme).where(extreme.const(1.0), 0.0)
 
-    count = nest.repeated([result], result[1], result[0].dtype, is_extreme)
+    count = nest.repeated(operands=[result], map=result.map, dtype=result.tensor.dtype, compute=is_extreme)
     assert count is not None
-    share = elementwise.binary(nest.cotangents.trace, "div", cotangent[0], count), cotangent[1]
+    share = Operand(elementwise.binary(nest.cotangents.trace, "div", cotangent.tensor, count), cotangent.map)
     return Seed(element, (result, share), lambda own, extreme, share: own.is_equal(extreme).where(share, 0.0))
 
 
@@ -76,7 +80,7 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
     To divide by no 0, zeros are counted, and the product is that of the other elements. nest: the loops. element: value
     of the body that is multiplied. cotangent: that of the product. result: the product.
     """
-    map, dtype = result[1], result[0].dtype
+    map, dtype = result.map, result.tensor.dtype
 
     def is_zero(elements: Elements, _: Sequence[Element]) -> Element:
         """Return 1 for an element that is 0, else 0: their sum is the number of zeros."""
@@ -88,22 +92,23 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
         own = elements.of(element)
         return own.is_equal(0.0).where(own.const(1.0), own)
 
-    zeros = nest.repeated([], map, dtype, is_zero)
-    product = nest.repeated([], map, dtype, without_zeros, "mul", 1)
-    assert zeros is not None
+    zero_count = nest.repeated(operands=[], map=map, dtype=dtype, compute=is_zero)
+    product = nest.repeated(operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=1)
+    assert zero_count is not None
     assert product is not None
-    scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent[0], product)
+    scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent.tensor, product)
 
-    def derivative(own: Element, zeros: Element, scaled: Element) -> Element:
-        """Return the cotangent of an element: `scaled`, the product of the elements that are not 0 times the cotangent,
-        without it.
+    def derivative(own: Element, zero_count: Element, scaled: Element) -> Element:
+        """Return the cotangent of an element `own`. `scaled` is the cotangent of the product times all elements that
+        are not 0.
 
-        A single zero has the product of the others; if there are several, all derivatives are 0.
+        It is `scaled` for the only zero, `scaled / own` for an element if there are no zeros, and else 0.
         """
-        of_zero = zeros.is_equal(1.0).where(scaled, 0.0)
-        return own.is_equal(0.0).where(of_zero, zeros.is_equal(0.0).where(scaled / own, 0.0))
+        of_zero = zero_count.is_equal(1.0).where(scaled, 0.0)
+        of_other = zero_count.is_equal(0.0).where(scaled / own, 0.0)
+        return own.is_equal(0.0).where(of_zero, of_other)
 
-    return Seed(element, ((zeros, map), (scaled, map)), derivative)
+    return Seed(element, (Operand(zero_count, map), Operand(scaled, map)), derivative)
 
 
 _REDUCTIONS = {

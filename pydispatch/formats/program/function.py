@@ -184,7 +184,7 @@ class ProgramFunction:
         """Add an argument, with its buffer if it is a tensor; return its index."""
         index = len(self.arguments)
         if argument.dims is not None:
-            argument.buffer = self._buffer(BufferKind.ARGUMENT, index, NONE)
+            argument.buffer = self._buffer(BufferKind.ARGUMENT, index, size=NONE)
         self.arguments.append(argument)
         return index
 
@@ -195,13 +195,13 @@ class ProgramFunction:
             size: Register with the size in bytes.
             tile_bytes: Bytes of one tile if only one tile-fused dispatch sequence uses the buffer; else 0.
         """
-        index = self._buffer(BufferKind.TRANSIENT, 0, size)
+        index = self._buffer(BufferKind.TRANSIENT, index=0, size=size)  # transients are not numbered
         self.buffers[index].tile_bytes = tile_bytes
         return index
 
     def add_constant_buffer(self, constant: int) -> int:
         """Add the buffer of constant number `constant` of the program, and return the buffer's number."""
-        return self._buffer(BufferKind.CONSTANT, constant, NONE)
+        return self._buffer(BufferKind.CONSTANT, constant, size=NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
         """Add the buffer of result number `result` and return its number; `size` is the register with its size in

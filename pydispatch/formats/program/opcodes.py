@@ -164,9 +164,14 @@ def dtype_word(numerical: Numerical, bits: int) -> int:
     return int(numerical) << 24 | bits
 
 
+def dtype_bits(word: int) -> int:
+    """Return the bits of one element, from the word of its type."""
+    return word & 0xFFFFFF
+
+
 def dtype_name(word: int) -> str:
     """Return the name of an element type's word, such as `f32`, `i8`, `i1` or `f8E5M2`."""
-    kind, bits = word >> 24, word & 0xFFFFFF
+    kind, bits = word >> 24, dtype_bits(word)
     if kind == Numerical.BOOLEAN:
         return "i1"
     try:
@@ -178,7 +183,7 @@ def dtype_name(word: int) -> str:
 
 def element_bits(word: int) -> int:
     """Return the storage size of an element in bits: a multiple of 8, or 2 or 4 for packed elements."""
-    bits = word & 0xFFFFFF
+    bits = dtype_bits(word)
     return bits if bits < 8 else -(-bits // 8) * 8
 
 

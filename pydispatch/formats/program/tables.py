@@ -65,7 +65,9 @@ class HostOperand:
     """Operand of a host command.
 
     Attributes:
+        dtype: Word that encodes the element type (`opcodes.dtype_word`).
         sizes: Sizes of a tensor, -1 for a dynamic one; None for a scalar.
+        access: Whether the command reads the operand, writes it, or both.
     """
 
     dtype: int

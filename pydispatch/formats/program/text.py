@@ -205,9 +205,11 @@ class ProgramText(Records):
                 if opcode == Opcode.CONST:
                     constants[dst] = join_words(b, c)
                 elif opcode & 0xFFFF == Opcode.DISPATCH:
-                    ordinal = constants.get(words_of(pool, a, count=1)[0], NONE)
+                    (export_register,) = words_of(pool, a, count=1)  # the first word of the dispatch's record
+                    ordinal = constants.get(export_register, NONE)
                     name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
-                    if opcode >> 16:  # the dispatch continues the sequence of the previous one
+                    modifier = opcode >> 16
+                    if modifier:  # the dispatch continues the sequence of the previous one
                         chain.append(name)
                         continue
                     chain = [name]

@@ -141,7 +141,7 @@ class FunctionReader(Operands):
         """Parse a `.reg` declaration: names, or ranges such as `%r<10>`."""
         cursor, scope = self.cursor, self.scopes[-1]
         lanes = VECTORS.get(self.words[cursor.at], 1)
-        if lanes > 4:
+        if lanes > 4:  # .v8 is for accesses to memory only
             raise cursor.fail_expected("a type")
         cursor.at += lanes > 1
         kind = cursor.type("a register")
@@ -149,7 +149,7 @@ class FunctionReader(Operands):
             at = cursor.at
             name = cursor.name("a register")
             if cursor.accept("<"):
-                count = cursor.integer("a count", 0, COMPARISONS)
+                count = cursor.integer("a count", least=0, rank=COMPARISONS)  # ">" is no operator, but ends the count
                 cursor.expect(">")
                 if name in scope.ranges:
                     raise cursor.fail(f"'{name}<>' is declared twice in this scope", at)

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 
 from pydispatch.formats.spirv.instruction import Fail, SpirvInstruction
+from pydispatch.formats.spirv.names import Op
 
 PATTERNS = {
     "TRII": "77 86 103 105 128-152 161-167 170-191 194-199 334-336 338-340 343-344 401-403 4432 5631",
@@ -262,6 +263,7 @@ class _Walk:
         """Consume the operation of an OpSpecConstantOp and its operands, which have neither type nor result."""
         opcode = self.word()
         pattern = patterns().get(opcode, "")
-        if not pattern.startswith("TR") or "P" in pattern or opcode in (57, 61, 12):
+        needs_function = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)
+        if not pattern.startswith("TR") or "P" in pattern or needs_function:
             raise self.fail(self.first, f"opcode {opcode} in a specialization constant, which the linker does not know")
         self.take(pattern[2:])

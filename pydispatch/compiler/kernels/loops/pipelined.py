@@ -57,11 +57,11 @@ class PipelinedReduction:
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row whose reduction is `carried`; the loop of `host` also reduces the row `following`."""
         self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
-        self.following, self.results, self.elements.beside = following, [], self
+        self.following, self.results, self.elements.companion = following, [], self
 
     def end(self) -> list[SSAValue]:
         """End a row, and return the reduction of the following row."""
-        assert self.results and self.elements.beside is None
+        assert self.results and self.elements.companion is None
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:

@@ -101,6 +101,7 @@ class Elements:
         rules: How operations are computed.
         reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
+            Then one index is the index of an element in each tensor, and stands for the indices of all loops.
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
@@ -115,7 +116,7 @@ class Elements:
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # elements of materialized values that are loaded
         self.row_buffers: dict[SSAValue, RowBuffer] = {}  # storage of values that a row computes once
         self.row: list[Index] = []  # indices of the current row
-        self.beside: LoopCompanion | None = None  # reduction that the loop of its host computes too
+        self.companion: LoopCompanion | None = None  # reduction that the loop of its host computes too
         # Materialized tensor -> (buffer, map from its indices to those of the buffer).
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}  # tensor -> its sizes

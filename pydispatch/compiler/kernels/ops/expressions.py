@@ -29,7 +29,7 @@ class Expression:
         value: The tensor or the scalar.
         dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that it is; -1 for
             index 0.
-        generic: The generic; None for a tensor.
+        generic: The generic; None outside of its body: for a tensor, or a scalar that the dispatch function defines.
     """
 
     value: SSAValue
@@ -42,13 +42,16 @@ class Expression:
         return self.generic is None and isinstance(self.value.type, TensorType)
 
     def expanded(self, operations: list[Operation] | None = None) -> Expression:
-        """Return the expression in the body of the innermost generic that computes it, or the tensor that is stored.
+        """Return an equal expression as close to the inputs as possible: it follows the producers of the value.
 
-        operations: receives the operations on tensors between the two, the last one first.
+        The result is a scalar in the body of the last generic on the way, or a tensor that is no generic or reshape.
+
+        operations: receives the operations on tensors that were followed, the one next to `self` first.
         """
         expression = self
         while (inner := expression._producer()) is not None:
-            if operations is not None and isinstance(expression.value, OpResult) and expression.generic is None:
+            is_tensor = expression.generic is None
+            if operations is not None and isinstance(expression.value, OpResult) and is_tensor:
                 operations.append(expression.value.op)
             expression = inner
         return expression
@@ -113,7 +116,8 @@ class Expression:
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
-        return op if self.generic is not None or not self.is_element or info_of(op).elementwise else None
+        is_scalar = not self.is_element
+        return op if is_scalar or info_of(op).elementwise else None
 
     @property
     def operands(self) -> list[Expression]:
@@ -157,7 +161,7 @@ class Expression:
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
         """Emit the value of the expression at a point, and return it."""
-        indices = [0 if dim < 0 else point[dim] for dim in self.dims]
+        indices = [0 if dim < 0 else point[dim] for dim in self.dims]  # -1: index 0, as on a broadcast axis
         if self.generic is not None:
             return scalar_at(elements, build, self.generic, self.value, indices)
         return elements.at(build, self.value, indices) if self.is_element else elements.scalar(self.value)

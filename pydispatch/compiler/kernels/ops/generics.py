@@ -63,7 +63,7 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
     sizes: list[Index | None] = [None] * len(generic.iterators)
     for value, map in zip(generic.operands, generic.maps, strict=True):
         if elements.flat is not None and map.results:
-            return [elements.flat] * len(sizes)
+            return [elements.flat] * len(sizes)  # tensors are accessed as one dimension: one loop over all elements
         for position, result in enumerate(map.results):
             if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
                 sizes[result.position] = elements.dims(value)[position]
@@ -80,7 +80,7 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
     """
     generic = view_of(elements, value.op)
     point: list[Index | None] = [None] * len(generic.iterators)
-    if elements.flat is not None:
+    if elements.flat is not None:  # the one index of an element in any tensor is passed as the index of each loop
         results = body_at(elements, build, generic, list(indices) * max(1, len(point)))
         for result, element in zip(value.op.results, results, strict=True):
             elements.define(build, result, indices, element)
@@ -135,8 +135,9 @@ def body_at(
             mapping[argument] = carried[index - len(generic.inputs)]
         else:
             mapping[argument] = _operand(elements, build, generic.operands[index], generic.maps[index], point)
-    free = reassociable(generic) if carried is not None and elements.reassociate else frozenset[Operation]()
-    return clone_block(elements, build, generic.block, mapping, point, free)
+    may_reassociate = carried is not None and elements.reassociate  # only the steps of a reduction
+    reassociated = reassociable(generic) if may_reassociate else frozenset[Operation]()
+    return clone_block(elements, build, generic.block, mapping, point, free=reassociated)
 
 
 def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
@@ -170,8 +171,9 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
     return frozenset(ops)
 
 
-SHORT = 512
-"""A constant number of steps below which the innermost loop is made one with the loop around it."""
+SHORT_LOOP_STEPS = 512
+"""An innermost loop of fewer steps is merged with the loop around it, since vectors and unrolled steps hardly fill it.
+A longer loop gains little, and the merged index is divided again where an operand lacks one of the dimensions."""
 
 
 def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
@@ -180,7 +182,8 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
         return False
     high, low = generic.loops[-2:]
     steps = sizes[low]
-    if not isinstance(steps, int) or not 1 < steps < SHORT or sizes[high] == 1:
+    is_short = isinstance(steps, int) and 1 < steps < SHORT_LOOP_STEPS
+    if not is_short or sizes[high] == 1:  # with a size of 1 there is no second loop to merge
         return False
     is_contiguous = False
     for index, map in enumerate(generic.maps[: len(generic.inputs)]):
@@ -198,7 +201,8 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     """Emit the loops over the reduced dimensions around the body, and return the results of the reduction.
 
     The loops run in order; long sums are computed in blocks, see `sums.py`. `point` has the index of each loop, None
-    for reduced ones.
+    for reduced ones. If the two innermost loops are merged, one counter runs over both. A companion
+    (`LoopCompanion`) is a second reduction, which the same loops compute: its carried values follow those of this one.
     """
     elements.reduced.append((generic.op, build))
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
@@ -213,10 +217,10 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         elements.at(build, output, evaluate(build, map, known))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
-    own = len(initial)
-    companion = elements.beside if elements.beside is not None and elements.beside.host is generic.op else None
+    own = len(initial)  # carried values of this reduction; those of the companion follow
+    companion = elements.companion if elements.companion and elements.companion.host is generic.op else None
     if companion is not None:
-        elements.beside = None
+        elements.companion = None
         initial += companion.initial(build)
     loops: list[Index] = [sizes[dim] for dim in generic.loops]
     merged = _merges(generic, sizes)
@@ -224,7 +228,11 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         loops[-2:] = [build.times(loops[-2], loops[-1])]
 
     def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit one iteration of the reduction loops; if the two innermost are merged, the last index counts pairs."""
+        """Emit one iteration of the reduction loops, and of the companion, a second reduction in the same loops.
+
+        If the two innermost loops are merged, the index of the last one counts pairs of their indices. `carried` has
+        the values of this reduction and then those of the companion.
+        """
         full = list(known)
         for loop in range(len(loops)):
             full[generic.loops[loop]] = where[loop]

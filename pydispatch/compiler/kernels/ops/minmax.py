@@ -21,14 +21,15 @@ KINDS = ("arith.maximumf", "arith.minimumf")
 """The operations that propagate NaN."""
 
 SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
-"""Flags under which the operation itself is one instruction."""
+"""Fast-math flags under which the operation itself is one instruction: NaN or the sign of zero does not matter."""
 
 MIN_VALUES = 4
 """The number of values from which this is faster."""
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return the operand that `step` combines with `before`; None unless `step` is one of KINDS on f32 or f64."""
+    """Return the operand that `step` combines with `before`; None unless `step` is one of KINDS on f32 or f64, without
+    fast-math flags that make it one instruction."""
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
     if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):

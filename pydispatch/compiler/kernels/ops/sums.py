@@ -1,8 +1,8 @@
 """Blocked summation of floats: the rounding error of a long sum does not grow with its length.
 
-Each addition rounds, and the error is proportional to the running sum. So an accumulator takes at most `BLOCK` steps,
-starting at -0, and is then added to an outer accumulator, in up to `LEVELS` levels. The blocks depend on the sizes
-alone.
+Each addition rounds, and the error is proportional to the running sum. So an accumulator takes at most `MAX_STEPS`
+steps, starting at -0, and is then added to an outer accumulator, in up to `MAX_LEVELS` levels. The blocks depend on the
+sizes alone.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
-BLOCK = 4096
+MAX_STEPS = 4096
 """Steps of an innermost accumulator, at most. Vectorization and unrolling divide them among 16 accumulators or more."""
-BLOCKS = 256
+MAX_BLOCKS = 256
 """Blocks that an outer accumulator adds up, at most."""
-FEWEST = 64
+MIN_INNER_STEPS = 64
 """Steps of the inner loops below which a separate accumulator for them does not pay."""
-LEVELS = 3
+MAX_LEVELS = 3
 """Levels of nested accumulators, at most."""
 
 Carried = list[SSAValue]
@@ -77,12 +77,13 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """Return the loop levels of a sum over dimensions of `sizes`, outermost first.
 
     A loop that has more iterations than one accumulator may take becomes two: over blocks, and within a block. A sum of
-    1,000,000 elements has the levels `(loop=0, step=4096, fresh=True)` and `(loop=0, step=1)`.
+    1,000,000 elements has the levels `(loop=0, step=4096, fresh=True)` and `(loop=0, step=1)`. Only the outermost loop
+    is cut more than once, into blocks of blocks.
     """
     levels: list[LoopLevel] = []  # innermost first
     steps = 1  # that the current accumulator takes in the levels that were added since it began
-    limit = BLOCK  # steps that it may take
-    left = LEVELS - 1  # further accumulators that may begin
+    limit = MAX_STEPS  # steps that it may take
+    left = MAX_LEVELS - 1  # further accumulators that may begin
     fresh = False  # whether the next level starts a fresh accumulator in each iteration
 
     def fits(size: Index) -> bool:
@@ -91,12 +92,14 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
 
     for loop in reversed(range(len(sizes))):
         step, size = 1, sizes[loop]
-        while left and not fits(size) and (step == 1 or loop == 0):
-            if steps < FEWEST:  # too few inner steps: the accumulator also takes a block of this loop
+        is_outermost = loop == 0
+        while left and not fits(size) and (step == 1 or is_outermost):
+            if steps < MIN_INNER_STEPS:  # too few inner steps: the accumulator also takes a block of this loop
                 length = limit // steps
                 levels.append(LoopLevel(loop, step, fresh))
-                step, size = step * length, -(-size // length) if isinstance(size, int) else size
-            steps, limit, fresh, left = 1, BLOCKS, True, left - 1
+                step *= length
+                size = -(-size // length) if isinstance(size, int) else size  # the number of blocks
+            steps, limit, fresh, left = 1, MAX_BLOCKS, True, left - 1
         levels.append(LoopLevel(loop, step, fresh))
         steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
     return levels[::-1]
@@ -155,11 +158,11 @@ class _SumNest:
         """Emit one iteration of `levels[depth]`, at `index` of its dimension; parameters are those of `loops`."""
         level = self.levels[depth]
         dim, size = level.loop, self.sizes[level.loop]
-        if level.step == 1:
+        if level.step == 1:  # every index of the dimension, or of the current block
             indices = {**indices, dim: index}
             if isinstance(index, SSAValue):
-                build.counts(index, size)  # the loops over blocks and within a block visit 0, 1, ... size - 1
-        else:
+                build.counts(index, size)  # records its range: with the loop over blocks it visits 0, 1, ... size - 1
+        else:  # blocks: `index` is the first index of one, whose range the loop inside visits
             block_end = build.plus(index, level.step)
             is_whole_block = isinstance(size, int) and size % level.step == 0
             ranges = {**ranges, dim: (index, block_end if is_whole_block else build.least(block_end, size))}

@@ -106,11 +106,11 @@ def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
     if not part.transposed or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, low=(0, 0), high=(rows, columns))
         return
-    target, source = TileView(build.source, tile), TileView(build.source, part.value, part.first)
+    target, source = TileView(build.source, tile), TileView(build.source, part.value, first=part.first)
     for row in range(0, rows, SIDE):
         for column in range(0, columns, SIDE):
             height, width = min(SIDE, rows - row), min(SIDE, columns - column)
-            block = source.view(build, column, row, (width, height))
+            block = source.view(build, column, row, (width, height))  # the source is the part before transposition
             build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
 
 
@@ -119,8 +119,10 @@ def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
-    ends = [part.existing(build, dim, size) for dim, size in enumerate(shape)]
-    _copy_elements(build, part, tile, (ends[0][0], ends[1][0]), (ends[0][1], ends[1][1]))
+    (first_row, end_row), (first_column, end_column) = (
+        part.existing(build, dim, size) for dim, size in enumerate(shape)
+    )
+    _copy_elements(build, part, tile, low=(first_row, first_column), high=(end_row, end_column))
 
 
 def _copy_elements(
@@ -164,8 +166,11 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
             factors.append(_converted_factor(build, op, tile, index))
             continue
         part = part_of(source)
-        if not part.is_inside(1 - index, shape_of(tile)[1 - index]):
-            steps = build.least(steps, part.existing(build, 1 - index, shape_of(tile)[1 - index])[1])
+        k_dim = 1 - index  # the columns of A, the rows of B
+        k_size = shape_of(tile)[k_dim]
+        if not part.is_inside(k_dim, k_size):
+            _, end = part.existing(build, k_dim, k_size)
+            steps = build.least(steps, end)
         factors.append(_in_place_or_copied(build, op, part, tile, index))
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
 
@@ -183,7 +188,7 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
     """Return a factor that is a part of a view: the part itself where it can be multiplied in place, else a copy.
 
     In place, all rows of A or columns of B must be inside the view, and have the type of C; a copy is padded with
-    zeros. If only the first is unknown at compile time, emit a branch.
+    zeros. If the type is that of C, and whether all is inside is unknown at compile time, emit a branch that decides.
 
     Args:
         build: Receives the code.
@@ -194,7 +199,7 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
     """
     memory = _factor_memory(op, tile, index)
     if element_of(part.value) != element_of(memory) or (part.transposed and index == 1):
-        _read(build, part, memory)
+        _read(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
     size = shape_of(tile)[index]
     exists = part.is_whole(build, index, size)
@@ -224,13 +229,13 @@ def _factor_memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     shape = shape_of(tile)
     entry = function.body.block
     wanted = MemRefType(type_, list(shape), NoneAttr(), IntegerAttr(WORKGROUP, 64))
+    name = f"factor{index}"  # by which other products of the function find the buffer
     for known in entry.ops:
         is_alike = isinstance(known, memref.AllocOp) and known.results[0].type == wanted
-        if is_alike and known.results[0].name_hint == f"factor{index}":
+        if is_alike and known.results[0].name_hint == name:
             return known.results[0]
-    alloc = memref.AllocOp.get(type_, 64, shape=list(shape))
-    alloc.results[0]._type = wanted
-    alloc.results[0].name_hint = f"factor{index}"
+    alloc = memref.AllocOp([], [], wanted, alignment=IntegerAttr(64, 64))
+    alloc.results[0].name_hint = name
     alloc.location = op.location
     first = entry.first_op
     assert first is not None

@@ -44,9 +44,11 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     def one(builder: Builder, block_index: Index) -> None:
         """Emit the product of one register block: height x width elements, which are `down` and `across` apart."""
         top, left = builder.split(block_index, [down, across])
-        positions = [
+        positions = [  # of the sums, row by row
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
         ]
+        rows_of_block = [row for row, _ in positions[::width]]
+        columns_of_block = [column for _, column in positions[:width]]
         initial = [
             builder.add(memref.LoadOp.get(op.c, [builder.value(row), builder.value(column)]))
             for row, column in positions
@@ -55,8 +57,8 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
         def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
             """Add the outer product of a column of A and a row of B to the sums."""
             step_index = inner.value(k)
-            factors_a = [_factor(inner, op.a, positions[r * width][0], step_index, type_) for r in range(height)]
-            factors_b = [_factor(inner, op.b, step_index, positions[c][1], type_) for c in range(width)]
+            factors_a = [_factor(inner, op.a, row, step_index, type_) for row in rows_of_block]
+            factors_b = [_factor(inner, op.b, step_index, column, type_) for column in columns_of_block]
             pairs = [(x, y) for x in factors_a for y in factors_b]
             return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 

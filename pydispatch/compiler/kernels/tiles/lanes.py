@@ -40,11 +40,13 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     element, total = element_of(op.a), element_of(op.c)
     bits, wide = bit_width(element) or 64, bit_width(total) or 64
     first = next((first for kind, first in FIRST_GENERATIONS if isinstance(element, kind)), None)
+    # unit: rows and columns of the smallest block of C that 32 invocations compute together.
     if first is not None:
         form, unit = "tensor", (16, 16)
         fits = generation >= first and steps % 16 == 0
     else:
-        form, unit = "fma", (4 * run_of(wide), 8 * run_of(wide))
+        run = run_of(wide)  # a lane has run x run adjacent elements; 4 x 8 lanes are a unit
+        form, unit = "fma", (4 * run, 8 * run)
         fits = element == total
     fits = fits and all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
     groups = _groups(rows, columns, unit, invocations) if fits else None
@@ -106,24 +108,26 @@ class _ProductEmitter:
     Args:
         op: The product.
         form: "tensor" or "fma": which instructions `pyd.mma` becomes.
-        groups: Rows and columns of the grid of blocks of C.
+        groups: Rows and columns of the grid of blocks of C; 32 invocations compute each block.
         invocations: Those of a workgroup.
     """
 
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
         (rows, self.steps), columns = shape_of(op.a), shape_of(op.b)[1]
-        self.op, self.form, self.groups, self.invocations = op, form, groups, invocations
-        self.rows, self.columns = rows // groups[0], columns // groups[1]
+        self.op, self.form, self.invocations = op, form, invocations
+        groups_down, self.groups_across = groups
+        self.block_rows, self.block_columns = rows // groups_down, columns // self.groups_across
         total: Attribute = element_of(op.c)
-        self.layout = lane_layout(form, self.rows, self.columns, run_of(bit_width(total) or 64))
+        adjacent_elements = run_of(bit_width(total) or 64)  # of a lane
+        self.layout = lane_layout(form, self.block_rows, self.block_columns, adjacent_elements)
         function = _enclosing_function(op)
         entry = Builder(Block(), op)
         self.sums = storage(entry, total, rows * columns // invocations, PRIVATE)
         first = function.body.block.first_op
         assert first is not None
-        for op_before in list(entry.block.ops):
-            op_before.detach()
-            function.body.block.insert_op_before(op_before, first)
+        for allocation in list(entry.block.ops):  # the memory of the sums is allocated at the start of the function
+            allocation.detach()
+            function.body.block.insert_op_before(allocation, first)
 
     def run(self, build: Builder) -> None:
         """Emit the product. Sums of a product in a loop are loaded before and stored after the loop."""
@@ -167,12 +171,15 @@ class _ProductEmitter:
         that is.
         """
         lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
-        row = build.times(build.quotient(group, self.groups[1]), self.rows)
-        return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
+        row = build.times(build.quotient(group, self.groups_across), self.block_rows)
+        return lane, row, build.times(build.remainder(group, self.groups_across), self.block_columns)
 
     def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
         """Yield (slot number, row, column) for each sum of an invocation: the index in its private memory, and that in
         C.
+
+        The lanes of a block are rows of `across` lanes. A lane's slots begin `down` rows below those of the lane above
+        it, and `right` columns beside those of its left neighbour; see `LaneLayout`.
         """
         lane, row, column = self._block(build, invocation)
         layout = self.layout
@@ -196,7 +203,7 @@ class _ProductEmitter:
         """Emit the product of one block, which the 32 invocations of the block compute together."""
         lane, row, column = self._block(build, invocation)
         pitch = shape_of(self.op.b)[1]
-        left = view_as(build, self.op.a, build.times(row, self.steps), [self.rows, self.steps], [self.steps, 1])
-        right = view_as(build, self.op.b, column, [self.steps, self.columns], [pitch, 1])
+        left = view_as(build, self.op.a, build.times(row, self.steps), [self.block_rows, self.steps], [self.steps, 1])
+        right = view_as(build, self.op.b, column, [self.steps, self.block_columns], [pitch, 1])
         operands = [build.value(lane), left, right, self.sums]
         build.add(MmaOp(operands=operands, properties={"form": StringAttr(self.form)}))

@@ -114,18 +114,20 @@ class TileView:
         then, other: builders of the two branches; `other` contains the code that fills the copy.
         """
         rows, columns = shape_of(copy.value)
+        # Casts give the views of both branches one type: unknown strides and offset, and no memory space.
         layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         values = []
         for at, part in ((then, self), (other, copy)):
             view = part.view(at, 0, 0, (rows, columns))
-            wide = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
-            values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, wide)), type_)))
+            in_own_space = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
+            values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, in_own_space)), type_)))
             at.add(scf.YieldOp(values[-1]))
         chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
-        layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * 5)
+        parts_of_layout = 5  # the offset, two sizes, two strides
+        layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * parts_of_layout)
         build.add(layout_of)
-        offset, _, _, down, right = layout_of.results
+        offset, _rows, _columns, down, right = layout_of.results
         stated = down, right if self.transposed else 1
         return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), stated))
 

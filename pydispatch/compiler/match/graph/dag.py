@@ -16,6 +16,8 @@ from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
 NAME_ONLY = "match.operation_name_only"
 ABSENT = "absent"
 """Binding of a pattern input that is only overwritten and that does not exist in the program."""
+_PATH_KEYS = 48
+"""Maximum number of keys of a pattern's path: more of them tell patterns apart that begin alike, but take memory."""
 _STEPS = 100_000
 """Maximum number of compared nodes: n nested commutative operations have 2**n orders of operands."""
 
@@ -33,6 +35,12 @@ class Mismatch:
     depth: int
     reason: str
     op: Operation | None = None
+
+    def is_of_root(self, root: Operation) -> bool:
+        """Return whether `root` itself is another operation than the pattern's; then its reason begins with
+        "expected".
+        """
+        return self.depth == 0 and self.op is root and self.reason.startswith("expected")
 
 
 @dataclass
@@ -56,22 +64,18 @@ class Match:
 class DagPattern:
     """Pattern of operations: a directed acyclic graph from a root operation to inputs.
 
-    Attributes:
+    Args:
         block: Block that contains the operations; its arguments are the inputs of the pattern.
         root: The operation whose results are those of the pattern.
-        view: Nodes of the operations.
-        inputs: The arguments of the block.
-        nodes: A node for each result of the root.
-        unused: Inputs that the root does not depend on.
     """
 
     def __init__(self, block: Block, root: Operation) -> None:
         self.block, self.root = block, root
         self.view = GraphView()
         self.inputs = list(block.args)
-        self.nodes = self.view.nodes(root)
+        self.nodes = self.view.nodes(root)  # one for each result of the root
         self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
-        used, self._path = self._reach()
+        used, self._path = self._inputs_and_path()  # inputs that the root depends on, keys of the nodes for `path`
         self.unused = [a for a in block.args if a not in used]
 
     @property
@@ -79,8 +83,11 @@ class DagPattern:
         """The keys of the nodes in pre-order, for a discrimination tree; None matches any node."""
         return self._path
 
-    def _reach(self, limit: int = 48) -> tuple[set[SSAValue], list[int | None]]:
-        """Return the inputs that the root depends on, and the first `limit` keys in pre-order."""
+    def _inputs_and_path(self) -> tuple[set[SSAValue], list[int | None]]:
+        """Return the inputs that the root depends on, and the first `_PATH_KEYS` keys of the nodes in pre-order.
+
+        The key of an input, and of a node of which only the operation's name is compared, is None: any node matches it.
+        """
         used: set[SSAValue] = set()
         path: list[int | None] = []
         seen: set[Node] = set()
@@ -98,14 +105,14 @@ class DagPattern:
                 self._add_used_inputs(node, used, seen)
                 continue
             path.append(node.key)
-            used.update(source_of(u) for u in node.unread)
-            if node in seen and len(path) > limit:
+            used.update(source_of(u) for u in node.unread)  # initial values that are not read may be inputs
+            if node in seen and len(path) > _PATH_KEYS:  # walked again only for its keys: its inputs are known
                 continue
             seen.add(node)
             pending += reversed(node.children)
         for node in self.nodes[1:]:
             self._add_used_inputs(node, used, seen)
-        return used, path[:limit]
+        return used, path[:_PATH_KEYS]
 
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
         """Add to `used` the inputs that a node depends on. seen: nodes that were visited before."""
@@ -152,26 +159,21 @@ class DagPattern:
 class _Search:
     """State of one comparison of a pattern with a program.
 
-    Attributes:
+    Args:
         pattern: The pattern.
         view: Nodes of the program.
-        bound: Index of an input of the pattern → the value of the program, or ABSENT.
-        trail: Indices of the bound inputs in the order of binding, for backtracking.
-        agreed: (node of the pattern, node of the program) that are known to match.
-        ops: Operations of the program that matched.
-        depth: Number of operations on the current path that matched.
-        steps: Number of comparisons so far, which is limited.
-        best: The deepest mismatch so far.
     """
 
     def __init__(self, pattern: DagPattern, view: GraphView) -> None:
         self.pattern, self.view = pattern, view
-        self.bound: dict[int, SSAValue | str] = {}
-        self.trail: list[int] = []
+        self.bound: dict[int, SSAValue | str] = {}  # index of an input of the pattern → value of the program, or ABSENT
+        self.trail: list[int] = []  # indices of the bound inputs in the order of binding, for backtracking
+        # (node of the pattern, node of the program) that are known to match under the current bindings.
         self.agreed: set[tuple[Node, Node]] = set()
-        self.ops: set[Operation] = set()
-        self.depth = self.steps = 0
-        self.best: Mismatch | None = None
+        self.ops: set[Operation] = set()  # operations of the program that matched
+        self.depth = 0  # number of operations on the current path that matched
+        self.steps = 0  # number of comparisons so far, which is limited
+        self.best: Mismatch | None = None  # the deepest mismatch so far
 
     def inputs(self) -> list[SSAValue | None]:
         """Return the bound value of each input of the pattern; None for absent and unbound ones."""
@@ -212,7 +214,7 @@ class _Search:
             return True
         if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
             return False
-        for i, out in enumerate(mine_node.unread):
+        for i, out in enumerate(mine_node.unread):  # initial values bind the inputs that nothing else has bound
             unread_leaf = self.pattern.leaf(out)
             if unread_leaf is not None and unread_leaf not in self.bound:
                 have = theirs_node.unread
@@ -270,7 +272,7 @@ class _Search:
             while len(self.trail) > mark:
                 del self.bound[self.trail.pop()]
             self.depth = depth
-            self.agreed.clear()
+            self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
         return False
 
     def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
@@ -295,7 +297,7 @@ class _Search:
         if before is None:
             self._set(leaf, theirs)
             return True
-        if isinstance(before, str):
+        if isinstance(before, str):  # ABSENT: so far the input was only an initial value that is not read
             self.bound[leaf] = theirs
         elif source_of(before) is not source_of(theirs):
             other = f"%{before.name_hint}" if before.name_hint else "another value"

@@ -128,7 +128,7 @@ class ScalarBody:
 
     def text(self, value: SSAValue) -> str:
         """Return the expression of a value as messages print it, shortened to 160 characters."""
-        self.key(value)
+        self.key(value)  # numbers the value, which stores its text
         text = self._texts[value]
         return text if len(text) <= 160 else text[:157] + "..."
 

@@ -73,11 +73,12 @@ def size_of(value: SSAValue, dim: int) -> SizeFacts:
     """Return the known range of one size of a tensor."""
     value = source_of(value)
     known = shape_of(value)[dim]
-    return _size(known if known >= 0 else _stated(value, dim))
+    return _facts_of(known if known >= 0 else _stated(value, dim))
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
-    """Return the dynamic size that the operation defining a tensor states for a dimension; None if it states none."""
+    """Return the dynamic size that the operation defining a tensor states for a dimension, as an operand or the size
+    of another tensor; None if it states none."""
     if not isinstance(value, OpResult):
         return None
     rule = rule_of(value.op)
@@ -87,18 +88,18 @@ def _stated(value: SSAValue, dim: int) -> Stated | None:
     return Dim(outputs[value.index], dim) if value.index < len(outputs) else None
 
 
-def _size(stated: Stated | None) -> SizeFacts:
-    """Return the range of a stated size."""
+def _facts_of(stated: Stated | None) -> SizeFacts:
+    """Return the range of a size: a number, an index value, the size of another tensor or a product of sizes."""
     if isinstance(stated, int):
-        return SizeFacts(stated, stated, stated or 1)
+        return SizeFacts(low=stated, high=stated, multiple=stated or 1)
     if isinstance(stated, Dim):
         return size_of(stated.tensor, stated.axis)
     if isinstance(stated, SSAValue):
         return size_from(stated)
     if isinstance(stated, Product):
-        product = SizeFacts(1, 1)
+        product = SizeFacts(low=1, high=1)
         for part in stated.parts:
-            product = _multiply(product, _size(part))
+            product = _multiply(product, _facts_of(part))
         return product
     return SizeFacts()
 
@@ -118,7 +119,7 @@ def size_from(value: SSAValue) -> SizeFacts:
         constant = op.properties.get("value")
         if isinstance(constant, IntegerAttr):
             size = int(constant.value.data)
-            return SizeFacts(size, size, size or 1)
+            return SizeFacts(low=size, high=size, multiple=size or 1)
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":

@@ -7,7 +7,8 @@ The initial contents of an output tensor that is overwritten are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -23,54 +24,44 @@ from pydispatch.ir.affine_maps import is_identity, with_unit_loops
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, structured
 
-Child = "SSAValue | Node"
 _CASTS = ("tensor.cast",)
 # Operations whose other operands are only sizes.
 _SPLATS = ("tensor.splat", "flow.tensor.splat")
 
 
+@dataclass(eq=False, slots=True)
 class Node:
-    """Node of the data-flow graph: one computed value.
+    """Node of the data-flow graph: one computed value. Nodes are compared by identity.
 
     Attributes:
-        key: Interned id of the computation without its operands.
+        key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
+            an operation: `("op", operation_key(...), keys of its regions, number of the result)`.
         children: Operands, in order.
         type: Type of the value.
-        op: Operation of the program that the node is part of.
+        op: Operation of the program that the node is part of; None for an argument.
         label: Name of the computation in messages.
-        value: The SSA value, or None inside a fused operation.
-        commutative: Whether the two operands may be exchanged.
+        value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
+        commutative: Whether the two operands may be exchanged; set to false for another number of operands.
         parts: Details for messages, as (name, text).
-        unread: Outputs that are overwritten without being read.
+        unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
         reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
             transposed; None for other nodes.
     """
 
-    __slots__ = ("children", "commutative", "key", "label", "op", "parts", "reads", "type", "unread", "value")
+    key: int
+    children: Sequence[SSAValue | Node]
+    type: Attribute
+    _: KW_ONLY
+    op: Operation | None
+    label: str
+    value: SSAValue | None = None
+    commutative: bool = False
+    parts: Sequence[tuple[str, str]] = ()
+    unread: Sequence[SSAValue] = ()
+    reads: AffineMap | None = None
 
-    def __init__(
-        self,
-        key: Hashable,
-        children: Sequence[SSAValue | Node],
-        type: Attribute,
-        op: Operation | None,
-        label: str,
-        value: SSAValue | None = None,
-        commutative: bool = False,
-        parts: Sequence[tuple[str, str]] = (),
-        unread: Sequence[SSAValue] = (),
-        reads: AffineMap | None = None,
-    ) -> None:
-        self.key = intern_id(key)
-        self.children = children
-        self.type = type
-        self.op = op
-        self.label = label
-        self.value = value
-        self.commutative = commutative and len(children) == 2
-        self.parts = parts
-        self.unread = unread
-        self.reads = reads
+    def __post_init__(self) -> None:
+        self.commutative = self.commutative and len(self.children) == 2
 
     @property
     def is_constant(self) -> bool:
@@ -93,9 +84,8 @@ class GraphView:
         if not isinstance(child, OpResult):
             known = self._outside.get(child)
             if known is None:
-                known = self._outside[child] = Node(
-                    ("outside", id(child)), (), child.type, op=None, label="an argument", value=child
-                )
+                key = intern_id(("outside", id(child)))
+                known = self._outside[child] = Node(key, (), child.type, op=None, label="an argument", value=child)
             return known
         return self.nodes(child.op)[child.index]
 
@@ -111,8 +101,9 @@ class GraphView:
         self._nodes.pop(op, None)
 
 
-SOURCES = {"tensor.expand_shape": 1}
-"""Number of operands before the sizes of the result, which are left out because the result type has them."""
+COMPARED_OPERANDS = {"tensor.expand_shape": 1}
+"""Number of operands before the sizes of the result, which are left out because the result type has them. All operands
+of an operation that is not listed are compared."""
 
 
 def source_of(value: SSAValue) -> SSAValue:
@@ -130,7 +121,8 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         value = op.properties.get("value")
         key = expressions.constant_key(value) or ("constant", value)
         text = expressions.constant_text(value)
-        return [Node(key, (), op.results[0].type, op, "constant", op.results[0], parts=[("value", text)])]
+        result = op.results[0]
+        return [Node(intern_id(key), (), result.type, op=op, label="constant", value=result, parts=[("value", text)])]
     if op.name in _SPLATS:
         return [_splat(op, op.operands[0], view, unread=())]
     unit_axes = map_of_unit_axes(op)
@@ -145,11 +137,11 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
     parts = [(name, str(value)) for name, value in sorted(op.properties.items())]
-    several = len(op.results) > 1
-    children = [*operands[: SOURCES.get(op.name)], *captured]
+    children = [*operands[: COMPARED_OPERANDS.get(op.name)], *captured]
+    keys = [intern_id(("op", key, regions, i)) for i in range(len(op.results))]
     return [
-        Node(("op", key, regions, i if several else 0), children, r.type, op, op.name, r, commutes, parts)
-        for i, r in enumerate(op.results)
+        Node(id_, children, r.type, op=op, label=op.name, value=r, commutative=commutes, parts=parts)
+        for id_, r in zip(keys, op.results, strict=True)
     ]
 
 
@@ -171,7 +163,8 @@ def _read(
     unread: Sequence[SSAValue] = (),
 ) -> Node:  # fmt: skip
     """Return the node of a tensor whose elements are those of an operand, as a map states."""
-    return Node(("map",), [operand], type, op, f"an operand read by {reads}", value, unread=unread, reads=reads)
+    label = f"an operand read by {reads}"
+    return Node(intern_id(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
@@ -179,10 +172,8 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SS
     inner = view.node(scalar)
     result = op.results[0]
     if inner.is_constant:
-        node = Node((), (), result.type, op, "constant", result, parts=inner.parts, unread=unread)
-        node.key = inner.key
-        return node
-    return Node(("splat",), [scalar], result.type, op, "splat", result, unread=unread)
+        return Node(inner.key, (), result.type, op=op, label="constant", value=result, parts=inner.parts, unread=unread)
+    return Node(intern_id(("splat",)), [scalar], result.type, op=op, label="splat", value=result, unread=unread)
 
 
 # --- linalg.generic ---
@@ -221,7 +212,7 @@ def _of_generic(op: GenericOp) -> list[Node]:
     key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
     children = [*generic.inputs, *read, *body.captured]
     return [
-        Node((*key, i), children, r.type, op, "linalg.generic", r, parts=parts, unread=unread)
+        Node(intern_id((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread)
         for i, r in enumerate(op.results)
     ]
 
@@ -235,21 +226,10 @@ def _scalar_root(
     child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.reads is not None:
         return _read(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
-    if isinstance(child, Node) and child.value is None:
-        copy = Node(
-            (),
-            child.children,
-            result.type,
-            generic.op,
-            child.label,
-            result,
-            child.commutative,
-            child.parts,
-            generic.outputs,
-        )
-        copy.key = child.key
-        return copy
-    return Node(("copy",), [child], result.type, generic.op, "a copy", result, unread=generic.outputs)
+    if isinstance(child, Node) and child.value is None:  # computed in this generic
+        return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
+    key = intern_id(("copy",))
+    return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
 
 
 def _scalar(
@@ -285,7 +265,10 @@ def _scalar(
 def _scalar_child(
     generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return the node of a scalar whose operands are in `scalars`. Arguments are those of `_scalar`."""
+    """Return the node of a scalar whose operands have their nodes in `scalars`: as a tensor of the shape of `type`.
+
+    A scalar that the body reads is the tensor or scalar of the program itself. Arguments are those of `_scalar`.
+    """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
     if inner is generic.body:
@@ -300,15 +283,18 @@ def _scalar_child(
     wide = TensorType(value.type, type.get_shape())
     if inner.name == "arith.constant":
         attribute = inner.properties.get("value")
-        key = expressions.constant_key(attribute) or ("constant", attribute)
-        return Node(key, (), wide, op, "constant", parts=[("value", expressions.constant_text(attribute))])
+        constant_id = intern_id(expressions.constant_key(attribute) or ("constant", attribute))
+        text = expressions.constant_text(attribute)
+        return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
     key, commutes, swapped = operation_key(inner)
     children = [scalars[v] for v in inner.operands]
     if swapped:
         children.reverse()
-    index = inner.results.index(value) if len(inner.results) > 1 else 0
+    index = inner.results.index(value)
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
-    return Node(("op", key, (), index), children, wide, op, inner.name, None, commutes, parts)
+    regions = ()  # operations with regions are not elementwise
+    id_ = intern_id(("op", key, regions, index))
+    return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)
 
 
 # --- named operations ---
@@ -335,8 +321,8 @@ def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
         for v in inner.operands:
             if v not in mapping and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
                 mapping[v] = outer.insert_arg(v.type, len(outer.args))
-    back = {a: v for v, a in mapping.items()}
-    for operand, argument in zip(op.operands, outer.args, strict=False):
+    back = {a: v for v, a in mapping.items()}  # argument of the scratch function -> value of the program
+    for operand, argument in zip(op.operands, outer.args, strict=False):  # values that regions read are further args
         back[argument] = operand
     copy = op.clone(dict(mapping))
     # One operand passed twice is two arguments, identified by position.
@@ -358,13 +344,13 @@ def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
         moved = _moved(inside.node(value), inside, back, op, {})
-        if not isinstance(moved, Node) or (moved.value is None and not moved.key):
+        if not isinstance(moved, Node):  # the result is an operand itself
             return None
-        if moved.label == "splat" and view.node(moved.children[0]).is_constant:
+        if moved.label == "splat" and view.node(moved.children[0]).is_constant:  # a constant of the program around op
             scalar = view.node(moved.children[0])
             moved.key, moved.label, moved.children, moved.parts = scalar.key, "constant", (), scalar.parts
         moved.value, moved.type = result, result.type
-        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
+        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]  # initial contents, overwritten
         nodes.append(moved)
     return nodes
 
@@ -408,7 +394,5 @@ def _moved(
         return back[node.value]
     children = [_moved(inside.node(c), inside, back, op, done) for c in node.children]
     unread = [back[u] for u in node.unread if u in back]
-    new = Node((), children, node.type, op, node.label, None, node.commutative, node.parts, unread, node.reads)
-    new.key = node.key
-    done[node] = new
-    return new
+    done[node] = replace(node, children=children, op=op, value=None, unread=unread)
+    return done[node]

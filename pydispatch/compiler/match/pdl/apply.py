@@ -42,12 +42,13 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     for pattern in patterns:
         report.declare(pattern.name)
         tree.add(pattern.path(), pattern)
-    # Patterns that failed at the root (depth 0), by its name and attributes: they fail for all equal operations.
+    # Name and attributes of a root -> patterns that failed at it (depth 0): they fail for all equal operations.
     refused: dict[Hashable, set[int]] = {}
-    most = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
+    # A program that patterns grow beyond this would be matched forever.
+    max_operations = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
         changed = False
-        for op in _bounded_walk(program, most, patterns, report):
+        for op in _bounded_walk(program, max_operations, patterns, report):
             if op.parent is not None and _inside(op, program):
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
@@ -120,14 +121,18 @@ class _NameNode:
 
     Attributes:
         key: Interned id of the operation's name; -1 for a block argument.
+        children: The operands of the operation; none for a block argument.
+        commutative: Whether the tree also searches the two operands in exchanged order.
     """
 
     __slots__ = ("children", "commutative", "key")
 
     def __init__(self, value: SSAValue) -> None:
         op = value.owner if isinstance(value, OpResult) else None
+        # A block argument has no key of an operation: it matches only inputs of a pattern.
         self.key = intern_id(("name", canonical_name(op.name))) if isinstance(op, Operation) else -1
         self.children = list(op.operands) if isinstance(op, Operation) else []
+        # Also for subtractions: too many candidates do no harm, since the match decides.
         self.commutative = isinstance(op, Operation) and len(self.children) == 2 and op.name.startswith("arith.")
 
 

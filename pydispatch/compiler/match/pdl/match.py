@@ -103,7 +103,8 @@ class _Search:
 
     Attributes:
         bound: Value of the pattern → value of the program that it is bound to.
-        depth: Number of operations that matched so far.
+        depth: Number of operations that matched so far; ranks mismatches, so that the one that got furthest is
+            reported.
         best: The deepest mismatch so far.
     """
 
@@ -142,7 +143,7 @@ class _Search:
                 return False
         if not self.types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
             return False
-        self.depth += 1
+        self.depth += 1  # ranks mismatches: the one that got furthest is reported
         operands = list(op.operands)
         orders = [operands]
         if len(operands) == 2 and info_of(op).commutative:

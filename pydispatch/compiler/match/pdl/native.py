@@ -132,6 +132,9 @@ def _executable(
     """Return the name of the executable that calls the function; create the executable if the program does not have
     it.
 
+    The bindings and constants of the executable have the order of the dispatch: tensor operands, results, scalars. The
+    arguments of the call have the order of the pattern: inputs, results, other operands.
+
     Args:
         function: Name of the external function.
         inputs: Types of the inputs.
@@ -148,15 +151,12 @@ def _executable(
 
     tensors = [t for t in (*inputs, *results, *others) if isinstance(t, TensorType)]
     scalars = [t for t in (*inputs, *others) if not isinstance(t, TensorType)]
-    # Bindings have the order of the dispatch: tensor operands, then results.
-    order = [t for t in (*inputs, *others) if isinstance(t, TensorType)] + list(results)
-    assert len(order) == len(tensors)
-    bindings = [f"%b{i}: !stream.binding" for i in range(len(order))]
+    bindings = [f"%b{i}: !stream.binding" for i in range(len(tensors))]
     arguments = [*bindings, *(f"%s{i}: {t}" for i, t in enumerate(scalars))]
     lines, call, signature = [], [], []
-    numbers = {"in": iter(range(len(order))), "scalar": iter(range(len(scalars)))}
-    fresh = len(order) - len(results)
-    outs = iter(range(fresh, len(order)))
+    input_count = len(tensors) - len(results)
+    input_bindings, result_bindings = iter(range(input_count)), iter(range(input_count, len(tensors)))
+    scalar_numbers = iter(range(len(scalars)))
 
     def pass_on(type: Attribute, binding: int | None) -> None:
         """Append an argument to the call: the memref of a binding with offset 0, or a scalar."""
@@ -166,16 +166,17 @@ def _executable(
             call.append(f"%m{binding}, %c0")
             signature.append(f"memref<{type.element_type}>, index")
         else:
-            call.append(f"%s{next(numbers['scalar'])}")
+            call.append(f"%s{next(scalar_numbers)}")
             signature.append(str(type))
 
     for type in inputs:
-        pass_on(type, next(numbers["in"]) if isinstance(type, TensorType) else None)
+        pass_on(type, next(input_bindings) if isinstance(type, TensorType) else None)
     for type in results:
-        pass_on(type, next(outs))
+        pass_on(type, next(result_bindings))
     for type in others:
-        pass_on(type, next(numbers["in"]) if isinstance(type, TensorType) else None)
+        pass_on(type, next(input_bindings) if isinstance(type, TensorType) else None)
     body = "\n        ".join(lines)
+    # llvm.bareptr: a memref is passed as its address alone.
     text = f"""
   stream.executable private @"{name}" {{
     stream.executable.export public @{function}_entry_point workgroups() -> (index, index, index) {{

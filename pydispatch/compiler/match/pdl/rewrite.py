@@ -117,8 +117,9 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
             if key not in properties and default is not None:
                 properties[key] = default
         states_segments = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
-        if states_segments and len(definition.operands) == 2 and "operandSegmentSizes" not in properties:
-            outputs = len(types)
+        has_inputs_and_outputs = states_segments and len(definition.operands) == 2  # as operations of linalg
+        if has_inputs_and_outputs and "operandSegmentSizes" not in properties:
+            outputs = len(types)  # one output for each result
             properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(operands) - outputs, outputs])
     created = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
     set_location(created, self.root)
@@ -146,9 +147,9 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
             return [type]
     if name in ("arith.cmpi", "arith.cmpf") and operands:
         return [i1]
-    if name.startswith(("arith.", "math.")) and operands and "cast" not in name and not name.endswith(("f", "i", "ui")):
-        return [operands[0].type]
-    if name.startswith(("arith.", "math.")) and operands and not any(s in name for s in ("ext", "trunc", "to", "cast")):
+    # The name of a conversion has one of these words, and ends with a kind of type: sitofp, extf, index_castui.
+    is_conversion = name.endswith(("f", "i", "ui")) and any(s in name for s in ("ext", "trunc", "to"))
+    if name.startswith(("arith.", "math.")) and operands and "cast" not in name and not is_conversion:
         return [operands[0].type]
     if not uses:
         return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -69,7 +69,7 @@ def apply_patterns(
     # Replace from the end of the program, so that the readers of a match's results are replaced before it.
     positions = {op: position for position, op in enumerate(ops)}
     for compiled_pattern, match, chosen in (
-        sorted(accepted, key=lambda taken: -positions[taken[1].root]) if replace else ()
+        sorted(accepted, key=lambda selection: -positions[selection.match.root]) if replace else ()
     ):
         if chosen is not None:
             replacer.replace(compiled_pattern, match, chosen)
@@ -77,19 +77,24 @@ def apply_patterns(
         cleanup.eliminate_dead(module)
 
 
-_Taken = tuple[Compiled, Match, "Replacement | None"]
+class _Selection(NamedTuple):
+    """Match of a pattern, and its replacement; None for a match that is only reported."""
+
+    compiled: Compiled
+    match: Match
+    replacement: Replacement | None
 
 
-def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list[_Taken]:
+def _decided(accepted: list[_Selection], replacer: Replacer, decide: Decide) -> list[_Selection]:
     """Return the matches; those that `decide` rejects get None as their replacement."""
     candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
     wanted = iter(decide(candidates) if candidates else ())
-    return [(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
+    return [_Selection(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
 
 
 def _find(
     compiled: Sequence[Compiled], ops: Sequence[Operation], view: GraphView, targets: tuple[str, ...], report: Report
-) -> list[tuple[tuple[int, int, int], _Taken]]:
+) -> list[tuple[tuple[int, int, int], _Selection]]:
     """Return every match with its sort key (-benefit, order of the pattern, -position in the program)."""
     tree: Tree[Compiled] = Tree()
     for candidate in compiled:
@@ -105,21 +110,22 @@ def _find(
                 report.miss(candidate.name, op, match)
                 continue
             chosen = _choose(candidate, match, targets, report)
-            if chosen is not None or not candidate.pattern.replacements:
-                keyed.append(((-candidate.pattern.benefit, candidate.order, -position), (candidate, match, chosen)))
+            is_only_reported = not candidate.pattern.replacements
+            if chosen is not None or is_only_reported:
+                sort_key = (-candidate.pattern.benefit, candidate.order, -position)
+                keyed.append((sort_key, _Selection(candidate, match, chosen)))
     return keyed
 
 
-def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
+def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> list[_Selection]:
     """Select matches in the order of their sort keys, skipping those that share an operation with a selected one."""
     taken: set[Operation] = set()
     accepted = []
-    for _, item in sorted(keyed, key=lambda entry: entry[0]):
-        match = item[1]
-        ops = {op for op in (match.ops | {match.root}) if op.name != "arith.constant"}
+    for _sort_key, selection in sorted(keyed, key=lambda entry: entry[0]):
+        ops = {op for op in (selection.match.ops | {selection.match.root}) if op.name != "arith.constant"}
         if not ops & taken:
             taken |= ops
-            accepted.append(item)
+            accepted.append(selection)
     return accepted
 
 
@@ -138,5 +144,6 @@ def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: 
         if verdict is True or (verdict and not isinstance(verdict, str)):
             return replacement
         why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"
-        report.miss(compiled.name, match.root, Mismatch(len(match.ops) or 1, why_not, match.root))
+        all_operations = len(match.ops) or 1  # the deepest of all misses: every operation matched
+        report.miss(compiled.name, match.root, Mismatch(depth=all_operations, reason=why_not, op=match.root))
     return None

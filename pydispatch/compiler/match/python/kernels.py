@@ -11,13 +11,16 @@ from pydispatch.patterns.types import TensorType
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> GeneratedText:
-    """Generate the text of a function that runs a kernel; its symbols are NAME and NAME_kernel.
+    """Generate the text of a function that runs a kernel; its symbols are NAME and NAME_kernel, which `Replacer`
+    replaces by unique ones.
 
-    The kernel's parameters have the names of the pattern's inputs and outputs. Raises CompileError if they do not fit.
+    The kernel's parameters have the names of the pattern's inputs and outputs. For a parameter x, the text has the
+    value %in_x (an input) or %empty_x (an output before the kernel runs), %a_x of the kernel's type, and for an output
+    %r_x, the kernel's result, and %result_x of the pattern's type. Raises CompileError if they do not fit.
     """
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
-    if "out" in outputs and "out0" in dict(lowered.arguments):
+    if "out" in outputs and "out0" in dict(lowered.arguments):  # the kernel numbers its only output
         outputs = {"out0": outputs["out"]}
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
     known = ", ".join([*inputs, *outputs, *signature.others])
@@ -60,7 +63,13 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
 def _as_called(
     outputs: dict[str, TensorType], signature: MatchSignature, parameters: list[str]
 ) -> dict[str, TensorType]:
-    """Return the output types under the names that the kernel uses for the outputs."""
+    """Return the output types under the names that the kernel uses for the outputs.
+
+    Args:
+        outputs: Name of an output in the pattern -> its type.
+        signature: The pattern's names, and the other names by which a kernel may call them.
+        parameters: The names that the kernel uses.
+    """
     called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
     return {called.get(name, name): type for name, type in outputs.items()}
 
@@ -69,7 +78,7 @@ def _sizes(signature: MatchSignature) -> list[str]:
     """Return the operations that define the sizes named in the pattern."""
     inputs, lines = dict(signature.inputs), []
     for size, (tensor, axis) in signature.sizes.items():
-        if axis != OWN:
+        if axis != OWN:  # else the size is an input, %size_... already
             lines.append(f"%axis_{size} = arith.constant {axis} : index")
             lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
     return lines
@@ -88,7 +97,7 @@ def _converted(
             f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
         )
-    if scalar:
+    if scalar:  # not converted: the operation only gives it the name %a_...
         return [f"%a_{parameter} = arith.bitcast {value} : {type} to {type}"]
     return [f"%a_{parameter} = tensor.cast {value} : {declared.mlir} to {type}"]
 

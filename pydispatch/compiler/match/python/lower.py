@@ -160,14 +160,18 @@ class Lowering:
         return self.generic(maps, iterators, [x], [(out, value.type)], body, ["%r"])
 
     def _argmax(self, value: Value) -> str:
-        """Print a generic that yields the maximum and its index; return the result that `value` is."""
+        """Print a generic that yields the maximum and its index; return the result that `value` is.
+
+        Result 0 is the maximum. The detail of result 1, the index, also has the `Value` of the maximum, whose generic
+        yields both.
+        """
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
-        axis, index = value.detail[:2]
+        axis, index_dtype, *maximum = value.detail
         if value.index == 1:
-            return f"{self.value(value.detail[2]).partition('#')[0]}#1"
+            return f"{self.value(maximum[0]).partition('#')[0]}#1"
         dtype, rank = x.type.dtype, len(x.shape)
-        index_type = TensorType(index, value.type.shape)
+        index_type = TensorType(index_dtype, value.type.shape)
         outs = [
             (self.filled(_lowest_literal(dtype), value.type), value.type),
             (self.filled("0", index_type), index_type),
@@ -177,9 +181,9 @@ class Lowering:
         larger = "maximumf" if _float(dtype) else "maxsi"
         compare = "cmpf ogt" if _float(dtype) else "cmpi sgt"
         body = [
-            f"%i = linalg.index {axis} : index", f"%n = arith.index_cast %i : index to {index}",
+            f"%i = linalg.index {axis} : index", f"%n = arith.index_cast %i : index to {index_dtype}",
             f"%m = arith.{larger} %x0, %o0 : {dtype}", f"%c = arith.{compare}, %x0, %o0 : {dtype}",
-            f"%s = arith.select %c, %n, %o1 : {index}",
+            f"%s = arith.select %c, %n, %o1 : {index_dtype}",
         ]  # fmt: skip
         name = self.generic([_map(rank, range(rank)), rest, rest], iterators, [x], outs, body, ["%m", "%s"])
         return f"{name}#0"

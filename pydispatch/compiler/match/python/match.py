@@ -23,6 +23,9 @@ from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.sizes import Dynamic
 
+_PACKAGE = str(Path(__file__).parents[3])
+"""Folder of the package, whose lines are left out when an error of a user's function is located."""
+
 
 class Compiled:
     """Pattern that is ready to be matched.
@@ -63,7 +66,9 @@ class Compiled:
         except Exception as error:
             raise failed("function", self.name, error, op) from error
         if got is None or isinstance(got, str):
-            return Mismatch(1 if got else 0, got or f"expected what {self.name} looks for, got {op.name}", op)
+            # The function states a reason for an operation that is nearly right: it counts as one that agreed.
+            reason = got or f"expected what {self.name} looks for, got {op.name}"
+            return Mismatch(depth=1 if got else 0, reason=reason, op=op)
         try:
             inputs, outputs = got
             values = [*inputs, *outputs]
@@ -85,7 +90,7 @@ class MatchedOpInfo:
         operands: Its operands.
         results: Its results.
         attributes: Its attributes and properties by name.
-        inputs: Inputs of a structured operation; all operands of others.
+        inputs: Operands of a structured operation without its outputs; all operands of others.
         loops: "parallel" or "reduction" for each loop of a structured operation; empty for others.
     """
 
@@ -95,9 +100,9 @@ class MatchedOpInfo:
         self.operands = list(op.operands)
         self.results = list(op.results)
         self.attributes: dict[str, Any] = {**op.attributes, **op.properties}
-        structure = as_structured(op)
-        self.inputs = list(structure.inputs) if structure is not None else self.operands
-        self.loops = list(structure.iterators) if structure is not None else []
+        structure = as_structured(op)  # loops and operands of a linalg operation; None for other operations
+        self.inputs = list(structure.inputs) if structure is not None else self.operands  # without the outputs
+        self.loops = list(structure.iterators) if structure is not None else []  # "parallel" or "reduction" for each
 
     def producer(self, index: int) -> MatchedOpInfo | None:
         """Return the operation that defines an operand; None for an argument."""
@@ -121,7 +126,7 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
         root, results = root_of(pattern, block)
         return Compiled(pattern, order, _dag(pattern, block, root), results)
     lowering = Lowering(pattern.inputs)
-    names = [lowering.value(v) for v in pattern.outputs]
+    names = [lowering.value(v) for v in pattern.outputs]  # %v3, or %v3#1 for result 1 of several
     roots = {n.partition("#")[0] for n in names}
     if len(roots) != 1:
         raise CompileError(
@@ -138,10 +143,10 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
         argument.name_hint = ascii_names(f"%{name}")[1:]
     last = block.last_op
     assert last is not None
-    position = next(iter(roots))[2:]
+    (root_name,) = roots
     root = next(
         op for op, line in zip([o for o in block.ops if o is not last], lowering.lines, strict=True)
-        if line.partition(" ")[0].partition(":")[0] == f"%v{position}"
+        if line.partition(" ")[0].partition(":")[0] == root_name  # a line is "%v3 = ...", or "%v3:2 = ..."
     )  # fmt: skip
     return Compiled(pattern, order, _dag(pattern, block, root), [int(n.partition("#")[2] or 0) for n in names])
 
@@ -165,8 +170,7 @@ def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileE
         error: The exception.
         op: The operation.
     """
-    ours = str(Path(__file__).parents[3])
-    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
+    lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(_PACKAGE)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
     text = f"the {what} of pattern '{pattern}' raised {type(error).__name__}: {error}"
     return CompileError(text, location_of(op), note)

@@ -53,7 +53,8 @@ class CParameter:
         type accept all.
         """
         if is_pointer != self.is_pointer:
-            return self.type not in _FLOATS and self.type not in _BITS and not self.is_pointer
+            is_known = self.type in _FLOATS or self.type in _BITS
+            return not is_known and not self.is_pointer  # an unknown type may be a typedef of a pointer
         if self.type in _FLOATS:
             return dtype not in _DTYPE_BITS or dtype == _FLOATS[self.type]
         bits, dtype_bits = _BITS.get(self.type), _DTYPE_BITS.get(dtype)

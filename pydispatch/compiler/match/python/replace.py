@@ -102,7 +102,7 @@ class Replacer:
         """Generate the text of the functions that implement a kernel. Return the text, and the name of the function to
         call.
         """
-        signature = signature_of(pattern, inputs, outputs, match, not isinstance(kernel, Traced))
+        signature = signature_of(pattern, inputs, outputs, match, named=not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name
         if isinstance(kernel, CFunction):
@@ -151,17 +151,19 @@ class Replacer:
             return known[self.known[key]]
         from pydispatch import ir
 
-        plain = ascii_names(f"@{name}")[1:]
+        plain = ascii_names(f"@{name}").removeprefix("@")
         unique, n = plain, 1
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        parsed = ir.parse(type(text)(ascii_names(text.replace("@NAME", f"@{unique}"))), f"<pattern {name}>")
+        source = type(text)(ascii_names(text.replace("@NAME", f"@{unique}")))  # stays a GeneratedText if it is one
+        parsed = ir.parse(source, f"<pattern {name}>")
         first = self.program.body.block.first_op
         assert first is not None
         for op in list(parsed.body.block.ops):
             copy = clone(op)
-            has_lines = isinstance(text, GeneratedText) and symbol_name(copy) != unique
+            is_kernel = symbol_name(copy) != unique  # only the kernel has lines, not the function that dispatches it
+            has_lines = isinstance(text, GeneratedText) and is_kernel
             for inner in () if has_lines else walk(copy):
                 set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)

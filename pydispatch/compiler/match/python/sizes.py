@@ -24,19 +24,20 @@ def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
 
     Names whose axes the computation itself makes equal are omitted.
     """
-    same = SameSizes()
-    done: dict[Value, Sequence[Axis]] = {}
+    same = SameSizes()  # receives the sizes that the computation makes equal
     if pattern.program is not None:
         join_sizes(function_of(pattern).body.block, same)
     else:
+        known: dict[Value, Sequence[Axis]] = {}
         for value in pattern.outputs:
-            _axes(value, same, done)
-    kinds: dict[str, dict[Axis, Axis]] = {}
+            _record_equal_sizes(value, same, known)
+    classes: dict[str, dict[Axis, Axis]] = {}  # size name -> representative of a class -> an axis of the class
     for i, (_, type) in enumerate(pattern.inputs):
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
-                kinds.setdefault(size, {}).setdefault(same.find((i, axis)), (i, axis))
-    return [(name, list(axes.values())) for name, axes in kinds.items() if len(axes) > 1]
+                input_and_axis = (i, axis)
+                classes.setdefault(size, {}).setdefault(same.find(input_and_axis), input_and_axis)
+    return [(name, list(axes.values())) for name, axes in classes.items() if len(axes) > 1]
 
 
 def disagreement(
@@ -60,11 +61,14 @@ def disagreement(
     return None
 
 
-def _axes(value: Value, same: SameSizes, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
-    """Return, for each axis of a value, an input's axis of equal size."""
-    if value not in done:
-        done[value] = _axes_of_result(value, [_axes(v, same, done) for v in value.operands], same)
-    return done[value]
+def _record_equal_sizes(value: Value, same: SameSizes, known: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
+    """Record in `same` the axes that the computation of a value makes equal. Return, for each axis of the value, an
+    input's axis of equal size. known: the results for values that were visited before.
+    """
+    if value not in known:
+        axes_of_operands = [_record_equal_sizes(v, same, known) for v in value.operands]
+        known[value] = _axes_of_result(value, axes_of_operands, same)
+    return known[value]
 
 
 def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequence[Axis]:
@@ -80,6 +84,7 @@ def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSize
         return [a[0], b[1]]
     if value.op in ("reduce", "argmax"):
         assert isinstance(value.detail, tuple)
+        # The detail is (combiner, axis) of a reduction, (axis, type of the index, ...) of an argmax.
         dropped = value.detail[1] if value.op == "reduce" else value.detail[0]
         return [axis for n, axis in enumerate(operands[0]) if n != dropped]
     longest: Sequence[Axis] = max(operands, key=len, default=())

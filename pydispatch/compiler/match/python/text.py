@@ -154,7 +154,7 @@ def _result_type(value: SSAValue, match: Match) -> TensorType:
     for axis, size in enumerate(shape):
         if isinstance(size, int) and size >= 0:
             continue
-        shape[axis] = f"a size that is dynamic in result {axis}"
+        shape[axis] = f"a size that is dynamic in result {axis}"  # no input has this name: the error shows it
         if structure is None:
             continue
         index = match.root.results.index(value)
@@ -312,7 +312,11 @@ def _backend_of(format: str) -> str:
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature) -> str:
-    """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel."""
+    """Generate a function around a `hal.dispatch.extern` of a complete GPU kernel.
+
+    Names of values: %in_x is an input, %size_n a size, %i_n the size as an i32 constant of the kernel, %w_n a size in
+    the region of the grid, and %g0 to %g2 the numbers of workgroups.
+    """
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),
         workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),
@@ -326,17 +330,19 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature)
     operands = [f"%in_{n}" for n, _ in (*signature.tensors, *signature.scalars)]
     operands += [f"%i_{s}" for s in kernel.constants]
     listed = _signature_types(signature, [*(t.dtype for _, t in signature.scalars), *("i32" for _ in kernel.constants)])
+    # Constants of the layout are words of 32 bits.
     words = sum(2 if t.dtype in ("i64", "f64") else 1 for _, t in signature.scalars) + len(kernel.constants)
     bindings = ["#hal.pipeline.binding<storage_buffer, ReadOnly>" for _ in signature.tensors]
     bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
     grid, count = [], []
     for i in range(3):
-        axis = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
+        extent = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
         grid.append(f"%g{i}")
-        count.append(
-            f"%g{i} = arith.constant {axis} : index" if isinstance(axis, int) else
-            f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {axis[1]})>()[%w_{axis[0]}]"
-        )  # fmt: skip
+        if isinstance(extent, int):
+            count.append(f"%g{i} = arith.constant {extent} : index")
+        else:
+            size, divisor = extent
+            count.append(f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {divisor})>()[%w_{size}]")
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(
         f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = [{_object(file)}]'

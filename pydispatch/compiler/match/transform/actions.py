@@ -32,8 +32,10 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
             run.fail(op, f"symbols are imported into a module, this handle holds {module.name}",
                      "get it with transform.util.get_nearest_symbol_table")  # fmt: skip
         imported.append(
-            import_symbol(name, run.top, module, run.imported, op, op.if_undefined is not None,
-                          op.force_import is not None)
+            import_symbol(
+                name, source=run.top, program=module, imported=run.imported, at=op,
+                if_undefined=op.if_undefined is not None, force=op.force_import is not None,
+            )
         )  # fmt: skip
     env[op.results[0]] = imported
 
@@ -49,6 +51,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     function = _function(run, op, env)
     at = Inserter(anchors[0], op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
+    # An output that the program does not have is an empty tensor, with the dynamic sizes of the first output.
     inputs = [
         at.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v
         for handle in op.inputs

@@ -61,29 +61,22 @@ class MatcherIndex:
     They require a computation (an operation with its operands), a body, a name, or nothing that is known. Matchers are
     identified by their ordinal in the list `matchers`. Candidates are tried in this order.
 
-    Attributes:
+    Args:
         run: The interpreter.
-        tree: Matchers by the computation of their root.
-        by_body: Key of the root's region → matchers.
-        by_name: Name of the root → matchers.
-        any: Matchers of any root.
-        roots: Matcher → key of the computation of its root, without the operands.
-        scalars: Whether a matcher has a root whose result is no tensor.
-        local: Matchers that inspect only the root.
-        refused: Kind of an operation (`kind_of`) → the local matchers that rejected an operation of this kind.
-        count: Number of matchers.
+        matchers: The matchers.
     """
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
-        self.tree: Tree[int] = Tree()
-        self.by_body: dict[Hashable, list[int]] = {}
-        self.by_name: dict[str, list[int]] = {}
-        self.any: list[int] = []
-        self.roots: dict[int, int] = {}
-        self.scalars = False
+        # Each matcher, by its ordinal, is in one of the four:
+        self.tree: Tree[int] = Tree()  # matchers by the computation of their root
+        self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
+        self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
+        self.any: list[int] = []  # matchers of any root
+        self.roots: dict[int, int] = {}  # matcher in `tree` → key of the computation of its root, without the operands
+        self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
-        self.refused: dict[Hashable, set[int]] = {}
+        self.refused: dict[Hashable, set[int]] = {}  # `kind_of` an operation → local matchers that rejected one
         self.count = len(matchers)
         for ordinal, matcher in enumerate(matchers):
             self._add(ordinal, matcher)
@@ -101,15 +94,16 @@ class MatcherIndex:
                 self.tree.add(pattern.path, ordinal)
                 self.run.report.declare(f"@{matcher.sym_name.data}", pattern.nodes[0].label)
                 self.roots[ordinal] = pattern.nodes[0].key
-                self.scalars = self.scalars or not isinstance(pattern.nodes[0].type, TensorType)
-                return
+                self.has_scalar_roots |= not isinstance(pattern.nodes[0].type, TensorType)
+                return  # a computation is the strictest requirement
             if isinstance(op, MatchOperationNameOp):
                 names = same_names(strings_of(op.op_names))
             elif isinstance(op, MatchStructuredOp):
                 block = op.body.block
                 last = block.last_op
-                if last is not None:
-                    roots |= {r for r, v in zip(op.results, last.operands, strict=False) if v is block.args[0]}
+                if last is not None:  # a result that yields the argument of the body is the root again
+                    yielded = zip(op.results, last.operands, strict=False)
+                    roots |= {result for result, value in yielded if value is block.args[0]}
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
                 body = tuple(expressions.region_key(op.body.block.first_op, []))
         if body is not None:
@@ -143,15 +137,20 @@ class MatcherIndex:
         candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
             candidates.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
-        if op.results and (self.scalars or isinstance(op.results[0].type, TensorType)):
+        if self._may_be_root(op):
             candidates.update(self.tree.find(op, self.run.view))
         return sorted(candidates)
 
-    def near(self, ordinal: int, op: Operation) -> bool:
-        """Return whether `op` meets the requirement of a matcher for its root."""
+    def _may_be_root(self, op: Operation) -> bool:
+        """Return whether a pattern may have a root with results like those of `op`."""
+        return bool(op.results) and (self.has_scalar_roots or isinstance(op.results[0].type, TensorType))
+
+    def may_match_at(self, op: Operation, ordinal: int) -> bool:
+        """Return whether `op` meets the requirement of a matcher for its root, whatever the operands are."""
         if ordinal not in self.roots:
             names = {name for name, numbers in self.by_name.items() if ordinal in numbers}
             return not names or op.name in names
-        if not op.results or not (self.scalars or isinstance(op.results[0].type, TensorType)):
+        if not self._may_be_root(op):
             return False
-        return self.run.view.nodes(op)[0].key == self.roots[ordinal]
+        node = self.run.view.nodes(op)[0]
+        return node.key == self.roots[ordinal]

@@ -164,7 +164,9 @@ class Interpreter:
 
 
 def reject(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
-    """Raise NoMatch: a matcher rejects an operation. depth: number of comparisons that succeeded before."""
+    """Raise NoMatch: a matcher rejects an operation. depth: number of comparisons that succeeded before; reports show
+    the reasons of the greatest depth.
+    """
     raise NoMatch(Mismatch(depth, reason, op))
 
 

@@ -124,14 +124,18 @@ def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list
 
 
 def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: MatcherIndex) -> None:
-    """Report near misses of matchers without matches: try them on all operations that are similar to their root."""
+    """Report near misses of matchers without matches: try them on all operations that are similar to their root.
+
+    A matcher that fails records its reason in `run.report`.
+    """
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
     for root in roots:
         for candidate in walk(root) if chosen else ():
             for ordinal, matcher in chosen:
-                if candidate is not root and index.near(ordinal, candidate):
-                    _run_matcher(run, matcher, candidate, [[] for _ in matcher.body.block.args[1:]])
+                if candidate is not root and index.may_match_at(candidate, ordinal):
+                    no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
+                    _run_matcher(run, matcher, candidate, extras=no_handles)
 
 
 EXPLAINED = 8

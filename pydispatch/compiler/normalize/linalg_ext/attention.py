@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import e, log2, prod, sqrt
+from typing import NamedTuple
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerType, TensorType, f32, f64, i64
@@ -29,6 +30,13 @@ Dims = Sequence[int]
 """The iterations of an attention that the dimensions of a tensor are, by their numbers."""
 
 
+class TensorAxis(NamedTuple):
+    """Dimension `axis` of a tensor."""
+
+    tensor: SSAValue
+    axis: int
+
+
 class Decomposition:
     """Decomposition of an attention into generics.
 
@@ -38,20 +46,21 @@ class Decomposition:
         op: The attention.
         build: Builder that inserts operations before it.
         loops: Its loops by their roles: rows, columns, features and so on.
-        dims: For each operand, the loops that index its dimensions.
+        dims: For each operand, the loops that index its dimensions. Operands are the query, the key, the value, the
+            scale if there is one, the mask if there is one, and the outputs.
     """
 
     def __init__(self, op: Attention, build: Build) -> None:
         self.op, self.build = op, build
         self.loops = op.loops()
         self.dims = [[e.position for e in m.results if isinstance(e, AffineDimExpr)] for m in op.maps()]
-        self.places: dict[int, tuple[SSAValue, int]] = {}
-        """Loop → (operand, dimension) that has the loop's size, a static one if there is one."""
+        self.axis_of_loop: dict[int, TensorAxis] = {}
+        """Loop → the dimension of an operand that has the loop's size, a static one if there is one."""
         for operand, dims in zip(op.operands, self.dims, strict=True):
             for axis, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
-                if d not in self.places or size != DYNAMIC:
-                    self.places[d] = (operand, axis)
-        bodies = [] if op.body is None else [op.body.block.args[0].type]
+                if d not in self.axis_of_loop or size != DYNAMIC:
+                    self.axis_of_loop[d] = TensorAxis(operand, axis)
+        bodies = [] if op.body is None else [op.body.block.args[0].type]  # a body of f64 modifies scores in f64
         types = [*bodies, *(element_type(v.type) for v in op.operands)]
         self.wide: AnyFloat = f64 if f64 in types else f32
         """The type of scores and sums."""
@@ -60,21 +69,27 @@ class Decomposition:
 
     def type(self, dims: Dims, element: Attribute) -> TensorType[Attribute]:
         """Return the type of a tensor with these dimensions."""
-        sizes = [shape_of(self.places[d][0].type)[self.places[d][1]] for d in dims]
-        return TensorType(element, sizes)
+        axes = [self.axis_of_loop[d] for d in dims]
+        return TensorType(element, [shape_of(tensor.type)[axis] for tensor, axis in axes])
 
     def sizes(self, dims: Dims) -> list[SSAValue]:
         """Return the dynamic sizes among these dimensions, as values."""
         type = self.type(dims, f32)
         return [
-            self.build.dim(*self.places[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
+            self.build.dim(*self.axis_of_loop[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
         ]  # fmt: skip
 
     def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
         return self.build.empty(self.type(dims, element or self.wide), self.sizes(dims))
 
-    def structure(self, loops: Dims, *operands: Dims, reduced: Dims = ()) -> Structure:
-        """Build the structure of iterations over `loops`, with operands whose dimensions are some of the loops."""
+    def structure(self, loops: Dims, *, operands: Sequence[Dims], reduced: Dims = ()) -> Structure:
+        """Build the structure of iterations over `loops`.
+
+        Args:
+            loops: The loops.
+            operands: The loops that index the dimensions of each operand, the output last.
+            reduced: The loops that are reductions.
+        """
         maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(d)) for d in o)) for o in operands]
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
@@ -83,7 +98,7 @@ class Decomposition:
         if element_type(value.type) == element:
             return value
         (converted,) = computed(
-            self.build, self.structure(dims, dims, dims), [value], [self.empty(dims, element)],
+            self.build, self.structure(dims, operands=[dims, dims]), [value], [self.empty(dims, element)],
             lambda body, x, _: [body.cast(x, element, unsigned=False)],
         )  # fmt: skip
         return converted
@@ -94,7 +109,7 @@ class Decomposition:
         a_dims, b_dims, dims: loops of `lhs`, `rhs` and `acc`.
         """
         reduced = [d for d in a_dims if d not in dims]
-        structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
+        structure = self.structure([*dims, *reduced], operands=[a_dims, b_dims, dims], reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
         (product,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, unsigned=False))
         return product
@@ -102,14 +117,14 @@ class Decomposition:
     # ---- parts of an attention
 
     def scores(self, factor: float = 1.0) -> SSAValue:
-        """Return factor * (body(scale * query * key) + mask)."""
+        """Return factor * (body(scale * query * key) + mask). factor: log2(e) where the exponentials have base 2."""
         op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
         products = self.product(op.inputs[0], self.dims[0], op.inputs[1], self.dims[1], zero, dims)
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
-            """Return factor * (body(scale * score) + mask)."""
+            """Return factor * (body(scale * score) + mask). others: the element of the mask, if there is a mask."""
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
             if op.mask is not None:
                 score = self._masked(body, score, others[0])
@@ -121,8 +136,10 @@ class Decomposition:
         maps: list[Dims] = [dims]
         if op.mask is not None:
             inputs.append(op.mask)
-            maps.append(self.dims[len(op.inputs) - 1])
-        (scores,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
+            dims_of_mask = self.dims[len(op.inputs) - 1]  # the mask is the last input
+            maps.append(dims_of_mask)
+        structure = self.structure(dims, operands=[*maps, dims])
+        (scores,) = computed(build, structure, inputs, [self.empty(dims)], element)
         return scores
 
     def scale(self) -> SSAValue:
@@ -136,7 +153,7 @@ class Decomposition:
             return build.scalar(1 / sqrt(prod(features)), self.wide)
         count = build.index(1)
         for d in self.loops.features:
-            count = build.add(arith.MuliOp(count, build.dim(*self.places[d]))).result
+            count = build.add(arith.MuliOp(count, build.dim(*self.axis_of_loop[d]))).result
         as_float = build.add(arith.SIToFPOp(build.add(arith.IndexCastOp(count, i64)).result, self.wide)).result
         return build.add(math.RsqrtOp(as_float)).result
 
@@ -165,15 +182,17 @@ class Decomposition:
         return body.add(arith.AddfOp(score, body.cast(mask, self.wide, unsigned=False)))
 
     def weighted_values(self, weights: SSAValue, acc: SSAValue, dims: Dims) -> SSAValue:
-        """Return acc + weights * value. 16-bit values are multiplied with weights that are rounded to their type.
+        """Return acc + weights * value. 16-bit values are multiplied with weights that are rounded to their type; 8-bit
+        floats are too coarse for weights.
 
         dims: loops of `acc`.
         """
-        values = self.op.inputs[2]
+        _query, _key, values, *_ = self.op.inputs
+        _, _, dims_of_values, *_ = self.dims
         narrow = element_type(values.type)
         if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.wide.bitwidth:
             weights = self.cast(weights, self.loops.scores, narrow)
-        return self.product(weights, self.loops.scores, values, self.dims[2], acc, dims)
+        return self.product(weights, self.loops.scores, values, dims_of_values, acc, dims)
 
 
 def _attention(op: Operation, build: Build) -> None:
@@ -182,8 +201,8 @@ def _attention(op: Operation, build: Build) -> None:
     parts = Decomposition(op, build)
     loops, dims = parts.loops, parts.dims[len(op.inputs)]
     scores = parts.scores()
-    columns = range(len(loops.rows), len(loops.scores))
-    weights = softmax(build, scores, parts.empty(loops.scores), columns, op.mask is not None)
+    columns = range(len(loops.rows), len(loops.scores))  # axes of the scores after those of the rows
+    weights = softmax(build, scores, parts.empty(loops.scores), along=columns, is_masked=op.mask is not None)
     zero = build.splat(0.0, parts.type(dims, parts.wide), parts.sizes(dims))
     values = parts.weighted_values(weights, zero, dims)
     build.replace(parts.cast(values, dims, element_type(op.outputs[0].type)))
@@ -204,31 +223,34 @@ def _online_attention(op: Operation, build: Build) -> None:
 
     lowest = build.scalar(LOWEST[wide], wide)
 
-    def of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue) -> SSAValue:
-        """Return the exponential of x - most; 0 where no score was read yet and both are -inf."""
+    def exp_of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue) -> SSAValue:
+        """Return the exponential of x - most; 0 where no score was read yet and both are -inf.
+
+        The least finite number replaces a `most` of -inf, since -inf - -inf is NaN.
+        """
         return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
 
     (new_most,) = computed(
-        build, parts.structure(scored, scored, most_dims, reduced=columns), [scores], [most],
+        build, parts.structure(scored, operands=[scored, most_dims], reduced=columns), [scores], [most],
         lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, UNORDERED))],
     )  # fmt: skip
     (weights,) = computed(
-        build, parts.structure(scored, scored, most_dims, scored), [scores, new_most], [parts.empty(scored)],
-        lambda body, x, most, _: [of_difference(body, x, most)],
+        build, parts.structure(scored, operands=[scored, most_dims, scored]), [scores, new_most],
+        [parts.empty(scored)], lambda body, x, most, _: [exp_of_difference(body, x, most)],
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
         """Multiply a running value by exp(most - new_most), the change of the maximum that it is relative to."""
         (result,) = computed(
-            build, parts.structure(dims, dims, most_dims, most_dims, dims),
+            build, parts.structure(dims, operands=[dims, most_dims, most_dims, dims]),
             [value, most, new_most], [parts.empty(dims)],
-            lambda body, x, old, new, _: [body.add(arith.MulfOp(x, of_difference(body, old, new)))],
+            lambda body, x, old, new, _: [body.add(arith.MulfOp(x, exp_of_difference(body, old, new)))],
         )  # fmt: skip
         return result
 
     (new_total,) = computed(
-        build, parts.structure(scored, scored, total_dims, reduced=columns), [weights], [rescaled(total, total_dims)],
-        lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
+        build, parts.structure(scored, operands=[scored, total_dims], reduced=columns), [weights],
+        [rescaled(total, total_dims)], lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
     )  # fmt: skip
     new_acc = parts.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
     updated = ((new_acc, acc_dims), (new_most, most_dims), (new_total, total_dims))

@@ -64,7 +64,7 @@ def _fft(op: Operation, build: Build) -> None:
 
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
     butterflies = computed(
-        build, Structure((low, low, high, high, factor, factor, whole, whole), (True,) * rank),
+        build, Structure((low, low, high, high, factor, factor, whole, whole), parallel=(True,) * rank),
         [real, imaginary, real, imaginary, *factors], outputs, butterfly,
     )  # fmt: skip
     build.replace(*(build.collapse(value, type, groups) for value in butterflies))

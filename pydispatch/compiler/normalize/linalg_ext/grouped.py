@@ -17,6 +17,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
 def _map(loops: int, *dims: int) -> AffineMap:
+    """Return the map of an operand whose dimensions are indexed by `dims`, some of `loops` loops."""
     return AffineMap(loops, 0, tuple(map(AffineExpr.dimension, dims)))
 
 
@@ -26,28 +27,34 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
     dynamic = [build.dim(rows, 0)] if count == DYNAMIC else []
     zeros = build.splat(0, TensorType(IndexType(), [count]), dynamic)
     body = LoopBody([element_type(ends.type), IndexType()])
-    end, passed = body.block.args
+    end, passed_ends = body.block.args
     row = body.plus(body.add(IndexOp(0)), body.as_index(first))
     is_before = body.less(row, body.as_index(end))
-    body.finish(body.either(is_before, passed, body.plus(passed, body.index(1))))
-    structure = Structure((_map(2, 1), _map(2, 0)), (True, False))
+    body.finish(body.either(is_before, passed_ends, body.plus(passed_ends, body.index(1))))
+    # Loop 0 runs over the rows, loop 1 is a reduction over the ends.
+    structure = Structure((_map(2, 1), _map(2, 0)), parallel=(True, False))
     (groups,) = generic(build, structure, [ends], [zeros], body.block)
     return groups
 
 
 def _group_matmul(op: Operation, build: Build) -> None:
-    """Replace a product in which each group of rows has a matrix of its own."""
+    """Replace a product in which each group of rows has a matrix of its own, see `GroupMatmulOp`.
+
+    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups and the number of the first row. A
+    row after the last group keeps its output.
+    """
     assert isinstance(op, GroupMatmulOp)
     rows, matrices, ends, first = op.inputs
-    last = build.dim(ends, 0)
+    group_count = build.dim(ends, 0)
     element, summed = element_type(rows.type), element_type(op.outputs[0].type)
     body = LoopBody([IndexType(), element, summed])
     group, factor, total = body.block.args
-    at = body.most(body.least(group, body.minus(last, body.index(1))), body.index(0))
-    other = body.extract(matrices, [at, body.add(IndexOp(2)), body.add(IndexOp(1))])
+    existing_group = body.most(body.least(group, body.minus(group_count, body.index(1))), body.index(0))
+    other = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
     product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))
-    body.finish(body.either(body.less(group, last), body.binary("add", total, product), total))
-    structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), (True, True, False))
+    body.finish(body.either(body.less(group, group_count), body.binary("add", total, product), total))
+    # Loop 0 runs over m, loop 1 over n, loop 2 is the reduction over k.
+    structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), parallel=(True, True, False))
     groups = _groups(build, rows, ends, first)
     build.replace(*generic(build, structure, [groups, rows], [op.outputs[0]], body.block))
 

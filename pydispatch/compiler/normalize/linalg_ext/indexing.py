@@ -30,11 +30,17 @@ def _own(build: Build, destination: SSAValue) -> SSAValue:
     return build.add(OptimizationBarrierOp(operands=[[destination]], result_types=[[destination.type]])).results[0]
 
 
+def _is_own(destination: SSAValue) -> bool:
+    """Return whether `_own` returned the destination: its update is one that this file has emitted."""
+    return isinstance(destination.owner, OptimizationBarrierOp)
+
+
 def _scatter(op: Operation, build: Build) -> None:
     """Rewrite a scatter to one without a mask, with a destination that nothing else reads."""
     assert isinstance(op, ScatterLike)
     require_tensors(op)
-    if isinstance(op, ScatterOp) and isinstance(op.outputs[0].owner, OptimizationBarrierOp) and len(op.inputs) == 2:
+    has_mask = len(op.inputs) > 2
+    if isinstance(op, ScatterOp) and _is_own(op.outputs[0]) and not has_mask:
         return
     slices, indices, *mask = op.inputs
     if mask:
@@ -55,7 +61,7 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
     index, wanted, _ = body.block.args
     body.finish(body.either(wanted, index, body.cast(body.index(-1), element, unsigned=False)))
     whole = AffineMap.identity(rank)
-    structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), (True,) * rank)
+    structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), parallel=(True,) * rank)
     assert isinstance(indices.type, TensorType)
     out = build.empty(indices.type, build.dynamic_dims(indices))
     return generic(build, structure, [indices, mask], [out], body.block)[0]
@@ -71,33 +77,34 @@ def _gather(op: Operation, build: Build) -> None:
     require_tensors(op)
     source, indices, *mask = op.inputs
     windows, rank = op.windows(), len(shape_of(op.outputs[0].type))
-    body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])
+    body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])  # a bit of the mask, the output's element
     loop_indices = [body.add(IndexOp(d)) for d in range(rank)]
     batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
-    retained_dims = windows.retained(rank - windows.batch, len(source_index), op.indexed)
+    retained_dims = windows.retained(slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed)
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]
         source_index[d] = offset if coordinate is None else body.plus(coordinate, offset)
     value = body.extract(source, [p for p in source_index if p is not None])
+    *is_wanted, old_element = body.block.args
     if op.body is not None:
-        (value,) = body.inline(op.body, [value, body.block.args[-1]])
-    if mask:
-        value = body.either(body.block.args[0], value, body.block.args[1])
+        (value,) = body.inline(op.body, [value, old_element])
+    if is_wanted:
+        value = body.either(is_wanted[0], value, old_element)
     whole = AffineMap.identity(rank)
     maps = (*(projection(rank, range(windows.batch)) for _ in mask), whole)
     out = op.outputs[0]
-    build.replace(*generic(build, Structure(maps, (True,) * rank), mask, [out], body.finish(value)))
+    build.replace(*generic(build, Structure(maps, parallel=(True,) * rank), mask, [out], body.finish(value)))
 
 
 def _map_store(op: Operation, build: Build) -> None:
     """Give a store through an index map a destination that nothing else reads."""
     assert isinstance(op, MapStore)
     require_tensors(op)
-    if isinstance(op, MapStoreOp) and isinstance(op.output.owner, OptimizationBarrierOp):
+    if isinstance(op, MapStoreOp) and _is_own(op.output):
         return
     body = op.detach_region(op.body)
     store = MapStoreOp(operands=[op.input, _own(build, op.output)], result_types=[[op.output.type]], regions=[body])
@@ -117,7 +124,7 @@ def _map_load(op: Operation, build: Build) -> None:
     for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
         value = body.either(inside, value, padding)
-    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
     build.replace(*generic(build, structure, inputs=[], outputs=[op.output], body=body.finish(value)))
 
 

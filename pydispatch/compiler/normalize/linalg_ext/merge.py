@@ -88,11 +88,13 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         count: Number of elements.
     """
     length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], axis=1)
+    # Of more than a quarter of a row, a sort of the whole row costs no more.
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
         return _selected(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
-    runs = sorted_rows(build, tensors, before, length.bit_length() - 1)
+    passes_to_length = length.bit_length() - 1  # length is a power of two
+    runs = sorted_rows(build, tensors, before, most_passes=passes_to_length)
     rows = shape_of(tensors[0].type)[0]
     open_ = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]
     runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, open_, strict=True)]
@@ -101,7 +103,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         """Emit a pass; `carried` are the elements of a row, and the tensors."""
         return _halved(inner, carried[1:], carried[0], length, before)
 
-    passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))
+    passes = as_value(build, _passes(build, blocks_of(build, size, length), most=None))  # until one run is left
     return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
 
 
@@ -110,7 +112,10 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
 
     One pass inserts each element that precedes the last of the elements that were selected so far. A long row is
     divided into segments, from which elements are selected in parallel; then from the selected elements of all
-    segments. Arguments are those of `first_of_rows`, and:
+    segments.
+
+    A `pyd.recurrence` along the last dimension of (row, segment, element) stores the results. It carries `count` slots
+    in order, each with one value of each tensor. Arguments are those of `first_of_rows`, and:
 
     size: number of elements of a row.
     """
@@ -119,7 +124,10 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loop over the segment at (row, segment), and return the selected elements."""
+        """Emit the loop over the segment at (row, segment), and return the selected elements, the carried slots.
+
+        All slots begin with the first element of the segment: the first steps overwrite them (`has_free_slot`).
+        """
         row, segment = at
         start = code.times(segment, code.index(length))
         is_last = code.equal(segment, code.index(segments - 1))
@@ -129,7 +137,8 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
             """Insert the element at `position` of the segment if it precedes the last selected element."""
             new = [inner.extract(t, [row, inner.plus(start, position)]) for t in tensors]
             has_free_slot = inner.less(position, inner.index(count))
-            is_selected = inner.add(arith.OrIOp(has_free_slot, before(inner, new, carried[-width:])))
+            last_selected = carried[-width:]
+            is_selected = inner.add(arith.OrIOp(has_free_slot, before(inner, new, last_selected)))
             then, other = LoopBody([]), LoopBody([])
             then.block.add_op(scf.YieldOp(*_inserted(then, before, position, new, carried)))
             other.block.add_op(scf.YieldOp(*carried))
@@ -140,8 +149,9 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
         return code.loop(steps, [code.extract(t, [row, start]) for t in tensors] * count, insert)
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Return the next selected element, and rotate the others to the front."""
-        return carried[width:] + carried[:width], carried[:width]
+        """Return the next selected element, the first slot, and rotate the others to the front."""
+        first_slot, others = carried[:width], carried[width:]
+        return others + first_slot, first_slot
 
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
     selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
@@ -178,7 +188,8 @@ def _inserted(
 def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
     """Replace each pair of sorted runs of `length` elements by a run of the pair's first `length` elements.
 
-    Return the new number of elements of a row, and the tensors.
+    Return the new number of elements of a row, and the tensors. A `pyd.recurrence` computes them with the shape (rows,
+    pairs, length), whose last two dimensions are then joined.
 
     Args:
         build: Builder of the code.
@@ -197,17 +208,19 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         return [code.extract(t, [row, column]) for t in tensors]
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Return the starts of the two runs of a pair."""
-        start = code.times(at[1], pair)
+        """Return the starts of the two runs of the pair at (row, pair)."""
+        _row, pair_index = at
+        start = code.times(pair_index, pair)
         return [start, code.least(code.plus(start, run), size)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element of a pair."""
+        """Emit the next element of the pair at (row, pair, element)."""
         left, right = carried
-        start = code.times(at[1], pair)
+        row, pair_index, _ = at
+        start = code.times(pair_index, pair)
         middle = code.least(code.plus(start, run), size)
         end = code.least(code.plus(start, pair), size)
-        return _taken(code, lambda place: read(code, at[0], place), before, (left, middle), (right, end))
+        return _taken(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
@@ -274,14 +287,17 @@ def _merged(
         pass_index: Index of the pass, from 0.
         before: Function that emits whether one element precedes another.
     """
-    run = build.add(arith.ShLIOp(build.index(1), pass_index)).result
-    total, length = as_value(build, size), as_value(build, block)
+    run_length = build.add(arith.ShLIOp(build.index(1), pass_index)).result
+    row_length, block_length = as_value(build, size), as_value(build, block)
     blocks = blocks_of(build, size, block)
     rows = shape_of(tensors[0].type)[0]
     shape = [rows, *(DYNAMIC if isinstance(n, SSAValue) else n for n in (blocks, block))]
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
-    merge = _MergePass(tensors=tensors, before=before, pass_index=pass_index, run=run, total=total, length=length)
+    merge = _MergePass(
+        tensors=tensors, before=before, pass_index=pass_index, run_length=run_length, row_length=row_length,
+        block_length=block_length,
+    )  # fmt: skip
     types = [TensorType(element_of(t), shape) for t in tensors]
     return [
         joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=merge.begin, step=merge.step)
@@ -298,27 +314,30 @@ class _MergePass:
         tensors: The tensors, (rows, n) each, which are merged together.
         before: The order of elements.
         pass_index: Number of the pass, from 0.
-        run: Elements of a run before the pass.
-        total: Elements of a row.
-        length: Elements of a block.
+        run_length: Elements of a run before the pass.
+        row_length: Elements of a row.
+        block_length: Elements of a block.
     """
 
     tensors: Sequence[SSAValue]
     before: Before
     pass_index: SSAValue
-    run: SSAValue
-    total: SSAValue
-    length: SSAValue
+    run_length: SSAValue
+    row_length: SSAValue
+    block_length: SSAValue
 
     def begin(self, code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        """Return the columns with which the block `at` begins."""
-        column = code.times(at[1], self.length)
-        pair = code.times(self.run, code.index(2))
+        """Return the carried values with which the block at (row, block) begins: the columns of the next element of
+        the left and of the right run, and the ends of both.
+        """
+        row, block = at
+        column = code.times(block, self.block_length)
+        pair = code.times(self.run_length, code.index(2))
         start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
-        middle = code.least(code.plus(start, self.run), self.total)
-        end = code.least(code.plus(start, pair), self.total)
+        middle = code.least(code.plus(start, self.run_length), self.row_length)
+        end = code.least(code.plus(start, pair), self.row_length)
         preceding = code.minus(column, start)
-        left = self._count_of_left(code, at[0], (start, middle, end), preceding)
+        left = self._count_of_left(code, row, (start, middle, end), preceding)
         return [code.plus(start, left), code.plus(middle, code.minus(preceding, left)), middle, end]
 
     def _count_of_left(
@@ -328,16 +347,18 @@ class _MergePass:
 
         runs: start of the left run, its end, which is the start of the right run, and the end of the right run.
         """
-        start, middle, end = runs
+        start_of_left, start_of_right, end = runs
 
         def bisect(inner: LoopBody, _: SSAValue, bounds: list[SSAValue]) -> list[SSAValue]:
-            """Halve the interval from `low` to `high`, unless it is empty."""
+            """Halve the interval from `low` to `high`, which contains the count of elements of the left run, unless it
+            is empty.
+            """
             low, high = bounds
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
             # If `half` elements came from the left run, this would be the last one from the right run.
-            right = inner.minus(inner.plus(middle, inner.minus(preceding, inner.index(1))), half)
+            right = inner.minus(inner.plus(start_of_right, inner.minus(preceding, inner.index(1))), half)
             right_elements = self._read(inner, row, right)
-            left_elements = self._read(inner, row, inner.plus(start, half))
+            left_elements = self._read(inner, row, inner.plus(start_of_left, half))
             right_is_first = self.before(inner, right_elements, left_elements)
             is_open = inner.less(low, high)
             raises_low = inner.both(is_open, inner.opposite(right_is_first))
@@ -346,8 +367,8 @@ class _MergePass:
                 inner.either(raises_low, inner.plus(half, inner.index(1)), low), inner.either(lowers_high, half, high)
             ]  # fmt: skip
 
-        low = code.most(code.minus(preceding, code.minus(end, middle)), code.index(0))
-        high = code.least(preceding, code.minus(middle, start))
+        low = code.most(code.minus(preceding, code.minus(end, start_of_right)), code.index(0))
+        high = code.least(preceding, code.minus(start_of_right, start_of_left))
         return code.loop(code.plus(self.pass_index, code.index(1)), [low, high], bisect)[0]
 
     def step(
@@ -355,14 +376,15 @@ class _MergePass:
     ) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit the next element; at the end of a pair of runs the columns move on to the next pair."""
         left, right, middle, end = carried
-        column = code.plus(code.times(at[1], self.length), at[2])
+        row, block, element = at
+        column = code.plus(code.times(block, self.block_length), element)
         over = code.equal(column, end)
-        following = code.least(code.plus(end, self.run), self.total)
+        following = code.least(code.plus(end, self.run_length), self.row_length)
         left, middle = code.either(over, end, left), code.either(over, following, middle)
         right = code.either(over, following, right)
-        end = code.either(over, code.least(code.plus(following, self.run), self.total), end)
+        end = code.either(over, code.least(code.plus(following, self.run_length), self.row_length), end)
         next_positions, elements = _taken(
-            code, lambda column: self._read(code, at[0], column), self.before, (left, middle), (right, end)
+            code, lambda column: self._read(code, row, column), self.before, (left, middle), (right, end)
         )
         return [*next_positions, middle, end], elements
 

@@ -56,6 +56,7 @@ def _ordered(
     dimension; None for no such result.
     """
     if positions is not None and not selects_by_heap(build, count, size_of(build, tensors[0], along)):
+        # Only a heap returns positions: here a tensor of them is ordered together with the others.
         return _ordered(build, [*tensors, _positions(build, tensors[0], along, positions)], along, body, count)
     transposed = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(transposed[0].type))
@@ -71,8 +72,8 @@ def _ordered(
         if selects_by_heap(build, count, size):
             if along != len(shape) - 1:
                 flat = [_contiguous(build, t) for t in flat]
-            ordered = top_of_rows(build, flat, body, count, positions or IndexType())
-            ordered = ordered if positions is not None else ordered[:-1]
+            *ordered, of_heap = top_of_rows(build, flat, body, count, positions or IndexType())
+            ordered += [of_heap] if positions is not None else []  # a heap returns the positions in any case
         else:
             ordered = first_of_rows(build, flat, _by(body), count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
@@ -138,12 +139,14 @@ def _topk(op: Operation, build: Build) -> None:
     require_tensors(op)
     values, *indices = op.inputs
     _require_one_shape(op, build, op.inputs)
-    positions = element_of(op.outputs[1]) if len(op.outputs) == 2 and not indices else None
+    returns_indices = len(op.outputs) == 2
+    position_type = element_of(op.outputs[1]) if returns_indices and not indices else None
     count = size_of(build, op.outputs[0], op.along)
     if count == 0:
         build.replace(*op.outputs)
         return
-    ordered = _ordered(build, [values, *indices[: len(op.outputs) - 1]], op.along, op.body, count, positions)
+    tensors = [values, *indices] if returns_indices else [values]
+    ordered = _ordered(build, tensors, op.along, op.body, count, position_type)
     results = [_converted(build, v, out.type) for v, out in zip(ordered, op.outputs, strict=True)]
     build.replace(*results)
 
@@ -154,7 +157,7 @@ def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -
     body = LoopBody([element])
     body.finish(body.cast(body.add(IndexOp(along)), element, unsigned=False))
     out = build.empty(TensorType(element, shape), build.dynamic_dims(values))
-    structure = Structure((AffineMap.identity(len(shape)),), (True,) * len(shape))
+    structure = Structure((AffineMap.identity(len(shape)),), parallel=(True,) * len(shape))
     return generic(build, structure, inputs=[], outputs=[out], body=body.block)[0]
 
 
@@ -166,7 +169,7 @@ def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
         body = LoopBody([element_of(value), type_.element_type])
         body.finish(body.cast(body.block.args[0], type_.element_type, unsigned=False))
         out = build.empty(TensorType(type_.element_type, shape_of(value.type)), build.dynamic_dims(value))
-        structure = Structure((AffineMap.identity(rank),) * 2, (True,) * rank)
+        structure = Structure((AffineMap.identity(rank),) * 2, parallel=(True,) * rank)
         (value,) = generic(build, structure, [value], [out], body.block)
     return value
 

@@ -19,10 +19,10 @@ Mixed = int | SSAValue
 """Size: a number where it is known, else a value of type index."""
 
 
-def _groups(*counts: int) -> ArrayAttr[Attribute]:
-    """Return the attribute that groups consecutive dimensions, so many in each group: 2, 1 -> [[0, 1], [2]]."""
+def _reassociation(group_ranks: Sequence[int]) -> ArrayAttr[Attribute]:
+    """Return the attribute that groups consecutive dimensions, so many in each group: [2, 1] -> [[0, 1], [2]]."""
     rows, start = list[Attribute](), 0
-    for count in counts:
+    for count in group_ranks:
         rows.append(ArrayAttr([IntegerAttr(d, i64) for d in range(start, start + count)]))
         start += count
     return ArrayAttr(rows)
@@ -67,29 +67,30 @@ def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
         expand = tensor.ExpandShapeOp.build(
             operands=[value, build.dynamic_dims(value)], result_types=[TensorType(element, [1, shape[0]])],
             properties={
-                "reassociation": _groups(2), "static_output_shape": DenseArrayBase.from_list(i64, [1, shape[0]]),
+                "reassociation": _reassociation([2]),
+                "static_output_shape": DenseArrayBase.from_list(i64, [1, shape[0]]),
             },
         )  # fmt: skip
         return build.add(expand).result
-    return _collapsed(build, value, len(shape) - 1, 1)
+    return _collapsed(build, value, group_ranks=[len(shape) - 1, 1])
 
 
-def _collapsed(build: Build, value: SSAValue, *counts: int) -> SSAValue:
-    """Collapse groups of adjacent dimensions, `counts` of them each, into one dimension each."""
+def _collapsed(build: Build, value: SSAValue, group_ranks: Sequence[int]) -> SSAValue:
+    """Collapse each group of adjacent dimensions into one dimension. group_ranks: the number of dimensions of each."""
     shape, sizes, start = list(shape_of(value.type)), list[int](), 0
-    for count in counts:
+    for count in group_ranks:
         sizes.append(_product(shape[start : start + count]))
         start += count
     type_ = TensorType(element_of(value), sizes)
     collapse = tensor.CollapseShapeOp.build(
-        operands=[value], result_types=[type_], properties={"reassociation": _groups(*counts)}
+        operands=[value], result_types=[type_], properties={"reassociation": _reassociation(group_ranks)}
     )
     return build.add(collapse).results[0]
 
 
 def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
     """Reshape (rows, blocks, n) to (rows, blocks * n)."""
-    return _collapsed(build, value, 1, 2)
+    return _collapsed(build, value, group_ranks=[1, 2])
 
 
 def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
@@ -116,11 +117,11 @@ def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: 
     if len(shape) == 2:
         return value
     if len(shape) == 1:
-        return _collapsed(build, value, 2)
+        return _collapsed(build, value, group_ranks=[2])
     expand = tensor.ExpandShapeOp.build(
         operands=[value, list(dynamic)], result_types=[TensorType(element_of(value), shape)],
         properties={
-            "reassociation": _groups(len(shape) - 1, 1),
+            "reassociation": _reassociation([len(shape) - 1, 1]),
             "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
         },
     )  # fmt: skip

@@ -106,8 +106,8 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     """
     values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
     element = element_of(values)
-    nothing = identity_of(combining, element)
-    assert nothing is not None
+    neutral = identity_of(combining, element)
+    assert neutral is not None
     rows, size = shape_of(values.type)[0], build.dim(values, 1)
     blocks = blocks_of(build, size_of(build, values, axis=1), BLOCK)
     count = blocks if isinstance(blocks, int) else DYNAMIC
@@ -117,23 +117,24 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
         """Emit the element at an offset in a block; the identity after the end of the row."""
         column = code.plus(code.times(block, code.index(BLOCK)), offset)
         inside = code.less(column, size)
-        return code.either(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(nothing)))
+        return code.either(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(neutral)))
 
     totals_type = TensorType(element, [rows, count])
     total = LoopBody([element, element])
     at = [total.add(IndexOp(d)) for d in range(3)]
     (sum_,) = total.inline(op.body, [total.block.args[1], value_at(total, *at)])
     steps = build.empty(TensorType(element, [BLOCK]), [])  # only states the size of the loop over a block's elements
-    structure = Structure((projection(3, [2]), projection(3, [0, 1])), (True, True, False))
-    identity = build.add(arith.ConstantOp(nothing)).result
+    structure = Structure((projection(3, [2]), projection(3, [0, 1])), parallel=(True, True, False))
+    identity = build.add(arith.ConstantOp(neutral)).result
     start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
     (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
 
     def before_all(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         """Emit the value that the first block of a row begins with."""
         if op.is_inclusive:
-            return [code.add(arith.ConstantOp(nothing))]
-        return [code.extract(before, _split(code, row[0], shape_of(before.type)))]
+            return [code.add(arith.ConstantOp(neutral))]
+        (row_number,) = row  # the outer dimensions are collapsed here, but not those of the initial values
+        return [code.extract(before, _split(code, row_number, shape_of(before.type)))]
 
     def add_total(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit what the next block begins with, and what this one does."""
@@ -172,12 +173,14 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     rank = len(shape_of(before.type))
     size = build.dim(results, op.along)
     body = LoopBody([element_of(before)])
+    (initial,) = body.block.args
     at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
     last = body.minus(size, body.index(1))
     value = body.extract(results, [*at[: op.along], last, *at[op.along :]])
-    if shape_of(results.type)[op.along] < 1:
-        value = body.either(body.less(last, body.index(0)), body.block.args[0], value)
-    structure = Structure((AffineMap.identity(rank),), (True,) * rank)
+    may_be_empty = shape_of(results.type)[op.along] < 1  # 0, or DYNAMIC
+    if may_be_empty:
+        value = body.either(body.less(last, body.index(0)), initial, value)
+    structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
     return generic(build, structure, inputs=[], outputs=[before], body=body.finish(value))[0]
 
 

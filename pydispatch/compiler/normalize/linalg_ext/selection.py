@@ -25,7 +25,10 @@ MOST_IN_HEAP = 4096
 
 
 def selects_by_heap(build: Build, count: Mixed, size: Mixed) -> bool:
-    """Return whether a heap selects the first `count` elements of a row of `size`; else runs are merged."""
+    """Return whether a heap selects the first `count` elements of a row of `size`; else runs are merged.
+
+    A heap is sequential, so it is not used where a kernel has invocations. A dynamic size is assumed to be long.
+    """
     if build.has_invocations or isinstance(count, SSAValue) or not 0 < count <= MOST_IN_HEAP:
         return False
     return isinstance(size, SSAValue) or (count < size and size >= SHORTEST_ROW)
@@ -43,13 +46,17 @@ def top_of_rows(
         count: Number of elements.
         positions: Integer type of the positions.
     """
-    arguments = comparator.block.args  # of a prefix of the tensors
-    compared = [i for i in range(len(arguments) // 2) if any(a.uses for a in arguments[2 * i : 2 * i + 2])] or [0]
+    # `pyd.top_k` gets only the tensors that the comparator reads. The others are gathered at the selected positions.
+    arguments = comparator.block.args  # a pair of elements for each of the first tensors
+    pairs = [arguments[i : i + 2] for i in range(0, len(arguments), 2)]
+    compared = [i for i, pair in enumerate(pairs) if any(element.uses for element in pair)] or [0]
     inputs = [tensors[i] for i in compared]
     body = LoopBody([element_of(x) for x in inputs for _ in range(2)])
-    taken = {2 * i + side: body.block.args[2 * k + side] for k, i in enumerate(compared) for side in range(2)}
-    unread = body.block.args[0]
-    body.finish(*body.inline(comparator, [taken.get(i, unread) for i in range(len(arguments))]))
+    replacements: dict[SSAValue, SSAValue] = {}
+    for position, i in enumerate(compared):
+        replacements |= zip(pairs[i], body.block.args[2 * position : 2 * position + 2], strict=True)
+    unread = body.block.args[0]  # stands for arguments that the comparator does not read
+    body.finish(*body.inline(comparator, [replacements.get(argument, unread) for argument in arguments]))
     rows = shape_of(tensors[0].type)[0]
     types = [TensorType(element, [rows, count]) for element in (*map(element_of, inputs), positions)]
     op = build.add(TopKOp(operands=[inputs], result_types=[types], regions=[Region(body.block)]))
@@ -65,6 +72,6 @@ def _gathered(build: Build, rows: SSAValue, indices: SSAValue) -> SSAValue:
     index = body.block.args[0]
     column = index if isinstance(index.type, IndexType) else body.as_index(index)
     body.finish(body.extract(rows, [body.add(IndexOp(0)), column]))
-    structure = Structure((AffineMap.identity(2),) * 2, (True, True))
+    structure = Structure((AffineMap.identity(2),) * 2, parallel=(True, True))
     out = build.empty(type_, [build.dim(rows, 0)] if shape_of(indices.type)[0] == DYNAMIC else [])
     return generic(build, structure, [indices], [out], body.block)[0]

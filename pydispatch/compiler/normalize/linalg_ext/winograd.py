@@ -64,6 +64,7 @@ def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
         polynomial, scale = [Fraction(1)], Fraction(1)
         for other in others:
             polynomial, scale = _times_linear(polynomial, other), scale * (point - other)
+        # As in published matrices, the row of G for the point 0 is positive; that of transpose(B) takes the sign.
         sign = -1 if point == 0 and scale < 0 else 1
         a.append([point**n for n in range(tile)])
         g.append([sign * point**n / scale for n in range(kernel)])
@@ -129,7 +130,7 @@ class WinogradProducts:
         rank = len(shape_of(value.type))
         type = TensorType(element, shape_of(value.type))
         (converted,) = computed(
-            self.build, Structure((AffineMap.identity(rank),) * 2, (True,) * rank), [value],
+            self.build, Structure((AffineMap.identity(rank),) * 2, parallel=(True,) * rank), [value],
             [self.build.empty(type, self.build.dynamic_dims(value))],
             lambda body, x, _: [body.cast(x, element, unsigned=False)],
         )  # fmt: skip

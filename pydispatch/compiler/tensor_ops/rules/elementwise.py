@@ -39,7 +39,7 @@ class Elementwise(TensorOp):
             for v in op.operands
         ]
         elements = scalarized(e, build, op, operands)
-        for other, element in zip(op.results, elements, strict=True):
+        for other, element in zip(op.results, elements, strict=True):  # a reader of another result then reuses it
             e.define(build, other, indices, element)
         return elements[result.index]
 

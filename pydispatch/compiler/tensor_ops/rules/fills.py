@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Stated, listed
+from pydispatch.compiler.tensor_ops.terms import Stated, dynamic_size
 from pydispatch.ir.core.dense import is_splat
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import shape_of
@@ -79,7 +79,7 @@ class Empty(Fill):
     name = "tensor.empty"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands, result, axis)
+        return dynamic_size(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return elements.zero(build, tensor_type(result).element_type)
@@ -91,7 +91,7 @@ class FlowEmpty(Fill):
     name = "flow.tensor.empty"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands, result, axis)
+        return dynamic_size(op.operands, result, axis)
 
 
 class Splat(Fill):
@@ -100,7 +100,8 @@ class Splat(Fill):
     name = "tensor.splat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands[1:], result, axis)
+        _scalar, *sizes = op.operands
+        return dynamic_size(sizes, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return elements.scalar(op.operands[0])
@@ -132,7 +133,7 @@ class Generate(TensorOp):
     name = "tensor.generate"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands, result, axis)
+        return dynamic_size(op.operands, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit the body with these indices."""

@@ -23,31 +23,34 @@ class TensorGather(TensorOp):
     rest]`."""
 
     name = "tensor.gather"
-    rereads = True
+    rereads = True  # slices may overlap
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return a size of the batch, or that of a dimension of the source that a slice keeps."""
         batch = _batch(op)
         if axis < batch:
             return Dim(op.indices, axis)
-        picked, dropped = _picked(op, op.gather_dims, op.source, result)
-        rest = [d for d in range(len(shape_of(op.source))) if not (dropped and d in picked)]
+        indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
+        rest = [d for d in range(len(shape_of(op.source))) if not (are_dropped and d in indexed_dims)]
         return Dim(op.source, rest[axis - batch])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
         dimension."""
         batch = _batch(op)
-        picked, dropped = _picked(op, op.gather_dims, op.source, result)
-        sizes = [elements.dims(op.source)[d] for d in picked]
+        indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
+        sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
         def element(builder: Builder) -> SSAValue:
             """Read the element of the source."""
             where = _coordinates(elements, builder, op, sizes, indices[:batch])
-            return elements.at(builder, op.source, _whole_index(op.source, picked, dropped, where, indices[batch:]))
+            source_index = _whole_index(
+                op.source, indexed_dims, are_dropped, coordinates=where, index_in_slice=indices[batch:]
+            )
+            return elements.at(builder, op.source, source_index)
 
-        zero = tensor_type(result).element_type
-        return build.choose(build.not_empty(sizes), element, lambda b: elements.zero(b, zero))
+        element_type = tensor_type(result).element_type
+        return build.choose(build.not_empty(sizes), element, lambda b: elements.zero(b, element_type))
 
 
 class TensorScatter(Update):
@@ -59,8 +62,8 @@ class TensorScatter(Update):
         """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
         destination that slices cover."""
         batch = _batch(op)
-        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
-        kept = [d for d in range(len(shape_of(op.dest))) if not (dropped and d in scattered_dims)]
+        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        kept = [d for d in range(len(shape_of(op.dest))) if not (are_dropped and d in scattered_dims)]
         rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch)]
         covered = enumerate(kept, batch)
         return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
@@ -68,13 +71,13 @@ class TensorScatter(Update):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit a search for the slice that writes the element, for readers that need all elements of the result."""
 
-        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
-                offsets_in_slice += [] if dropped else [0]
+                offsets_in_slice += [] if are_dropped else [0]
             else:
                 offsets_in_slice.append(index)
 
@@ -99,12 +102,14 @@ class TensorScatter(Update):
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination that an element of a slice is written to."""
-        scattered_dims, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         batch = _batch(op)
         coordinates = _coordinates(
             elements, build, op, [elements.dims(op.dest)[d] for d in scattered_dims], indices[:batch]
         )
-        return _whole_index(op.dest, scattered_dims, dropped, coordinates, indices[batch:])
+        return _whole_index(
+            op.dest, scattered_dims, are_dropped, coordinates=coordinates, index_in_slice=indices[batch:]
+        )
 
 
 def _batch(op: Any) -> int:
@@ -112,13 +117,20 @@ def _batch(op: Any) -> int:
     return len(shape_of(op.indices)) - 1
 
 
-def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
-    """Return the dimensions of the tensor that the coordinates index, and whether the slices lack these dimensions."""
-    picked = [int(d) for d in dims.get_values()]
+def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
+    """Return the dimensions of the tensor that the coordinates index, and whether the slices lack these dimensions.
+
+    Args:
+        op: The gather or scatter.
+        dims: Its attribute of these dimensions.
+        whole: The tensor.
+        slices: The tensor of slices, whose first dimensions count the slices.
+    """
+    indexed_dims = [int(d) for d in dims.get_values()]
     kept, rank = len(shape_of(slices)) - _batch(op), len(shape_of(whole))
-    if kept not in (rank, rank - len(picked)):
+    if kept not in (rank, rank - len(indexed_dims)):
         raise unsupported(op, f"slices of rank {kept} do not fit a tensor of rank {rank}")
-    return picked, kept != rank
+    return indexed_dims, kept != rank
 
 
 def _coordinates(
@@ -134,24 +146,25 @@ def _coordinates(
 
 
 def _whole_index(
-    whole: SSAValue, picked: Sequence[int], dropped: bool, where: Sequence[Index], rest: Sequence[Index]
-) -> list[Index]:
+    whole: SSAValue, indexed_dims: Sequence[int], are_dropped: bool, *, coordinates: Sequence[Index],
+    index_in_slice: Sequence[Index],
+) -> list[Index]:  # fmt: skip
     """Return the index in the whole tensor from the coordinates of a slice and the index inside of the slice.
 
     Args:
         whole: The tensor.
-        picked: Dimensions of the tensor that the coordinates are for.
-        dropped: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
-        where: Coordinates, in the order of `picked`.
-        rest: Index inside of the slice.
+        indexed_dims: Dimensions of the tensor that the coordinates are for.
+        are_dropped: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
+        coordinates: Coordinates, in the order of `indexed_dims`.
+        index_in_slice: Index inside of the slice.
     """
-    inside = iter(rest)
+    inside = iter(index_in_slice)
     indices: list[Index] = []
     for dimension in range(len(shape_of(whole))):
-        if dimension in picked:
-            if not dropped:
+        if dimension in indexed_dims:
+            if not are_dropped:
                 next(inside)
-            indices.append(where[picked.index(dimension)])
+            indices.append(coordinates[indexed_dims.index(dimension)])
         else:
             indices.append(next(inside))
     return indices

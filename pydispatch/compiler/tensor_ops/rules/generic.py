@@ -21,6 +21,9 @@ from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import Dim, shape_of
 
+MAX_REPEATED_OPERATIONS = 4
+"""Operations of a body, with its terminator, that cost no more for each element than a load of the element."""
+
 
 class Generic(TensorOp):
     """`linalg.generic`, with and without reductions."""
@@ -76,8 +79,8 @@ class Generic(TensorOp):
                 continue  # only its shape counts
             if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):
                 return False
-        cheap = not any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
-        return cheap and len(list(body.ops)) <= 4
+        calls_functions = any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
+        return not calls_functions and len(list(body.ops)) <= MAX_REPEATED_OPERATIONS
 
 
 class Dispatch(TensorOp):

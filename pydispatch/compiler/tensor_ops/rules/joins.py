@@ -37,7 +37,7 @@ class Pad(TensorOp):
             """Compute the padding value at these indices."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
-            return clone_block(elements, builder, block, mapping, point=[])[0]
+            return clone_block(elements, builder, block, mapping, point=[])[0]  # no linalg.index: arguments are indices
 
         return build.choose(is_inside, lambda b: elements.at(b, op.source, source_indices), padding)
 

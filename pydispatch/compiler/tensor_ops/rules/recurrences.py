@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.ir import OpResult
 
 from pydispatch.compiler.tensor_ops.rule import TensorOp
-from pydispatch.compiler.tensor_ops.terms import Stated, listed
+from pydispatch.compiler.tensor_ops.terms import Stated, dynamic_size
 from pydispatch.ir.values import Dim
 
 
@@ -15,19 +15,20 @@ class Recurrence(TensorOp):
     """Rule of `pyd.recurrence`. Loops over rows compute it (`kernels/loops/recurrences.py`), never a single element."""
 
     name = "pyd.recurrence"
-    rereads = True
+    rereads = True  # its body may extract any element
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands, result, axis)
+        return dynamic_size(op.operands, result, axis)
 
 
 class TopK(TensorOp):
     """Rule of `pyd.top_k`. Loops over rows compute it (`kernels/loops/top_k.py`), never a single element."""
 
     name = "pyd.top_k"
-    rereads = True
+    rereads = True  # a comparison reads elements again
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the number of rows; the other size, that of the selected elements, is static."""
         return Dim(op.inputs[0], 0)
 
 

@@ -26,7 +26,10 @@ def inside(build: Builder, indices: Sequence[Index], sizes: Sequence[Index]) -> 
 
 
 class Scatter(Update):
-    """Rule of `iree_linalg_ext.scatter` with two inputs, the slices and their indices; normalization removes masks."""
+    """Rule of `iree_linalg_ext.scatter`: operands are the slices, their indices and the destination.
+
+    Normalization removes masks. The arguments of the body are an element of the slices and the old element.
+    """
 
     name = "iree_linalg_ext.scatter"
     destination = 2
@@ -49,17 +52,18 @@ class Scatter(Update):
         if op.is_unique:
             return 0
         windows = op.windows()
-        return len(shape_of(op.operands[0])) if windows.offsets else windows.batch
+        return len(shape_of(op.operands[0])) if windows.begin_anywhere else windows.batch
 
     def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a linear index that is equal for updates of the same elements: that of the position of a window that
         may overlap others, else that of the coordinates."""
         sizes = elements.dims(op.operands[2])
-        if op.windows().offsets:
+        if op.windows().begin_anywhere:
             return build.join(self.position(elements, build, op, leading), sizes)
         return build.join(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
     def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        """Return whether the coordinates of the element's slice are in bounds; other elements are not written."""
         target, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
         return inside(build, [target[d] for d in op.indexed], [sizes[d] for d in op.indexed])
 
@@ -77,15 +81,18 @@ class Scatter(Update):
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
         """Emit the body, which combines an element of the slices and the old element."""
         block = op.body.block
-        mapping = {block.args[0]: elements.at(build, op.operands[0], indices)}
-        if block.args[1].uses.get_length():
-            mapping[block.args[1]] = elements.at(build, op.operands[2], self.position(elements, build, op, indices))
-        return clone_block(elements, build, block, mapping, indices)[0]
+        new_element, old_element = block.args
+        slices, _indices, destination = op.operands
+        mapping = {new_element: elements.at(build, slices, indices)}
+        if old_element.uses.get_length():
+            mapping[old_element] = elements.at(build, destination, self.position(elements, build, op, indices))
+        return clone_block(elements, build, block, mapping, point=indices)[0]
 
     def _kept(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[0]))
-        dims: list[int] = windows.retained(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
+        rank_of_result = len(shape_of(op.operands[2]))
+        dims: list[int] = windows.retained(slice_rank=rank - windows.batch, rank=rank_of_result, indexed=op.indexed)
         return dims
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:

@@ -55,11 +55,11 @@ class InsertSlice(Update):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source if `indices` are inside the slice, else that of the destination."""
         inside: SSAValue | bool = True
-        where: list[Index] = []
+        indices_in_slice: list[Index] = []  # of all dimensions of the destination
         rows = (elements.indices(row) for row in slice_of(op).rows)
         for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
             if offset == 0 and stride == 1 and (size is whole or size == whole):
-                where.append(index)
+                indices_in_slice.append(index)
                 continue
             distance = build.minus(index, offset)
             inside = both(build, inside, not_less(build, distance, rhs=0))
@@ -68,18 +68,20 @@ class InsertSlice(Update):
                 inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), rhs=0))
                 source_index = build.quotient(build.most(distance, 0), stride)
             inside = both(build, inside, build.less(source_index, size))
-            where.append(source_index)
-        kept = _kept(op, tensor_type(op.source))
+            indices_in_slice.append(source_index)
+        dims_of_source = _dims_of_slice(op, tensor_type(op.source))
         return build.choose(
             inside,
-            lambda b: elements.at(b, op.source, [where[i] for i in kept]),
+            lambda b: elements.at(b, op.source, [indices_in_slice[d] for d in dims_of_source]),
             lambda b: elements.at(b, op.dest, indices),
         )
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        """Return the index in the destination of the element of the source at `indices`."""
         return in_slice(elements, build, op, op.dest, tensor_type(op.source), indices)
 
     def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
+        """Return True: `requirements` and `position` keep slices in bounds."""
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -106,12 +108,14 @@ class Insert(Update):
         return build.choose(here, lambda b: elements.scalar(op.scalar), lambda b: elements.at(b, op.dest, indices))
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
+        """Return [], the sizes of a scalar: one element is written."""
         return []
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
         return elements.scalar(op.scalar)
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        """Return the index of the element in the destination, clamped into bounds."""
         return [build.clamp(elements.index(i), n) for i, n in zip(op.indices, elements.dims(op.dest), strict=True)]
 
 
@@ -134,8 +138,10 @@ def _term(n: int | SSAValue) -> Term:
     return n if isinstance(n, int) else term_of(n)
 
 
-def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
-    """Return, for each dimension of the slice, its dimension in the full tensor; raise CompileError without a match."""
+def _dims_of_slice(op: Any, part: TensorType[Attribute]) -> list[int]:
+    """Return, for each dimension of the type of a slice, its dimension in the full tensor: dimensions of size 1 may be
+    dropped. Raise CompileError if the type does not fit the slice's sizes.
+    """
     kept = kept_dims(op, [-1 if n < 0 else n for n in part.get_shape()])
     if kept is None:
         raise unsupported(op, f"its sizes do not give {part}")
@@ -146,11 +152,14 @@ def in_slice(
     elements: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
 ) -> list[Index]:
     """Return the indices in the whole tensor of the element at `indices` of a slice. A slice whose computed offset does
-    not fit is moved inside.
+    not fit is moved inside: its offset is clamped to [low, size of the axis - 1 - reach].
+
+    `reach` is the distance from the first element to the last one, and `low` how far before the first one the slice
+    reaches if it runs backwards. Both are emitted at the entry of the kernel, since they are equal for all elements.
     """
     offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).rows)
     where: list[Index] = [0] * len(offsets)
-    for dimension, index in zip(_kept(op, part), indices, strict=True):
+    for dimension, index in zip(_dims_of_slice(op, part), indices, strict=True):
         where[dimension] = index
     whole_indices: list[Index] = []
     for offset, index, size, stride, n in zip(offsets, where, sizes, strides, elements.dims(whole), strict=True):
@@ -158,7 +167,8 @@ def in_slice(
         if isinstance(offset, SSAValue):
             reach = elements.entry.times(elements.entry.minus(size, 1), stride)
             low: Index = 0
-            if not (isinstance(stride, int) and stride >= 0):  # it may run backwards
+            may_run_backwards = not (isinstance(stride, int) and stride >= 0)  # then `reach` is negative
+            if may_run_backwards:
                 low, reach = elements.entry.most(elements.entry.minus(0, reach), 0), elements.entry.most(reach, 0)
             start = build.most(build.least(offset, build.minus(n, elements.entry.plus(reach, 1))), low)
         whole_indices.append(build.plus(start, build.times(index, stride)))

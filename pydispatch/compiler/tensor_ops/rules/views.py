@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.requirements import Equal, Requirement
 from pydispatch.compiler.tensor_ops.rule import TensorOp, View
-from pydispatch.compiler.tensor_ops.terms import Entry, Stated, listed, multiply
+from pydispatch.compiler.tensor_ops.terms import Entry, Stated, dynamic_size, multiply
 from pydispatch.ir.values import Dim, shape_of
 
 
@@ -52,7 +52,7 @@ class TieShape(Cast):
     name = "flow.tensor.tie_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.operands[1:], result, axis)
+        return dynamic_size(op.operands[1:], result, axis)
 
 
 class DispatchTieShape(TieShape):
@@ -82,7 +82,7 @@ class ExpandShape(View):
     name = "tensor.expand_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.dynamic_output_shape, result, axis)
+        return dynamic_size(op.dynamic_output_shape, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the linear index of each group: [i, j] of sizes [m, n] is i n + j."""
@@ -157,7 +157,7 @@ class FlowReshape(Reshape):
     name = "flow.tensor.reshape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        return listed(op.result_dims, result, axis)
+        return dynamic_size(op.result_dims, result, axis)
 
     def size_operands(self, op: Any) -> list[SSAValue]:
         return [*op.source_dims, *op.result_dims]
@@ -173,6 +173,7 @@ class Bitcast(Cast):
         return element_of_bits(elements, build, op, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return False: a pointwise view counts as its operand itself (`looks_through`), which has other values."""
         return False
 
 
@@ -191,7 +192,7 @@ class FlowBitcast(FlowReshape):
         have, want = (
             multiply([*sizes_of(v), bits_of(tensor_type(v).element_type)]) for v in (op.operands[0], op.results[0])
         )
-        yield Equal(have, want, "the result has {}", "bits")
+        yield Equal(have, want, what="the result has {}", unit="bits")
 
 
 def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:

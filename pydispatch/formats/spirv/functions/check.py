@@ -31,7 +31,10 @@ def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
 
 
 def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
-    """Check the operation and the operands of an OpSpecConstantOp."""
+    """Check the operation and the operands of an OpSpecConstantOp, as an instruction of its own.
+
+    An OpSpecConstantOp has the words of that instruction with one more, the opcode, after type and result.
+    """
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
@@ -41,7 +44,7 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
         at=inst.at,
         type=1,
         result=2,
-        ids=[p - 1 for p in inst.ids],
+        ids=[position - 1 for position in inst.ids],
     )
     check_instruction(FunctionChecker(declared, SpirvFunction(inst), is_open=False), inner)
 

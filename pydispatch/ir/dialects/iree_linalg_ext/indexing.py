@@ -28,17 +28,23 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 class Windows(NamedTuple):
     """Mapping between the dimensions of a tensor and of the slices that a gather or scatter accesses.
 
-    `batch` is the number of leading dimensions that enumerate the slices. If `offsets` is set, a slice has the last
-    dimensions of the tensor, including indexed ones, to whose positions the index is added. Otherwise it has the
+    `batch` is the number of leading dimensions that enumerate the slices. If they `begin_anywhere`, a slice has the
+    last dimensions of the tensor, including indexed ones, to whose positions the index is added. Otherwise it has the
     dimensions that are not indexed.
     """
 
     batch: int
-    offsets: bool
+    begin_anywhere: bool
 
-    def retained(self, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
-        """Return the tensor dimension that corresponds to each dimension of a slice."""
-        if self.offsets:
+    def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
+        """Return, for each dimension of a slice, the dimension of the tensor that it is a part of.
+
+        Args:
+            slice_rank: Number of dimensions of a slice.
+            rank: Number of dimensions of the tensor.
+            indexed: Dimensions of the tensor that the indices address.
+        """
+        if self.begin_anywhere:
             return list(range(rank - slice_rank, rank))
         return [d for d in range(rank) if d not in indexed]
 
@@ -56,9 +62,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
-            fitting.insert(0, Windows(batch, offsets=False))
+            fitting.insert(0, Windows(batch, begin_anywhere=False))
         elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
-            fitting.append(Windows(batch, offsets=True))
+            fitting.append(Windows(batch, begin_anywhere=True))
     if not fitting:
         raise VerifyException(
             f"indices {indices.type} and slices {slices.type} do not fit {whole.type}: indices have the dimensions "
@@ -73,7 +79,7 @@ def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: 
     sizes, and its elements.
     """
     shape, slice_shape = shape_of(whole), shape_of(slices)
-    retained = windows.retained(len(slice_shape) - windows.batch, len(shape), indexed)
+    retained = windows.retained(slice_rank=len(slice_shape) - windows.batch, rank=len(shape), indexed=indexed)
     rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(retained)]
     check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *rest])
     for size, d in zip(rest, retained, strict=True):

@@ -133,7 +133,7 @@ class FillOp(StructuredOp):
         if isinstance(self.inputs[0].type, ShapedType) and shape_of(self.inputs[0].type):
             raise VerifyException(f"expected a scalar to fill with, got {self.inputs[0].type}")
         rank = len(shape_of(self.outputs[0].type))
-        return Structure((_scalar(rank), identity(rank, 1).maps[0]), (True,) * rank)
+        return Structure((_scalar(rank), identity(rank, 1).maps[0]), parallel=(True,) * rank)
 
 
 def _named_classes(base: type[StructuredOp], names: Iterable[str]) -> list[type[Operation]]:

@@ -59,7 +59,7 @@ def of_maps(maps: Sequence[AffineMap]) -> Structure:
 
 def identity(rank: int, operands: int) -> Structure:
     """Return the structure of an elementwise operation, whose operands all have the identity map."""
-    return Structure((AffineMap.identity(rank),) * operands, (True,) * rank)
+    return Structure((AffineMap.identity(rank),) * operands, parallel=(True,) * rank)
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
