@@ -9,7 +9,7 @@ from types import CodeType
 
 from pydispatch.errors import Location
 
-_STATED = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+) to :(\d+)\)')
+_STATED = re.compile(r'loc\("(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+) to :(?P<end>\d+)\)')
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -33,8 +33,8 @@ def stated_location(text: str, start: int) -> Location | None:
     match = _STATED.search(text, start)
     if match is None:
         return None
-    line, column, end = map(int, match.group(2, 3, 4))
-    return file_location(_ESCAPED.sub(r"\1", match[1]), line, column, end - column)
+    line, column, end = map(int, match.group("line", "column", "end"))
+    return file_location(_ESCAPED.sub(r"\1", match["file"]), line, column, end - column)
 
 
 def file_location(file: str, line: int, column: int, length: int) -> Location:

@@ -78,10 +78,10 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
 
 def sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
     """Return checked parameters of sampling, which are in the range of the program's f32."""
-    _check("temperature", temperature, (int, float), lambda value: 0 <= value < float("inf"), "a number, at least 0")
-    _check("top_k", top_k, int, lambda value: 0 <= value <= _INT32.max, "a number of tokens, or 0 for all")
-    _check("top_p", top_p, (int, float), lambda value: 0 < value <= 1, "a probability above 0, up to 1")
-    _check("seed", seed, int, lambda value: _INT32.min <= value <= _INT32.max, "an integer of 32 bits")
+    _check("temperature", temperature, lambda n: 0 <= n < float("inf"), "a number, at least 0", accepts_floats=True)
+    _check("top_k", top_k, lambda n: 0 <= n <= _INT32.max, "a number of tokens, or 0 for all")
+    _check("top_p", top_p, lambda n: 0 < n <= 1, "a probability above 0, up to 1", accepts_floats=True)
+    _check("seed", seed, lambda n: _INT32.min <= n <= _INT32.max, "an integer of 32 bits")
     temperature, top_p = min(temperature, float(_FLOAT32.max)), max(top_p, float(_FLOAT32.tiny))
     return Sampling(float(temperature), int(top_k), float(top_p), int(seed))
 
@@ -107,20 +107,20 @@ def stops(stop: Stop, has_tokenizer: bool) -> Stops:
 
 def positive(name: str, value: int) -> int:
     """Return a number that is at least 1."""
-    _check(name, value, int, lambda n: n >= 1, "a number, at least 1")
+    _check(name, value, lambda n: n >= 1, "a number, at least 1")
     return int(value)
 
 
 def seconds(name: str, value: float) -> float:
     """Return a time that is at least 0."""
-    _check(name, value, (int, float), lambda n: n >= 0, "seconds, at least 0")
+    _check(name, value, lambda n: n >= 0, "seconds, at least 0", accepts_floats=True)
     return float(value)
 
 
-def _check(
-    name: str, value: Any, kind: type | tuple[type, ...], is_valid: Callable[[Any], bool], expected: str
-) -> None:
-    """Raise InvalidArgumentError unless an argument is of a kind and valid. `expected` describes valid values."""
-    kinds = (kind, np.integer, np.floating) if isinstance(kind, tuple) else (kind, np.integer)
+def _check(name: str, value: Any, is_valid: Callable[[Any], bool], expected: str, accepts_floats: bool = False) -> None:
+    """Raise InvalidArgumentError unless an argument is a valid integer, or float where these are accepted. `expected`
+    describes valid values.
+    """
+    kinds = (int, float, np.integer, np.floating) if accepts_floats else (int, np.integer)
     if isinstance(value, bool) or not isinstance(value, kinds) or not is_valid(value):
         raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r}")

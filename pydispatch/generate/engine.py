@@ -118,7 +118,10 @@ class Engine(Generic[Piece]):
         stop: Stop = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """See the class. The thread of the engine starts with its first request."""
+        """Check the arguments, which the class describes, and create the worker.
+
+        Its thread starts with the first request.
+        """
         generating = GeneratingProgram(program)
         self._page_size = generating.page_size
         self._max_tokens = _limit("max_tokens", max_tokens, generating.max_tokens)
@@ -128,7 +131,7 @@ class Engine(Generic[Piece]):
         self._clock = clock
         max_queue = arguments.positive("max_queue", max_queue)
         self._worker = Worker(generating, rows, max_queue, clock)
-        weakref.finalize(self, self._worker.close, True)
+        weakref.finalize(self, self._worker.close, cancel=True)
 
     def submit(
         self,

@@ -98,7 +98,7 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
     rows.
     """
     inputs = function.inputs
-    shapes: list[tuple[int, ...]] = []
+    shapes: dict[str, tuple[int, ...]] = {}
     if len(inputs) != len(ARGUMENTS):
         raise InvalidArgumentError(f"@{name}: expected {len(ARGUMENTS)} arguments: {_signature()}; got {len(inputs)}")
     for value, (argument, dtype, rank) in zip(inputs, ARGUMENTS, strict=True):
@@ -108,11 +108,14 @@ def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
                 f"@{name}: {argument}: expected {dtype} of rank {rank} with static sizes, got {value.dtype}"
                 f"{list(value.shape or ())}; the arguments are {_signature()}"
             )
-        shapes.append(shape)
-    rows = {shape[0] for shape in shapes}
-    if len(rows) != 1 or not all(size for shape in shapes for size in shape):
-        raise InvalidArgumentError(f"@{name}: expected an equal number of rows in all arguments, got {shapes}")
-    return shapes[0][0], shapes[0][1], shapes[3][1]
+        shapes[argument] = shape
+    rows = {shape[0] for shape in shapes.values()}
+    if len(rows) != 1 or not all(size for shape in shapes.values() for size in shape):
+        listed = list(shapes.values())
+        raise InvalidArgumentError(f"@{name}: expected an equal number of rows in all arguments, got {listed}")
+    row_count, tokens = shapes["tokens"]
+    _, pages = shapes["pages"]
+    return row_count, tokens, pages
 
 
 def _signature() -> str:

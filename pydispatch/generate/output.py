@@ -45,7 +45,7 @@ class Output:
     __slots__ = ("_end_waiters", "_lock", "outcome", "piece_waiters", "pieces")
 
     def __init__(self) -> None:
-        self.pieces: list[int | str] = []
+        self.pieces: list[int | str] = []  # text if the engine has a tokenizer, else tokens
         self.outcome: Completion | BaseException | None = None
         self.piece_waiters: list[Waiter] = []
         self._end_waiters: list[Waiter] = []  # wait for the outcome

@@ -56,7 +56,7 @@ class Scheduler:
         self.steps = self.prefills = self.preemptions = 0
         self._page_size, self._chunk = program.page_size, program.chunk
         self._decode = CallArrays(program.decode, program.rows, width=1, table_pages=program.table_pages)
-        self._prefill = CallArrays(program.prefill, 1, program.chunk, program.table_pages)
+        self._prefill = CallArrays(program.prefill, rows=1, width=program.chunk, table_pages=program.table_pages)
         self._clock, self._on_start, self._on_end = clock, on_start, on_end
         self._waiting: deque[TokenSequence] = deque()  # have no pages yet
         self._prefilling: list[TokenSequence] = []  # their prompts are being processed
@@ -102,11 +102,11 @@ class Scheduler:
 
     def end(self, sequence: TokenSequence, outcome: Completion | BaseException) -> None:
         """End a sequence wherever it is, and release what it has; nothing happens if it has ended before."""
-        if sequence.row != WAITING:
+        if sequence.row != WAITING:  # it runs
             self._suspend(sequence)
         elif sequence in self._waiting:
             self._waiting.remove(sequence)
-            self._may_start = True
+            self._may_start = True  # the next sequence in the queue may need fewer pages
         else:
             return
         sequence.output.finish(outcome, self._wakeups)
@@ -202,15 +202,15 @@ class Scheduler:
                 return False
         return True
 
-    def _reuse(self, sequence: TokenSequence) -> None:
+    def _acquire_published_pages(self, sequence: TokenSequence) -> None:
         """Take over pages that other sequences have computed, before the first chunk of a sequence."""
         sequence.pages = self.pool.acquire(sequence.reusable_keys)
         sequence.published = len(sequence.pages)
         sequence.computed = sequence.published * self._page_size
-        if sequence.reused is None:
+        if sequence.reused is None:  # its first start
             sequence.reused = sequence.computed
 
-    def _publish(self, sequence: TokenSequence) -> None:
+    def _publish_full_pages(self, sequence: TokenSequence) -> None:
         """Let other sequences use the pages of a sequence that have become full."""
         full = sequence.computed // self._page_size
         sequence.extend_keys(full)
@@ -230,17 +230,18 @@ class Scheduler:
         sequence = group[0] if self._is_oldest_next else min(group, key=lambda s: len(s.prompt) - s.computed)
         self._is_oldest_next = not self._is_oldest_next
         if not sequence.pages:
-            self._reuse(sequence)
+            self._acquire_published_pages(sequence)
         start, end = sequence.computed, min(sequence.computed + self._chunk, len(sequence.prompt))
         if start < end:
             if not self._reserve(sequence, end) or not self._run_chunk(sequence, start, end):
                 return
             sequence.computed = end
-            self._publish(sequence)
+            self._publish_full_pages(sequence)
         if sequence.computed < len(sequence.prompt):
             return
-        if sequence.generated or self._deliver(sequence, int(self._prefill.sampled[0])):
-            self._join(sequence)
+        was_preempted = bool(sequence.generated)  # it has its first token, which `decode` computes again
+        if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):
+            self._start_decoding(sequence)
 
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
         """Call `prefill` for the tokens of the prompt from `start` to `end`, without `end`.
@@ -267,8 +268,8 @@ class Scheduler:
 
     # ---- tokens
 
-    def _join(self, sequence: TokenSequence) -> None:
-        """Move a sequence whose prompt is computed into the decode batch."""
+    def _start_decoding(self, sequence: TokenSequence) -> None:
+        """Move a sequence whose prompt is computed into the decode batch, with its first token that is not computed."""
         batch, row = self._decode, sequence.row
         self._prefilling.remove(sequence)
         insort(self._decoding, sequence, key=_ORDER)
@@ -299,7 +300,7 @@ class Scheduler:
         for sequence in list(self._decoding):
             sequence.computed = computed = sequence.computed + 1
             if computed % size == 0:
-                self._publish(sequence)
+                self._publish_full_pages(sequence)
             index = computed - len(sequence.prompt)
             if index == len(sequence.generated):
                 self._deliver(sequence, tokens[sequence.row])

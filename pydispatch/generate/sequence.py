@@ -72,6 +72,7 @@ class TokenSequence:
         text: TextStream | None = None,
         deadline: float = float("inf"),
     ) -> None:
+        """Create a sequence without pages. The class describes its attributes, of which some are arguments."""
         self.order = 0
         self.prompt = prompt
         self.generated: list[int] = []

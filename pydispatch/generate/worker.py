@@ -181,14 +181,16 @@ class Worker:
         wakeups.flush()
 
     def _leave_queue(self, sequence: TokenSequence) -> None:
-        """Count a sequence that has started, or ended in the queue, and accept the next one."""
+        """Count a sequence that has started, or ended in the queue, and accept the next one beyond `max_queue`."""
         with self._lock:
             self._queued -= 1
-            if sequence in self._overflow:
+            if sequence in self._overflow:  # it takes no room; its submitter must not wait for any
                 self._overflow.remove(sequence)
+                accepted: TokenSequence | None = sequence
             else:
-                sequence = self._overflow.popleft() if self._overflow else sequence
-        _accept(sequence)
+                accepted = self._overflow.popleft() if self._overflow else None
+        if accepted is not None:
+            _accept(accepted)
 
     def _forget(self, sequence: TokenSequence) -> None:
         """Remove a sequence that has ended."""

@@ -204,7 +204,7 @@ class Builder(OperationWriter):
         calls.
         """
         assert of.weight is not None
-        self.parts(of)
+        self.parts(of)  # declares the global, unless the function reads the weight
         known = self._weights[id(of.weight.array)]
         known.properties["is_mutable"] = builtin.UnitAttr()
         name = builtin.SymbolRefAttr(known.sym_name)
@@ -229,14 +229,13 @@ class Builder(OperationWriter):
         Sizes that may differ are checked at run time.
         """
         shape = tuple(shape)
-        if of.shape == shape:
-            return of
-        if of.known is not None:
+        if of.shape == shape or of.known is not None:  # the shape of a constant has no symbols
             return of
         cast_parts = []
         for part in self.parts(of):
             if not is_static(shape):
                 dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
+                # States that the dynamic sizes of the operand are `dims`.
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
             target = tensor_type(of.dtype.element, shape)
             cast_parts.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
@@ -270,7 +269,7 @@ class Builder(OperationWriter):
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
-        self.at_end, self.sites, self.is_call_counted = [], 0, False
+        self.at_end, self.sites, self.is_call_counted = [], 0, False  # they are those of one function
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for declared, argument in zip(inputs, block.args, strict=True):
@@ -282,15 +281,16 @@ class Builder(OperationWriter):
                 shape.append(symbol(n) if isinstance(n, str) else n)
                 if isinstance(n, str) and n not in self._symbols:
                     self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
-            if dims := self.indices(shape):
+            if dims := self.indices(shape):  # state that the dynamic sizes of the argument are the symbols
                 value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
             tensors.append(self.from_boundary(value, declared.dtype, tuple(shape)))
         return tensors
 
     def is_kept(self, value: BlockArgument) -> bool:
-        """Return whether the caller of the function still needs a value: an argument that is not donated.
+        """Return whether a value is an argument of a function whose caller may still read it.
 
-        The function may be one of a mixed module, which is written by the user.
+        That is an argument that is not donated. Functions of a mixed module, which the user writes, have no donated
+        arguments.
         """
         function = value.owner.parent_op()
         if function is not None and function.name in FUNCTIONS:

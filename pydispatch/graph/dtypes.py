@@ -183,4 +183,4 @@ def of_element(element: Attribute) -> DType:
         return {builtin.f32: C64, builtin.f64: C128}[element.element_type]
     if isinstance(element, builtin.IndexType):
         return I64
-    return next(dtype for dtype in DTYPES.values() if dtype.is_float and dtype.element == element)
+    return {dtype.element: dtype for dtype in DTYPES.values() if dtype.is_float}[element]

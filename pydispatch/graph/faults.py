@@ -42,7 +42,7 @@ def guarded(
             note is None or error.location != builder.location
         ):  # the error is of a node in a nested graph, which has a note of its own
             raise
-        short = name.removesuffix(".default").rpartition(".")[2]
+        short = name.removesuffix(".default").rpartition(".")[2]  # "aten.add.default" -> "add"
         message = error.message if short in error.message else f"{name}: {error.message}"
         raise builder.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
     except outer:
@@ -53,6 +53,6 @@ def guarded(
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
         raise builder.fail(text, note) from error
     except Exception as error:
-        if not is_fault(error):
+        if not is_fault(error):  # such as a missing package or an error of the user's function
             raise
         raise internal_error(error, f"{name} ({operands()})", builder.location) from error

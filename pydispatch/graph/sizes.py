@@ -65,6 +65,12 @@ class Expr(ComputedSize):
         self.terms = tuple(sorted(terms.items(), key=lambda item: [_key(atom) for atom in item[0]]))
         self._hash = hash(self.terms)
 
+    def as_symbol(self) -> SizeSymbol | None:
+        """Return the symbol that the expression is; None if it is anything else."""
+        (atoms, coefficient), *others = self.terms
+        is_atom = not others and coefficient == 1 and len(atoms) == 1
+        return atoms[0] if is_atom and isinstance(atoms[0], SizeSymbol) else None
+
     def __hash__(self) -> int:
         return self._hash
 

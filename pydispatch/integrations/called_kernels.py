@@ -201,8 +201,9 @@ class Kernel(KernelCall, KernelSource):
         if loaded is None or is_closed(loaded[0]):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
-        if type(view) is not Buffer and not grid_in_call:
-            self.bind(*loaded, len(self.passed), self._views)
+        if type(view) is not Buffer and not grid_in_call:  # later calls with arrays of the host do not come here
+            function, written = loaded
+            self.bind(function, written, count=len(self.passed), views=self._views)
         return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:
@@ -215,7 +216,7 @@ class Kernel(KernelCall, KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        has_stamps = bool(lowered.complete) and device.startswith("cpu")
+        has_stamps = bool(lowered.complete) and device.startswith("cpu")  # complete: views that must be written whole
         text = lowered.program(self.name, with_stamps=has_stamps)
         artifact = pydispatch.compile(text, **options_of(device))
         opened = pydispatch.device(device)
@@ -224,7 +225,8 @@ class Kernel(KernelCall, KernelSource):
         function: Callable[..., Any] = opened.load(artifact).functions[self.name]
         if has_stamps:
             function = CompleteViews(function, lowered, self.source)
-        return function, lowered.written[0] if len(lowered.written) == 1 else lowered.written
+        written = lowered.written[0] if len(lowered.written) == 1 else lowered.written  # as `KernelCall.bind` takes it
+        return function, written
 
     def _printer(self, device: str, lines: Sequence[PrintedLine]) -> Any:
         """Return the function that prints for the kernel; the kernel references it as long as it is loaded.

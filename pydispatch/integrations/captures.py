@@ -43,6 +43,10 @@ class Captures:
         self._frozen: list[tuple[np.ndarray[Any, Any], str]] = []  # (read-only array, path)
         _Search(self).run(function, statics)
 
+    def add_attribute(self, owner: Any, name: str, value: Any, path: str) -> None:
+        """Add an attribute to the snapshot. path: how messages name it."""
+        self._attributes.append((owner, name, value, path))
+
     def changed(self) -> str | None:
         """Return the path of a value that has changed, such as `layers[0].weight`; None when all are unchanged."""
         try:
@@ -129,7 +133,7 @@ class _Search:
                 value = cell.cell_contents
             except ValueError:  # assigned to later
                 continue
-            self._found._attributes.append((cell, "cell_contents", value, name))
+            self._found.add_attribute(cell, "cell_contents", value, path=name)
             self._value(value, name)
         self._entries(function.__globals__, "", self._names & function.__globals__.keys())
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -192,7 +196,7 @@ class _Search:
         self._value(program.function, path)
         self._value(program.statics, path)
         rule = program.stated_derivative
-        self._found._attributes.append((program, "stated_derivative", rule, f"the derivative of {path}"))
+        self._found.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
         self._value(rule, f"the derivative of {path}")
         self._value(program.primal, path)
 
@@ -201,7 +205,7 @@ class _Search:
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
                 value = vars(owner)[name]
-                self._found._attributes.append((owner, name, getattr(owner, name, _ABSENT), f"{path}.{name}"))
+                self._found.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
                 self._value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> None:
@@ -215,7 +219,7 @@ class _Search:
             slots = kind.__dict__.get("__slots__", ())
             for name in self._names.intersection((slots,) if isinstance(slots, str) else slots):
                 referenced = getattr(value, name, _ABSENT)
-                self._found._attributes.append((value, name, referenced, f"{path}.{name}"))
+                self._found.add_attribute(value, name, referenced, path=f"{path}.{name}")
                 self._value(referenced, f"{path}.{name}")
         referenced = getattr(value, "__dict__", {})
         self._entries(referenced, f"{path}.", self._names & referenced.keys())

@@ -126,7 +126,7 @@ def loaded(value: Any) -> LoadedFunction:
     """
     if not isinstance(value, Rule):
         return LoadedFunction(public_function(value))
-    return _loaded(value, value.computed if isinstance(value, Kernel) else ())
+    return _loaded(value, allocated=value.computed if isinstance(value, Kernel) else ())
 
 
 def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
@@ -142,11 +142,12 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     if value.derivative is None:
         return LoadedFunction(function, gradient=None, batches=batches)
     rule, names = _derivative_of(value)
-    derivative = _loaded(rule, [f"d{name}" for name in names])
+    derivative = _loaded(rule, allocated=[f"d{name}" for name in names])
     arguments = [argument.name for argument in function.inputs]
     positions = tuple(arguments.index(name) for name in names)
     operands = _operands(value, function, rule, derivative.function)
-    known = [*function.inputs, *function.outputs, *function.outputs]
+    gradients_of_results = function.outputs  # of the same types
+    known = [*function.inputs, *function.outputs, *gradients_of_results]
     wanted = [known[operand] for operand in operands]
     if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in wanted]:
         types = ", ".join(str(argument.type) for argument in derivative.function.inputs)

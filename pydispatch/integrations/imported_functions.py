@@ -65,7 +65,7 @@ class Imported(ImportedSource):
         types = (*self.parameters, self.result)
         template.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
         template.__name__ = self.name
-        return KernelSource(template, (256,), grid=None)
+        return KernelSource(template, workgroup=(256,), grid=None)
 
 
 def _dtype(name: str) -> Any:

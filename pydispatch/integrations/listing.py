@@ -41,16 +41,17 @@ class Listing:
 
     def __repr__(self) -> str:
         """Return each source line, and below it the code of each form."""
-        width = max(map(len, self.code))
+        number_width = 5
+        indent = number_width + len("  ")  # where source lines begin
+        width = indent + max(map(len, self.code))
         rows = []
         for line, text in self.source.items():
-            rows.append(f"{line:5}  {text}".rstrip())
+            rows.append(f"{line:{number_width}}  {text}".rstrip())
             if line in self.notes:
-                rows.append(f"{'vectors':>{width + 7}} | {self.notes[line]}")
+                rows.append(f"{'vectors':>{width}} | {self.notes[line]}")
             for form, lines in self.code.items():
                 rows += [
-                    f"{form if index == 0 else '':>{width + 7}} | {text}"
-                    for index, text in enumerate(lines.get(line, ()))
+                    f"{form if index == 0 else '':>{width}} | {text}" for index, text in enumerate(lines.get(line, ()))
                 ]
         return "\n".join(rows)
 
@@ -88,13 +89,14 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
     for target in targets:
         endings = [ending for ending, _ in FORMS[target].values()]
         if target == "cpu":
-            endings.append(CPU_PARTS["vectors"])
+            endings.append(CPU_PARTS["vectors"])  # one more text, after those of the forms: notes of the vectorizer
         machine = {"cpu": "native"} if target == "cpu" else {}
         texts = texts_of(program, target, endings, **{**machine, **options})
         for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):
             code[form] = reader(text)
         if target == "cpu":
-            notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, texts[-1].splitlines()))}
+            vectors = texts[-1]
+            notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, vectors.splitlines()))}
     first, lines = kernel.source.first_line, kernel.source.text.splitlines()
     source = dict(enumerate(lines, first))
     others = {line for form in code.values() for line in form} - source.keys()

@@ -43,11 +43,11 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
         """
         passed = parameters.contents
         line = lines[passed.line]
-        values: list[float] = [] if passed.position == 0 else thread.values
-        thread.values = values
-        values.append(passed.value)
+        if passed.position == 0:
+            thread.values = []  # the numbers of the line that this thread has received
+        thread.values.append(passed.value)
         if passed.position + 1 >= len(line.numbers):
-            print(*_shown(line, values))
+            print(*_shown(line, thread.values))
         return 0
 
     return _FUNCTION(receive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.derivatives.stated import recorded
 from pydispatch.errors import InvalidArgumentError
@@ -13,6 +13,13 @@ from pydispatch.programs.array import Array
 from pydispatch.programs.program import ProgramSource
 from pydispatch.programs.trace import current
 from pydispatch.runtime.buffer import Buffer
+
+
+class _LoadedProgram(NamedTuple):
+    """Program on one device: its function, and a snapshot of the values that it was traced with."""
+
+    function: Callable[..., Any]
+    captures: Captures
 
 
 class TracedProgram(ProgramSource):
@@ -25,8 +32,7 @@ class TracedProgram(ProgramSource):
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
         super().__init__(function, statics)
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
-        # Device → (the program's function, snapshot of what it was traced with).
-        self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
+        self._loaded: dict[str, _LoadedProgram] = {}  # by device
 
     def specialize(self, **statics: Any) -> TracedProgram:
         """Return the program with values for static parameters, and with its stated derivative.
@@ -45,7 +51,7 @@ class TracedProgram(ProgramSource):
             CompileError: The function uses something that programs lack.
         """
         if any(isinstance(argument, Array) for argument in (*args, *named.values())):  # inside of another program
-            if (trace := current()) is None:
+            if (trace := current()) is None:  # arrays of a trace that has ended: operations raise
                 return self.traced(*args, **named)
             trace.count_inlined(self.name)
             with trace.here():
@@ -53,25 +59,28 @@ class TracedProgram(ProgramSource):
         first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device
         loaded = self._loaded.get(device)
-        if loaded is None or is_closed(loaded[0]):
+        if loaded is None or is_closed(loaded.function):
             require_open(first)
             loaded = self._load(device)
-        elif (changed := loaded[1].changed()) is not None:
+        elif (changed := loaded.captures.changed()) is not None:
             self._require_no_state(changed)
             loaded = self._load(device)
-        return loaded[0](*args, **named)
+        return loaded.function(*args, **named)
 
-    def _load(self, device: str) -> tuple[Callable[..., Any], Captures]:
+    def _load(self, device: str) -> _LoadedProgram:
         """Compile the program for a device, load it, and record the values that it captures."""
         import pydispatch
 
         artifact = pydispatch.compile(self, **options_of(device))
         function = pydispatch.device(device).load(artifact).functions[self.name]
-        loaded = self._loaded[device] = function, Captures(self.function, self._constants())
+        loaded = self._loaded[device] = _LoadedProgram(function, Captures(self.function, self._constants()))
         return loaded
 
     def _constants(self) -> dict[str, Any]:
-        """Return values that the program is traced with besides its function, by name."""
+        """Return values that the program is traced with besides its function, by name.
+
+        One of them is `primal`, the program whose gradients this one computes, if reverse mode has derived it.
+        """
         return self.statics if self.primal is None else {**self.statics, self.primal.name: self.primal}
 
     def _require_no_state(self, changed: str) -> None:

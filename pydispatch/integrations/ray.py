@@ -173,7 +173,8 @@ class Predictor:
         stacked = [_stacked(named[argument.name]) for argument in arguments]
         rows = len(next(iter(batch.values())))
         for argument, value in zip(arguments, stacked, strict=True):
-            if argument.tail is None or value.dtype != argument.dtype or value.shape[:1] != (rows,):
+            is_number = argument.tail is None  # tail: the sizes after the batch dimension
+            if is_number or value.dtype != argument.dtype or value.shape[:1] != (rows,):
                 raise InvalidArgumentError(
                     f"{argument.text}: expected an array of {argument.dtype} with {rows} rows, got {value.dtype}"
                     f"{list(value.shape)}; convert it in `inputs`, a function of the batch"

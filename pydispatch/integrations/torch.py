@@ -194,13 +194,16 @@ def _traced(module: Any) -> _Traced:
         else _result(output, names, graph, node)
         for output, node in zip(listed, [*nodes, *hidden], strict=True)
     )  # fmt: skip
-    kept = tuple(o for o, r in zip(listed, results, strict=True) if r.kind in ("tensor", "number"))
-    outputs = tuple(GraphOutput("user_output", output) for output in kept)
+    # Inputs, constants and views among the outputs are no results of the program.
+    computed_outputs = tuple(o for o, r in zip(listed, results, strict=True) if r.kind in ("tensor", "number"))
+    outputs = tuple(GraphOutput("user_output", output) for output in computed_outputs)
     program = ExportedProgram(
-        replace(graph, outputs=kept), tuple(inputs), outputs, {}, guards=(), names=(), torch_version=""
-    )
+        replace(graph, outputs=computed_outputs), tuple(inputs), outputs, ranges={}, guards=(), names=(),
+        torch_version="",
+    )  # fmt: skip
     placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
-    return _Traced(Model(_NAME, program, {}, constants), tuple(passed), results, len(nodes), placeholders)
+    model = Model(_NAME, program, weights={}, constants=constants)
+    return _Traced(model, tuple(passed), results, count=len(nodes), inputs=placeholders)
 
 
 def _outputs(module: Any) -> Sequence[Any]:
@@ -266,7 +269,7 @@ class _Runner:
         for position, result in enumerate(results):
             if result.kind == "view":
                 received[position] = computed(result.value, {**known, result.root: received[result.position]})
-        return received[: self.traced.count]
+        return received[: self.traced.count]  # without the tensors that only views refer to
 
     def _program_argument(self, value: Any) -> Any:
         """Return an input as an argument: a contiguous tensor without gradient, or an int64 number."""

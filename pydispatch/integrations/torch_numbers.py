@@ -113,6 +113,8 @@ def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Ra
         elif kind is NumberKind.FLOAT:
             low, high = torch.finfo(dtype).min, torch.finfo(dtype).max
         expected = f"{argument_label(function, position)}: expected {element.name}: "
-        arguments[position] = Rank0(function, position, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
-        arguments[value.name] = arguments[position]
+        rank_0 = Rank0(
+            function, position, dtype, kind, low, high, expected=expected, range_text=f"outside [{low}, {high}]"
+        )
+        arguments[position] = arguments[value.name] = rank_0
     return arguments

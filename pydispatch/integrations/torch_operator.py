@@ -93,9 +93,10 @@ class TorchFunction:
         self._name = name
         self._batches = callee.batches  # compiles versions of a kernel that compute a batch; None for a program
         self.gradient = gradient = callee.gradient
+        # The operator that computes the gradients.
         self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_internal=True)
         try:
-            self._register(torch, match, gradient is not None or is_internal)
+            self._register(torch, match, is_derivative_final=gradient is not None or is_internal)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
@@ -126,6 +127,7 @@ class TorchFunction:
                     f"the operator {name} was registered in this process with another schema, {known.schema}; choose "
                     f"another name for {function.text()}"
                 )
+            # An operator that is reused has its kernel, so that no address is needed.
             address, ordinal = torch_kernel(len(_operators)) if known is None else (0, known.number)
             self._target = Target(function, ordinal)
             try:
@@ -274,7 +276,7 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
     # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
     methods = {"forward": forward, "setup_context": _save_arguments, "backward": backward}
     members = {key: staticmethod(value) for key, value in methods.items()}
-    call: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
+    autograd_function: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
     single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
 
     def kernel(*args: Any) -> Any:
@@ -288,8 +290,8 @@ def _differentiable(torch: Any, name: str, library: Any) -> None:
         if not is_needed:
             with torch._C._AutoDispatchBelowAutograd():
                 return op(*args)
-        with single_level():
-            return call.apply(*args)
+        with single_level():  # of the levels of functional transforms, such as torch.func.grad of torch.func.grad
+            return autograd_function.apply(*args)
 
     library.impl(operator, kernel, "Autograd")
 
@@ -321,7 +323,7 @@ def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
     """Return the gradient of each argument of a call, or None, from the gradients of its results.
 
-    `context` is the one that `_save_arguments` has filled.
+    `context.others` has the arguments, then the results of the call; None for those among `context.saved_tensors`.
     """
     function = _functions.get(name)
     if function is None or function.rule is None or function.gradient is None:
@@ -335,7 +337,8 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
     gradient_of = dict(
         zip(function.gradient.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
     )
-    return tuple(gradient_of.get(position) for position in range(len(context.others) - len(gradients)))
+    argument_count = len(context.others) - len(gradients)
+    return tuple(gradient_of.get(position) for position in range(argument_count))
 
 
 def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:

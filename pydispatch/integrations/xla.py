@@ -130,7 +130,7 @@ class JaxFunction:
                 batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")
             )
             if operator is not None:
-                call = operator._one_by_one
+                call = operator._one_by_one  # one call of a kernel that takes the whole batch
             else:
                 call = self._jax.vmap(self._one_by_one, tuple(0 if is_batched else None for is_batched in batched))
             results = call(*arrays)
@@ -165,7 +165,7 @@ class JaxFunction:
         wanted = function.inputs[position]
         where = argument_label(function, position)
         dtype = self._usable(where, wanted.dtype)
-        if wanted.shape == ():
+        if wanted.shape == ():  # a tensor of rank 0; a number has the shape None
             converted = array_of_rank_0(function, position, value)
             value = value if converted is None else converted
         is_number = wanted.shape is None and isinstance(value, (int, float))

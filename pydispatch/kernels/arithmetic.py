@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.kernels.entities import FLOATS, INTEGERS, UNSIGNED, Literal, Scalar
 from pydispatch.kernels.writer import Writer, spelled
@@ -53,8 +53,9 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
 
 def widens(type: str, wanted: str) -> bool:
     """Return whether a value of a type is converted implicitly to another type, such as i8 to i32."""
+    unnamed, other = Scalar("", type), Scalar("", wanted)  # only their types count
     try:
-        return joined(Scalar("", type), Scalar("", wanted), what="") == wanted
+        return joined(unnamed, other, what="") == wanted
     except TypeMismatch:
         return False
 
@@ -286,11 +287,18 @@ _REMEDIES = {
 }
 """What to write instead of an operator that is not defined, by the operator and whether the type is a float."""
 
-COMPARISONS = {
-    "<": ("slt", "olt"), "<=": ("sle", "ole"), ">": ("sgt", "ogt"), ">=": ("sge", "oge"), "==": ("eq", "oeq"),
-    "!=": ("ne", "une"),
+
+class _Predicates(NamedTuple):
+    """Predicates of arith.cmpi for integers with a sign, and of arith.cmpf."""
+
+    of_integers: str
+    of_floats: str
+
+
+_COMPARISONS = {
+    "<": _Predicates("slt", "olt"), "<=": _Predicates("sle", "ole"), ">": _Predicates("sgt", "ogt"),
+    ">=": _Predicates("sge", "oge"), "==": _Predicates("eq", "oeq"), "!=": _Predicates("ne", "une"),
 }  # fmt: skip
-"""Comparisons to the predicates of integers and of floats."""
 
 
 def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | Literal:
@@ -300,9 +308,13 @@ def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | L
         return Literal({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[symbol])
     type = joined(lhs, rhs, f"'{symbol}'")
     left, right = cast(writer, lhs, type), cast(writer, rhs, type)
-    predicate = COMPARISONS[symbol][is_float(type)]
-    predicate = f"u{predicate[1:]}" if type in UNSIGNED and predicate[0] == "s" else predicate
-    operation = "arith.cmpf" if is_float(type) else "arith.cmpi"
+    predicates = _COMPARISONS[symbol]
+    if is_float(type):
+        operation, predicate = "arith.cmpf", predicates.of_floats
+    else:
+        operation, predicate = "arith.cmpi", predicates.of_integers
+    if type in UNSIGNED and predicate.startswith("s"):
+        predicate = f"u{predicate[1:]}"  # "ult" in place of "slt"
     return writer.value(f"{operation} {predicate}, {left.name}, {right.name} : {type}", "i1")
 
 

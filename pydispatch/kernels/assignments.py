@@ -17,6 +17,7 @@ from pydispatch.kernels.entities import (
     flat,
 )
 from pydispatch.kernels.expressions import BINARY, Expressions
+from pydispatch.patterns.types import TensorType
 
 
 class Assignments(Expressions):
@@ -36,11 +37,11 @@ class Assignments(Expressions):
             raise self.error(node, "a type is given where a variable begins", "write name: pydispatch.f32 = value")
         meaning = self.evaluate(node.annotation)
         type = type_of(meaning.value) if isinstance(meaning, Known) else None
-        if type is None or getattr(type, "shape", ()) is not None:
+        if not isinstance(type, TensorType) or type.shape is not None:  # the type of a number has no shape
             raise self.error(
                 node.annotation, f"'{ast.unparse(node.annotation)}' is no type of a number", "write pydispatch.f32"
             )
-        value = cast(self.writer, self.number(node.value), type.dtype)  # type: ignore[union-attr]
+        value = cast(self.writer, self.number(node.value), type.dtype)
         self.assign(node.target, value, node.value)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:

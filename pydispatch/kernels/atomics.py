@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import is_float
-from pydispatch.kernels.calls import CallContext, Handler, count_of
+from pydispatch.kernels.calls import CallContext, Handler, check_count
 from pydispatch.kernels.entities import UNSIGNED, Entity, MemoryRef, Scalar, described
 
+
+class Kinds(NamedTuple):
+    """Kinds of memref.atomic_rmw by the type of the elements; "" for none."""
+
+    of_floats: str
+    of_integers: str
+    of_unsigned: str
+
+
 KINDS = {
-    "add": ("addf", "addi", "addi"), "max": ("maximumf", "maxs", "maxu"), "min": ("minimumf", "mins", "minu"),
-    "exchange": ("assign", "assign", "assign"), "and": ("", "andi", "andi"), "or": ("", "ori", "ori"),
-    "xor": ("", "xori", "xori"),
+    "add": Kinds("addf", "addi", "addi"), "max": Kinds("maximumf", "maxs", "maxu"),
+    "min": Kinds("minimumf", "mins", "minu"), "exchange": Kinds("assign", "assign", "assign"),
+    "and": Kinds("", "andi", "andi"), "or": Kinds("", "ori", "ori"), "xor": Kinds("", "xori", "xori"),
 }  # fmt: skip
-"""Kinds of memref.atomic_rmw for floats, integers and integers without sign; "" for none."""
+"""Kinds of memref.atomic_rmw by the name of the function, `atomic_add`."""
 
 
 def _element(low: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:
@@ -41,10 +50,14 @@ def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Sca
 
 def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Emit an atomic read-modify-write operation. `symbol` is a key of `KINDS`, such as "add"."""
-    count_of(low, node, arguments, min_count=3)
+    check_count(low, node, arguments, min_count=3)
     memory, indices = _element(low, node, arguments)
     value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
-    kind = KINDS[symbol][0 if is_float(memory.dtype) else 2 if memory.dtype in UNSIGNED else 1]
+    kinds = KINDS[symbol]
+    if is_float(memory.dtype):
+        kind = kinds.of_floats
+    else:
+        kind = kinds.of_unsigned if memory.dtype in UNSIGNED else kinds.of_integers
     if not kind:
         raise low.error(
             node,
@@ -57,7 +70,7 @@ def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: s
 
 def _compare_exchange(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `atomic_cas(memory, index, expected, value)`."""
-    count_of(low, node, arguments, min_count=4)
+    check_count(low, node, arguments, min_count=4)
     memory, indices = _element(low, node, arguments)
     if is_float(memory.dtype):
         raise low.error(

@@ -33,12 +33,13 @@ class CallContext(Protocol):
     """Interface of the code generator around a call; implemented by `kernels.expressions.Expressions`."""
 
     writer: Writer
-    read: set[str]
-    meeting_rule: str
-    checks: bool
-    imports: dict[str, str]
-    prints: list[Any]
+    read: set[str]  # parameters whose elements the kernel reads
+    meeting_rule: str  # end of errors: which code all invocations of a workgroup reach together
+    checks: bool  # whether to check indices against sizes
+    imports: dict[str, str]  # declarations of functions that are linked later, by symbol
+    prints: list[Any]  # lines that a checked kernel prints
 
+    # The base classes `Numbers` and `Expressions` describe the methods.
     def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal: ...
@@ -93,7 +94,7 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
-def count_of(
+def check_count(
     low: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
 ) -> None:
     """Raise CompileError unless a call has min_count to max_count arguments without keywords."""
@@ -120,7 +121,7 @@ def number(low: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
 
 def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     """Emit a function of one float of the math dialect. name: the operation."""
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
         function = getattr(math, name, None)
@@ -135,7 +136,7 @@ def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) 
 
 def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
     """Return the axis that the only argument of a call states. Raise CompileError unless it is 0, 1 or 2."""
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     axis = arguments[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
         raise low.error(
@@ -166,7 +167,7 @@ def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: st
 
 def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit the absolute value of a number."""
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
         return Literal(abs(x.value))
@@ -179,7 +180,7 @@ def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
 
 def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `where(condition, a, b)`."""
-    count_of(low, node, arguments, min_count=3)
+    check_count(low, node, arguments, min_count=3)
     condition = low.condition(node.args[0], arguments[0])
     a, b = number(low, node.args[1], arguments[1]), number(low, node.args[2], arguments[2])
     if isinstance(condition, Literal):
@@ -191,7 +192,7 @@ def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit a fused multiply-add."""
-    count_of(low, node, arguments, min_count=3)
+    check_count(low, node, arguments, min_count=3)
     a, b, c = (number(low, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
     type = joined(a, b, "fma")
     type = joined(c, Scalar("", type), "fma")
@@ -205,7 +206,7 @@ def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise
     CompileError.
     """
-    count_of(low, node, arguments, min_count=2)
+    check_count(low, node, arguments, min_count=2)
     x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
         raise low.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
@@ -221,7 +222,7 @@ def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `cdiv(a, b)`."""
-    count_of(low, node, arguments, min_count=2)
+    check_count(low, node, arguments, min_count=2)
     a, b = number(low, node.args[0], arguments[0]), number(low, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
         return low.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
@@ -233,7 +234,7 @@ def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> En
 
 def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return the length of a tuple, or the size of the first dimension of a view."""
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     if isinstance(arguments[0], TupleValue):
         return Literal(len(arguments[0].items))
     if isinstance(arguments[0], MemoryRef):
@@ -249,7 +250,7 @@ def zipped(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
 def enumerated(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return `enumerate(...)` of a tuple, as a tuple of pairs."""
     (items,) = _items(low, node, arguments[:1])
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     return TupleValue(tuple(TupleValue((Literal(i), item)) for i, item in enumerate(items)))
 
 
@@ -268,7 +269,7 @@ def _items(low: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tu
 
 def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
     """Emit the conversion of a number to a type, as in `pydispatch.i32(value)`."""
-    count_of(low, node, arguments, min_count=1)
+    check_count(low, node, arguments, min_count=1)
     value = number(low, node.args[0], arguments[0])
     try:
         return cast(low.writer, value, type)

@@ -60,7 +60,8 @@ class Coverage(RaceInstrumentation):
         value.
         """
         if isinstance(index, Scalar) and kind in ("global", "group"):
-            kind = kind if axis < len(self.workgroup) else "group"
+            if axis >= len(self.workgroup):  # a workgroup is one invocation there, so that both ids are equal
+                kind = "group"
             self._axis_of[index.name] = kind, axis
             if (kind, axis) not in self._evidence:
                 self._evidence[kind, axis] = Evidence(self._unbounded_error(node, kind, axis))
@@ -95,13 +96,13 @@ class Coverage(RaceInstrumentation):
         return indices
 
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Record an access; a store bounds the ids among its indices."""
+        """Record an access. The size of a dimension that an id indexes in a store bounds the id: the grid covers it."""
         if is_write:
             self._record_indices("stored", memory, indices)
         super().accessed(node, memory, indices, is_write)
 
     def _record_indices(self, kind: str, memory: MemoryRef, indices: str) -> None:
-        """Record the sizes of the dimensions of a view that ids index."""
+        """Record the sizes of the dimensions of a view that ids index. `kind` is "stored" or "read"."""
         for name, size in zip(indices.split(", "), memory.shape, strict=True):
             if memory.parameter:
                 self._record(kind, Scalar(name, "index"), size)

@@ -259,8 +259,8 @@ class Expressions(Subscripts):
             writers: Two writers with the lines that compute the values.
             values: The two values.
         """
-        unified = [self.unified(node, writers, values)]
-        scalars = [flat(value) or [] for value in unified[0]]
+        first, second = self.unified(node, writers, values)
+        scalars = [flat(value) or [] for value in (first, second)]
         types = [value.type for value in scalars[0]]
         if not any(writer.has_effects for writer in writers):
             self.writer.lines += [line for writer in writers for line in writer.lines]
@@ -268,12 +268,12 @@ class Expressions(Subscripts):
                 self.writer.value(f"arith.select {condition.name}, {a.name}, {b.name} : {a.type}", a.type)
                 for a, b in zip(*scalars, strict=True)
             ]
-            return rebuilt(unified[0][0], chosen)
+            return rebuilt(first, chosen)
         for writer, value in zip(writers, scalars, strict=True):
             writer.line(f"scf.yield {', '.join(s.name for s in value)} : {', '.join(types)}")
         head, results = self.writer.results(types)
         self.writer.branches(f"{head}scf.if {condition.name} -> ({', '.join(types)})", *writers)
-        return rebuilt(unified[0][0], results)
+        return rebuilt(first, results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
         """Convert the values that two writers computed to the same structure and types, and return them.
@@ -359,7 +359,7 @@ class Expressions(Subscripts):
 
     def _imported(self, node: ast.Call, function: ImportedSource, arguments: list[Entity]) -> Scalar:
         """Emit a call of a function that is linked later, and return its result."""
-        calls.count_of(self, node, arguments, len(function.parameters))
+        calls.check_count(self, node, arguments, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
             for at, entity, type in zip(node.args, arguments, function.parameters, strict=True)

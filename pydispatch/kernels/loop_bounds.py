@@ -25,10 +25,11 @@ class LoopBounds(Subgroups):
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
+        # Constants that the kernel's function defines before its body; the extents are the sizes of the workgroup.
         self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
         self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
         self._assigned = assigned_in(source.tree.body)
-        self.variables = Variables()
+        self.variables = Variables()  # classified by how values survive barriers
 
     def _named_object(self, node: ast.expr) -> Any:
         """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
@@ -71,12 +72,8 @@ class LoopBounds(Subgroups):
         conditions can be vectorized.
         """
         *before, last = nodes
-        if (
-            not isinstance(last, ast.If)
-            or last.orelse
-            or self.variables.spilled & assigned_in(nodes)
-            or _has_exit(last)
-        ):
+        assigns_spilled = not self.variables.spilled.isdisjoint(assigned_in(nodes))
+        if not isinstance(last, ast.If) or last.orelse or assigns_spilled or _has_exit(last):
             if isinstance(last, ast.If) or len(nodes) < 2:
                 return nodes, None
             return self._bounded_by_return(nodes)
@@ -88,7 +85,7 @@ class LoopBounds(Subgroups):
             if not isinstance(statement, ast.Assign) or not self._is_pure(statement.value, self._assigned):
                 return nodes, None
             values |= {name: value for name, value, _ in assignments([statement]) if value is not None}
-        if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
+        if assigned_in(before) - values.keys():  # names without an expression of their own
             return nodes, None
         for test in tests:
             end = self._loop_end_of_test(test, values)

@@ -21,8 +21,8 @@ from pydispatch.kernels.entities import (
     described,
     flat,
 )
-from pydispatch.kernels.names import assigned_in, exits_of, names_in
-from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
+from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
+from pydispatch.kernels.statements import Statements
 
 LoopVariable = Callable[[Scalar], Scalar]
 """The variable of a loop from its counter."""
@@ -58,13 +58,13 @@ class Loops(Statements):
         low, high, step = self.range_of(node)
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
-        position: LoopVariable = _identity
-        if isinstance(step, Scalar):
-            low, high, step, position = self._normalize_runtime_step(low, high, step)
-        exits = exits_of(node)
-        inner = {name for statement in node.body for name in exits_of(statement)}
-        if BREAK in inner or RETURN in exits or step < 0:
-            self._emit_as_while(node, low, high, step, position, bool(inner & {BREAK, RETURN}))
+        loop_variable: LoopVariable = _identity
+        if isinstance(step, Scalar):  # the range over a counter has the step 1
+            low, high, step, loop_variable = self._normalize_runtime_step(low, high, step)
+        exits = {name for statement in node.body for name in exits_of(statement)}
+        may_leave = bool(exits & {BREAK, RETURN})
+        if may_leave or step < 0:
+            self._emit_as_while(node, low, high, step, loop_variable, may_leave)
             return
         carried = self.carried(node.body, (node.target.id,))
         before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
@@ -76,9 +76,9 @@ class Loops(Statements):
         variable = self.writer.fresh()
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
         self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
-        self.environment[node.target.id] = position(Scalar(variable, "index"))
-        self.environment.pop(CONTINUE, None)
-        self.block(node.body, frozenset({CONTINUE}))
+        self.environment[node.target.id] = loop_variable(Scalar(variable, "index"))
+        self.environment.pop(CONTINUE, None)  # that of a loop around this one
+        self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
         inner_writer, self.writer, self.environment = self.writer, outer, saved
         head, results = outer.results(types)
@@ -128,18 +128,18 @@ class Loops(Statements):
         """Normalize a range with a runtime step to `range(0, count, 1)`; return it, and a function from the counter
         to the loop variable.
 
-        The step may be negative. A step of 0 gives no iterations.
+        The step may be negative. A step of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
         """
         first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
         count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
 
-        def position(counter: Scalar) -> Scalar:
+        def loop_variable(counter: Scalar) -> Scalar:
             """Return the loop variable: first + counter * step."""
             steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
             return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
 
-        return Literal(0), count, 1, position
+        return Literal(0), count, 1, loop_variable
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
         """Emit the scf.yield of one iteration: the values `more`, then those of the loop-carried variables."""
@@ -161,6 +161,7 @@ class Loops(Statements):
         forms = [(name, self.environment[name]) for name in carried]
         self._bind_results(self.environment, forms, results)
         for name in assigned_in([node]) - set(carried):
+            # The named kinds have a value after the loop: it is computed again (formulas), or read from memory.
             if not isinstance(self.environment.get(name), (Formula, Spilled, MemoryRef, Tile)):
                 line = self.source.location(node).line
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
@@ -206,7 +207,7 @@ class Loops(Statements):
         low: Scalar | Literal,
         high: Scalar | Literal,
         step: int,
-        position: LoopVariable,
+        loop_variable: LoopVariable,
         may_leave: bool,
     ) -> None:
         """Emit a `for` loop that has early exits or a negative step as scf.while.
@@ -216,7 +217,7 @@ class Loops(Statements):
             low: First counter.
             high: End of the counters.
             step: Distance of counters.
-            position: Returns the loop variable for a counter.
+            loop_variable: Returns the loop variable for a counter.
             may_leave: Whether the body has a break or return.
         """
         assert isinstance(node.target, ast.Name)
@@ -229,8 +230,8 @@ class Loops(Statements):
             return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
 
         def begin(variables: Sequence[Scalar]) -> None:
-            """Bind the loop variable to the counter's position."""
-            self.environment[name] = position(variables[0])
+            """Bind the loop variable."""
+            self.environment[name] = loop_variable(variables[0])
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
             """Emit the next counter."""
@@ -247,16 +248,17 @@ class Loops(Statements):
         """
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
-        inner = {name for statement in node.body for name in exits_of(statement)}
-        if isinstance(node.test, ast.Constant) and node.test.value and not inner & {BREAK, RETURN}:
+        exits = {name for statement in node.body for name in exits_of(statement)}
+        may_leave = bool(exits & {BREAK, RETURN})
+        if isinstance(node.test, ast.Constant) and node.test.value and not may_leave:
             raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
-        self._loop(
+        self._loop(  # without counters, which all three functions are passed
             node,
             counters=[],
             goes_on=lambda _: self.condition(node.test),
             begin=lambda _: None,
             next_of=lambda _: [],
-            may_leave=bool(inner & {BREAK, RETURN}),
+            may_leave=may_leave,
         )
 
     def _loop(
@@ -288,13 +290,15 @@ class Loops(Statements):
         outer, saved = self.writer, self.environment
 
         def enter() -> list[Scalar]:
-            """Begin the loop's body in a nested writer; return its arguments, to which carried names are bound."""
+            """Begin a region of the loop in a nested writer. Return its arguments: the counters, then the values of
+            the carried variables, which are bound to their names.
+            """
             self.writer, self.environment = outer.nested(), dict(saved)
             arguments = [Scalar(self.writer.fresh(), type) for type in types]
             self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
             return arguments
 
-        tested = enter()
+        tested = enter()  # the region of the condition
         condition: Scalar | Literal = goes_on(tested[: len(counters)])
         for name in inner_exits if may_leave else ():
             flag = self.environment[name]
@@ -307,10 +311,10 @@ class Loops(Statements):
         passed_on = f" {listed} : {spelled}" if types else ""
         self.writer.line(f"scf.condition({decided.name}){passed_on}")
         test = self.writer
-        arguments = enter()
+        arguments = enter()  # the region of the body
         begin(arguments[: len(counters)])
         self.environment.pop(CONTINUE, None)
-        self.block(node.body, frozenset({CONTINUE}))
+        self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried, next_of(arguments[: len(counters)]))
         if not types:
             self.writer.line("scf.yield")

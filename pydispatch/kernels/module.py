@@ -26,6 +26,7 @@ from pydispatch.locations import GeneratedText
 EXECUTABLE = "@python_kernel"
 """The symbol of the executable."""
 _INVOCATIONS = "attributes {pyd.invocations"
+"""Beginning of the attributes of the kernel's function. `Lowered.program` inserts another one after the brace."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Lowered:
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
         executable = self.executable
         if marks_lines:
-            marked = _INVOCATIONS.replace("{", "{pyd.lines, ")
+            marked = _INVOCATIONS.replace("{", "{pyd.lines, ")  # the attribute pyd.lines, of the kernel's function
             executable = tuple(line.replace(_INVOCATIONS, marked, 1) for line in executable)
         lines = [f"module @{self.name} {{", *executable, *lines, f"}} {self.location}", "}", ""]
         return GeneratedText(ascii_names("\n".join(lines)))
@@ -128,8 +129,8 @@ def lower(
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
     overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
-    complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]
-    outer = batch.outer_parameters(passed, batched)
+    complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]  # checked to be written as a whole
+    outer = batch.outer_parameters(passed, batched)  # with the leading dimension of batched views
     types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
@@ -234,13 +235,15 @@ def _executable_lines(
         batched: Names of the views with a leading dimension in the host function.
     """
     sizes = list(dict.fromkeys(symbols.values()))
+    if batched:
+        sizes.append(batch.SIZE)
     arguments = [
         f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
         for parameter in passed
     ]
-    watched = _watched(passed, phases)
+    watched = _watched(passed, phases)  # views with race stamps, each of which is a binding of its own
     arguments += [f"%b_race_{parameter.name}: !stream.binding" for parameter in watched]
-    arguments += [f"{size}: index" for size in (*sizes, *[batch.SIZE] * bool(batched))]
+    arguments += [f"{size}: index" for size in sizes]
     invocations = math.prod(phases.workgroup)
     prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
     prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(phases.workgroup)]
@@ -254,10 +257,8 @@ def _executable_lines(
             type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>{_sizes_of(parameter, symbols)}"
             prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
     for parameter in watched:
-        name, type = (
-            stamps_name(f"%p_{parameter.name}"),
-            stamps_type(_shape_text(parameter)) + _sizes_of(parameter, symbols),
-        )
+        name = stamps_name(f"%p_{parameter.name}")
+        type = stamps_type(_shape_text(parameter)) + _sizes_of(parameter, symbols)
         prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
     name = source.name
     own = [*phases.prologue, *lines]
@@ -301,7 +302,7 @@ def _stamps(
     stamps = []
     none = writer.constant(0, "i64").name if watched else ""
     for parameter in watched:
-        type, sizes = _stamps_type(parameter), _sizes_of(parameter, symbols)
+        type, sizes = _stamps_type(parameter), _sizes_of(parameter, symbols)  # sizes: such as "{%n, %m}"
         empty = writer.value(f"tensor.empty({sizes.strip('{}')}) : {type}", type)
         filled = writer.value(f"linalg.fill ins({none} : i64) outs({empty.name} : {type}) -> {type}", type)
         stamps.append((filled.name, type + sizes))
@@ -341,7 +342,7 @@ def _host_function_lines(
         zeroed: Names of the views among `allocated` that begin as zeros.
         batched: Names of the views with a leading dimension.
     """
-    writer, inner = Writer(source), (passed, symbols)
+    writer, kernel_parameters, kernel_symbols = Writer(source), passed, symbols
     passed, symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
     typed = dict(zip(passed, types, strict=True))
     _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
@@ -350,8 +351,8 @@ def _host_function_lines(
         if parameter.name in allocated:
             _require_known_sizes(source, parameter, symbols, passed_sizes)
             _allocate(writer, parameter, type, symbols, parameter.name in zeroed)
-    counts = workgroup_counts(source, writer, *inner, statics, covered, grid, grid_in_call)
-    if batched:
+    counts = workgroup_counts(source, writer, kernel_parameters, kernel_symbols, statics, covered, grid, grid_in_call)
+    if batched:  # the kernel runs for each element of the batch, which is a part of axis 1
         counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
     sizes = list(dict.fromkeys(symbols.values()))
     watched = _watched(passed, phases)

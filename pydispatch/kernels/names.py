@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-_EXITS: dict[type[ast.stmt], str] = {ast.Break: "break ", ast.Continue: "continue ", ast.Return: "return "}
-"""Name of the flag of each exit; the space keeps it apart from variables of the kernel."""
+BREAK, CONTINUE, RETURN = "break ", "continue ", "return "
+"""Names of the flags of exits; the space keeps them apart from variables of the kernel."""
+EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
+"""Statements that leave a block to the names of their flags."""
 
 
 def targets_of(node: ast.AST) -> Iterator[str]:
@@ -72,16 +74,16 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
 
 
 def exits_of(node: ast.AST) -> frozenset[str]:
-    """Return the exits that transfer control out of a statement.
+    """Return the exits that transfer control out of a statement, by the names of their flags.
 
     `break` and `continue` inside a loop stay within that loop.
     """
-    if isinstance(node, ast.stmt) and type(node) in _EXITS:
-        return frozenset({_EXITS[type(node)]})
+    if isinstance(node, ast.stmt) and type(node) in EXITS:
+        return frozenset({EXITS[type(node)]})
     exits: set[str] = set()
     if isinstance(node, (ast.If, ast.For, ast.While)):
         for statement in (*node.body, *node.orelse):
             exits |= exits_of(statement)
         if not isinstance(node, ast.If):
-            exits &= {"return "}
+            exits &= {RETURN}
     return frozenset(exits)

@@ -36,6 +36,7 @@ class Numbers:
     meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
 
     def __init__(self, source: Source) -> None:
+        """Create a generator that has emitted nothing. The class describes the attributes."""
         self.source = source
         self.writer = Writer(source)
         self.environment: Environment = {}

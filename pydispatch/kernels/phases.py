@@ -13,9 +13,8 @@ from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.loop_bounds import LoopBounds
-from pydispatch.kernels.names import assigned_in, exits_of, read_in, targets_of
+from pydispatch.kernels.names import RETURN, assigned_in, exits_of, read_in, targets_of
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.variables import assignments, classify, split
 
 
@@ -51,7 +50,7 @@ class Phases(LoopBounds):
                 self.environment[name] = Formula(value)
             for name in sorted(self.variables.spilled):
                 self.environment[name] = Spilled(Slot(name))
-        self.block(body, frozenset({RETURN}))
+        self.block(body, exits_without_flag=frozenset({RETURN}))
         return self.writer.lines
 
     def _never_assigned(self) -> set[str]:
@@ -67,7 +66,7 @@ class Phases(LoopBounds):
         called = self._named_object(node.func)
         try:
             return COLLECTIVES.get(called, "")
-        except TypeError:
+        except TypeError:  # the object is not hashable
             return ""
 
     def kind_of(self, statement: ast.stmt) -> str:
@@ -119,20 +118,20 @@ class Phases(LoopBounds):
 
     # ---- parts
 
-    def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
+    def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
         """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives, see
         `Stretch`.
 
-        at_end: names of exits, such as RETURN, that these statements may take, since nothing follows them.
+        exits_without_flag: names of exits, such as RETURN, that these statements may take, since nothing follows them.
         """
         if self.local is not None:
-            super().block(statements, at_end)
+            super().block(statements, exits_without_flag)
             return
         for part in split(statements, self.kind_of):
             node = part.nodes[0]
             with self.writer.at(self.source, node):
                 if part.kind == "phase":
-                    self._phase(part.nodes, at_end)
+                    self._phase(part.nodes, exits_without_flag)
                 elif part.kind == "control":
                     if exits_of(node):
                         raise self.error(
@@ -153,19 +152,19 @@ class Phases(LoopBounds):
                 if part.kind in ("barrier", "reduction", "exchange"):
                     self.end_phase()
 
-    def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
+    def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Emit the statements between two barriers as one parallel loop over the invocations.
 
         Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed after the
         loop.
         """
         has_crossing_values = self.variables.formulas or self.variables.spilled or self.variables.uniform
-        exits = next((statement for statement in nodes if exits_of(statement)), None)
-        if exits is not None and (
-            RETURN not in at_end or (has_crossing_values and nodes[-1] is not self.source.body[-1])
-        ):
+        is_last = nodes[-1] is self.source.body[-1]
+        exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
+        is_inside_control = RETURN not in exits_without_flag
+        if exit_statement is not None and (is_inside_control or (has_crossing_values and not is_last)):
             raise self.error(
-                exits,
+                exit_statement,
                 "a kernel is not left where invocations still have to meet",
                 "let the condition decide what is done, without return",
             )
@@ -188,7 +187,8 @@ class Phases(LoopBounds):
                 self.environment.pop(name)
                 if slot.type:
                     self.environment[name] = self._restored(slot)
-            super(Phases, self).block([statement for statement in nodes if not self._is_formula(statement)], at_end)
+            emitted = [statement for statement in nodes if not self._is_formula(statement)]
+            super(Phases, self).block(emitted, exits_without_flag)
             assigned = assigned_in(nodes)
             for name, slot in spilled.items():
                 if name in assigned:
@@ -196,8 +196,8 @@ class Phases(LoopBounds):
                     self._spill(last, name, slot)
 
         self._parallel(body, bound)
-        for name, value, is_own in assignments(nodes):
-            if name in self.variables.uniform and is_own and value is not None:
+        for name, value, is_statement in assignments(nodes):
+            if name in self.variables.uniform and is_statement and value is not None:
                 self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)
 
     def _evaluate_formulas(self, names: set[str]) -> None:
@@ -229,10 +229,11 @@ class Phases(LoopBounds):
         self.local = [Scalar(self.writer.fresh(), "index") for _ in axes]
         self.begin_phase()
         body()
+        # Axis 0, along which neighbouring invocations access neighbouring elements, is the innermost: the last one.
         names = [scalar.name for scalar in reversed(self.local)]
         ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]
         if not end:
-            self.writer.lines.append("scf.reduce")
+            self.writer.lines.append("scf.reduce")  # the terminator of a loop without results
         inner, self.writer, self.environment, self.local = self.writer, outer, saved, None
         zeros, ones = (", ".join([scalar.name] * len(names)) for scalar in (self.zero, self.one))
         head = f"scf.parallel ({', '.join(names)}) = ({zeros}) to ({', '.join(ends)}) step ({ones})"
@@ -286,7 +287,7 @@ class Phases(LoopBounds):
             a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
             total = binary(inner, symbol, a, b)
             assert isinstance(total, Scalar)
-            lines = [
+            lines = [  # sums may be computed in any order
                 line.replace(f" : {scalar.type} loc", f" fastmath<reassoc> : {scalar.type} loc")
                 if "arith.addf" in line
                 else line
@@ -302,15 +303,15 @@ class Phases(LoopBounds):
 
         result = self.writer.fresh()
         outer = self.writer
-        mark = len(outer.lines)
+        head_index = len(outer.lines)
         neutral_name = outer.fresh()
         # The type of the value is known only after the body was emitted, and replaces TYPE in the loop's head.
         self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", end=f"{result} = ")
         type = types[0]
-        outer.lines[mark] = outer.lines[mark].replace("-> TYPE", f"-> {type}")
+        outer.lines[head_index] = outer.lines[head_index].replace("-> TYPE", f"-> {type}")
         start = outer.nested()
         start.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
-        line = start.lines[0].partition(" = ")[2]
-        outer.lines.insert(mark, f"{neutral_name} = {line}")
+        neutral_operation = start.lines[0].partition(" = ")[2]
+        outer.lines.insert(head_index, f"{neutral_name} = {neutral_operation}")
         assert isinstance(node.targets[0], ast.Name)
         self.bind(node.targets[0], Scalar(result, type), call)

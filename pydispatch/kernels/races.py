@@ -101,6 +101,7 @@ class RaceInstrumentation(WorkgroupMemory):
         """
         if self.watched is None:
             return
+        # All sizes of workgroup memory are literals.
         shape = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
         type = stamps_type("".join(f"{size}x" for size in shape), f", {WORKGROUP_MEMORY}")
         name = stamps_name(memory.name)
@@ -117,7 +118,8 @@ class RaceInstrumentation(WorkgroupMemory):
     def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
 
-        A write conflicts with the last write and the reads of other invocations, a read with the last write.
+        A write conflicts with the last write and the reads of other invocations, a read with the last write. An element
+        has three stamps: of its last write, of its last read, and of the last read by any other invocation (`other`).
         """
         super().accessed(node, memory, indices, is_write)
         if self.watched is None or self.local is None or memory.is_private:
@@ -139,6 +141,7 @@ class RaceInstrumentation(WorkgroupMemory):
             before = [old, *(self.writer.value(f"memref.load {stamp} : {type}", "i64") for stamp in (read, other))]
         else:
             before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
+            # The read before this one becomes `other`, unless it was by this invocation as well.
             last = self.writer.value(f"memref.load {other} : {type}", "i64")
             chosen = self.writer.value(f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64")
             self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
@@ -156,18 +159,22 @@ class RaceInstrumentation(WorkgroupMemory):
     _counter_type = f"memref<1xi64, {WORKGROUP_MEMORY}>"
 
     def _is_other(self, stamp: str) -> str:
-        """Emit the test that a stamp is set by another invocation, and return the name of its result."""
+        """Emit the test that a stamp is set by another invocation, and return the name of its result.
+
+        The upper bits of a stamp, from PHASE_BITS on, are the invocation.
+        """
         bits = self._i64_constant(PHASE_BITS)
         theirs, mine = (self._i64_op("shrui", word, bits) for word in (stamp, self._stamp.name))
-        is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
+        is_set = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
         differs = self.writer.value(f"arith.cmpi ne, {theirs}, {mine} : i64", "i1")
-        return self._i1_op("andi", is_one.name, differs.name)
+        return self._i1_op("andi", is_set.name, differs.name)
 
     def _races(self, stamp: str) -> str:
         """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
         name.
 
-        It is if another invocation has set the stamp, in another workgroup or since the last barrier.
+        It is if another invocation has set the stamp, in another workgroup or since the last barrier. A stamp is
+        (invocation + 1) << PHASE_BITS | number of barriers passed.
         """
         invocation = self._i64_op(
             "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)

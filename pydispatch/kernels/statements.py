@@ -19,35 +19,33 @@ from pydispatch.kernels.entities import (
     is_number,
     rebuilt,
 )
-from pydispatch.kernels.names import exits_of
+from pydispatch.kernels.names import BREAK, CONTINUE, EXITS, RETURN, exits_of
 from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 
-BREAK, CONTINUE, RETURN, RESULT = "break ", "continue ", "return ", "result "
-"""Variables that no program can name: whether a loop, an iteration, a function has ended, and what it returns."""
-EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
-"""Statements that leave a block to the names of their flags."""
+RESULT = "result "
+"""Variable that no program can name: the value that an inlined function returns."""
 
 
 class Statements(Assignments):
     """Code generator for statements that each invocation executes on its own."""
 
-    def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
+    def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
         """Emit statements in order; the statements after one that may exit are guarded by the flag of that exit.
 
-        at_end: exits (`RETURN`, `CONTINUE`) that need no flag, because no statement follows the block.
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because no statement follows the block.
         """
         for index, statement in enumerate(statements):
             rest = statements[index + 1 :]
             with self.writer.at(self.source, statement):
                 if isinstance(statement, tuple(EXITS)):
-                    return self._exit(statement, at_end)
+                    return self._exit(statement, exits_without_flag)
                 exits = exits_of(statement)
                 if isinstance(statement, ast.If) and exits:
-                    return self._if_with_exits(statement, rest, at_end)
+                    return self._if_with_exits(statement, rest, exits_without_flag)
                 self.statement(statement)
             if exits:
-                return self._guard_by_exits(exits, rest, at_end)
+                return self._guard_by_exits(exits, rest, exits_without_flag)
         return None
 
     def statement(self, node: ast.stmt) -> None:
@@ -63,12 +61,12 @@ class Statements(Assignments):
 
     # ---- exits
 
-    def _exit(self, node: ast.stmt, at_end: frozenset[str]) -> None:
-        """Set the flag of a break, continue or return, unless the exit does nothing at the end of its block."""
+    def _exit(self, node: ast.stmt, exits_without_flag: frozenset[str]) -> None:
+        """Set the flag of a break, continue or return, unless the block needs none because no statement follows it."""
         name = EXITS[type(node)]
         if isinstance(node, ast.Return):
             self._result(node)
-        if name not in at_end:
+        if name not in exits_without_flag:
             self.environment[name] = self.writer.constant(True, "i1")
 
     def _result(self, node: ast.Return) -> None:
@@ -85,11 +83,11 @@ class Statements(Assignments):
             raise self.error(node, "a function is left once on each way", "move the return to the end")
         self.environment[RESULT] = value
 
-    def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """Lower an `if` that contains exits, together with the statements after it.
+    def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
+        """Lower an `if` that contains exits, together with the statements after it (`rest`).
 
         If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
-        Otherwise they are guarded by the flags of the exits.
+        Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs.
         """
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):
@@ -97,13 +95,18 @@ class Statements(Assignments):
                 then += rest
             elif not _ends(other):
                 other += rest
-            self._branches(node, then, other, at_end)
+            self._branches(node, then, other, exits_without_flag)
             return
-        self._branches(node, then, other, frozenset())
-        self._guard_by_exits(exits_of(node), rest, at_end)
+        self._branches(node, then, other, exits_without_flag=frozenset())
+        self._guard_by_exits(exits_of(node), rest, exits_without_flag)
 
-    def _guard_by_exits(self, exits: Iterable[str], rest: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        """Emit the rest of a block, guarded by a test that none of the exits was taken. `at_end` is that of `block`."""
+    def _guard_by_exits(
+        self, exits: Iterable[str], rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]
+    ) -> None:
+        """Emit the rest of a block, guarded by a test that none of the exits was taken.
+
+        exits: names of the flags of the exits before it. exits_without_flag: as in `block`, for exits in the rest.
+        """
         if not rest:
             return None
         left: Scalar | Literal = Literal(False)
@@ -112,10 +115,10 @@ class Statements(Assignments):
             if isinstance(flag, Scalar):
                 left = flag if isinstance(left, Literal) else self._either(left, flag)
         if isinstance(left, Literal):
-            return self.block(rest, at_end)
+            return self.block(rest, exits_without_flag)
         true = self.writer.constant(True, "i1")
         stays = self.writer.value(f"arith.xori {left.name}, {true.name} : i1", "i1")
-        return self._choose(rest[0], stays, lambda: self.block(rest, at_end), lambda: None)
+        return self._choose(rest[0], stays, lambda: self.block(rest, exits_without_flag), lambda: None)
 
     def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Emit the disjunction of two conditions."""
@@ -125,17 +128,25 @@ class Statements(Assignments):
 
     def _if_statement(self, node: ast.If) -> None:
         """Emit an `if` without exits in its branches."""
-        self._branches(node, node.body, node.orelse, frozenset())
+        self._branches(node, node.body, node.orelse, exits_without_flag=frozenset())
 
     def _branches(
-        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
+        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], exits_without_flag: frozenset[str]
     ) -> None:
-        """Emit an `if`. With a condition known at compile time only the branch taken is emitted."""
+        """Emit an `if`. With a condition known at compile time only the branch taken is emitted.
+
+        then, other: statements of the branches. exits_without_flag: as in `block`.
+        """
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
-            self.block(then if condition.value else other, at_end)
+            self.block(then if condition.value else other, exits_without_flag)
             return
-        self._choose(node, condition, lambda: self.block(then, at_end), lambda: self.block(other, at_end))
+        self._choose(
+            node,
+            condition,
+            then=lambda: self.block(then, exits_without_flag),
+            other=lambda: self.block(other, exits_without_flag),
+        )
 
     def _choose(self, node: ast.AST, condition: Scalar, then: Callable[[], None], other: Callable[[], None]) -> None:
         """Emit an scf.if whose results are the new values of the variables that a branch changes.
@@ -158,12 +169,12 @@ class Statements(Assignments):
         values: list[tuple[str, list[Entity]]] = []
         for name in changed:
             pair = [self._value_after_branch(name, environment) for environment in environments]
-            if any(environment is None or not is_number(environment) for environment in pair):
+            if any(entity is None or not is_number(entity) for entity in pair):
                 line = self.source.location(node).line
                 before[name] = Undefined(f"has no value on every way from the condition in line {line}")
                 continue
             writers_of = [writer.at(self.source, node) for writer in writers]
-            with writers_of[0], writers_of[1]:
+            with writers_of[0], writers_of[1]:  # each value is converted to the common type in its own branch
                 values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
         types = [scalar.type for _, pair in values for scalar in flat(pair[0]) or []]
         if types:
@@ -226,8 +237,9 @@ class Statements(Assignments):
         """
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
-        if (fault := self.inlined_calls.fault(function.__name__)) is not None:
-            raise self.error(node, *fault)
+        if (fault := self.inlined_calls.fault(function.__name__)) is not None:  # too many calls
+            message, note = fault
+            raise self.error(node, message, note)
         try:
             source = Source(function, "function")
         except InvalidArgumentError as error:
@@ -246,11 +258,11 @@ class Statements(Assignments):
             )
         saved = self.source, self.environment, self.fixed
         self.calling.append(self.source)
-        self.source, self.fixed = source, frozenset()
+        self.source, self.fixed = source, frozenset()  # a called function has no static parameters
         self.environment = dict(zip(names, arguments, strict=True))
         try:
             with self.writer.at(source, source.tree):
-                self.block(source.body, frozenset({RETURN}))
+                self.block(source.body, exits_without_flag=frozenset({RETURN}))
             result = self.environment.get(RESULT, Known(None))
         finally:
             self.source, self.environment, self.fixed = saved

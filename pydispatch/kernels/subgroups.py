@@ -15,7 +15,7 @@ from typing import Any
 from pydispatch.kernels import functions
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
 from pydispatch.kernels.arithmetic import binary, cast, combiner
-from pydispatch.kernels.calls import count_of
+from pydispatch.kernels.calls import check_count
 from pydispatch.kernels.collectives import SUBGROUP_REDUCTIONS
 from pydispatch.kernels.coverage import Coverage
 from pydispatch.kernels.entities import INTEGERS, Entity, Known, Literal, MemoryRef, Scalar, described
@@ -48,12 +48,16 @@ class Subgroups(Coverage):
             self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)
 
     def _publish_value(self, node: ast.AST, value: Scalar) -> None:
-        """Emit the store of this invocation's value of a node, into memory that is allocated by its first store."""
+        """Emit the store of this invocation's value of a node, into memory that is allocated by its first store.
+
+        A node in an unrolled loop may have values of several types: memory is allocated again where the type changes.
+        """
         memory = self._published.get(node)
         if memory is None or memory.dtype != value.type:
             count = math.prod(self.workgroup)
             type = f"memref<{count}x{value.type}, {WORKGROUP_MEMORY}>"
-            memory = MemoryRef(f"%exchanged{self.writer.fresh()[1:]}", value.type, (Literal(count),), type)
+            unique_number = self.writer.fresh().removeprefix("%")
+            memory = MemoryRef(f"%exchanged{unique_number}", value.type, (Literal(count),), type)
             self._allocate(node, memory.name, type, count, value.type)
             self._published[node] = memory
         self.writer.line(f"memref.store {value.name}, {memory.name}[{self._linear_id().name}] : {memory.type}")
@@ -68,7 +72,7 @@ class Subgroups(Coverage):
         if function is functions.subgroup_shuffle:
             return self._shuffled(node, memory)
         if function is functions.subgroup_ballot:
-            return self._exchanged("ballot", memory, self._linear_id(), "", "u32")
+            return self._exchanged("ballot", memory, own=self._linear_id(), dtype="u32")
         return self._reduced(node, memory, SUBGROUP_REDUCTIONS[function])
 
     def _exchange_of(self, node: ast.Call) -> Any:
@@ -108,7 +112,7 @@ class Subgroups(Coverage):
         invocation.
 
         node: the call of the shuffle, whose second argument is the lane. memory: the values that all invocations have
-        stored.
+        stored. A lane that depends on memory was stored like a value, before the invocations met (`publish`).
         """
         linear, lanes = self._linear_id(), self._published.get(node.args[1])
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
@@ -123,24 +127,24 @@ class Subgroups(Coverage):
         ]
         exists = self.writer.value(f"arith.andi {inside[0].name}, {inside[1].name} : i1", "i1")
         source = self.writer.value(f"arith.select {exists.name}, {other.name}, {linear.name} : index", "index")
-        return self._exchanged("shuffle", memory, linear, f", {source.name}", memory.dtype)
+        return self._exchanged("shuffle", memory, own=linear, dtype=memory.dtype, operands=f", {source.name}")
 
     def _reduced(self, node: ast.Call, memory: MemoryRef, symbol: str) -> Scalar:
         """Emit the sum, maximum or minimum over the subgroup."""
         if memory.dtype == "i1":
             raise self.error(node.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
         operation = f"reduce {combiner(symbol, memory.dtype)}"
-        return self._exchanged(operation, memory, self._linear_id(), "", memory.dtype)
+        return self._exchanged(operation, memory, own=self._linear_id(), dtype=memory.dtype)
 
-    def _exchanged(self, operation: str, memory: MemoryRef, own: Scalar, operands: str, dtype: str) -> Scalar:
+    def _exchanged(self, operation: str, memory: MemoryRef, own: Scalar, dtype: str, operands: str = "") -> Scalar:
         """Emit a `pyd.subgroup_*` operation on published values.
 
         Args:
             operation: Its name after `pyd.subgroup_`.
             memory: The published values.
             own: Index of this invocation in the memory.
-            operands: Text of further operands, each after a comma.
             dtype: Type of the result.
+            operands: Text of further operands, each after a comma.
         """
         self.writer.has_effects = True
         return self.writer.value(
@@ -157,5 +161,5 @@ class Subgroups(Coverage):
                 "write total = pydispatch.subgroup_sum(value)",
             )
         is_shuffle = self._exchange_of(call) is functions.subgroup_shuffle
-        count_of(self, call, [Known(argument) for argument in call.args], 2 if is_shuffle else 1)
+        check_count(self, call, [Known(argument) for argument in call.args], min_count=2 if is_shuffle else 1)
         return call

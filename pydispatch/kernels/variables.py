@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
 
@@ -41,6 +42,20 @@ class Variables:
     spilled: set[str] = field(default_factory=set)
 
 
+class Assignment(NamedTuple):
+    """Assignment of a variable in a phase.
+
+    Attributes:
+        phase: Index of the phase.
+        value: The assigned expression; None if the name has none of its own, such as one that is unpacked.
+        is_statement: Whether it is a statement of the phase, not nested in one.
+    """
+
+    phase: int
+    value: ast.expr | None
+    is_statement: bool
+
+
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
     """Yield the stretches of a block. `kind_of` returns the kind of a statement; adjacent "phase" statements are one
     stretch.
@@ -55,7 +70,7 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
             yield Stretch("phase", tuple(run))
             run = []
         yield Stretch(kind, (statement,))
-        if kind == "exchange":
+        if kind == "exchange":  # the next phase begins with the same statement: it reads what others have stored
             run.append(statement)
     if run:
         yield Stretch("phase", tuple(run))
@@ -94,9 +109,13 @@ def classify(
 ) -> Variables:  # fmt: skip
     """Classify the variables of a kernel by how their values survive barriers.
 
+    A variable that is read in another phase than it is assigned in is a formula (its expression is computed again in
+    each phase), uniform (computed once, as all invocations have the same value), or else spilled to memory.
+
     Args:
         statements: The body of the kernel.
-        kind_of: Returns the kind of a statement, as in `Stretch.kind`.
+        kind_of: Returns the kind of a statement: "phase", a collective such as "barrier", or "control", as in
+            `Stretch.kind`.
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression depends on the id of the invocation.
@@ -125,10 +144,10 @@ def classify(
                 visit(node.orelse)
 
     visit(statements)
-    assigned: dict[str, list[tuple[int, ast.expr | None, bool]]] = {}
+    assigned: dict[str, list[Assignment]] = {}
     for index, part in enumerate(phases):
-        for name, value, is_own in assignments(part.nodes):
-            assigned.setdefault(name, []).append((index, value, is_own))
+        for name, value, is_statement in assignments(part.nodes):
+            assigned.setdefault(name, []).append(Assignment(index, value, is_statement))
     exposed = read_in(headers).union(*(read_before_assigned(part.nodes) for part in phases))
     crossing = assigned.keys() & exposed - uniform
     variables = Variables(uniform=uniform)
@@ -139,7 +158,7 @@ def classify(
 
 
 def _add_formulas(
-    variables: Variables, crossing: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    variables: Variables, crossing: set[str], assigned: dict[str, list[Assignment]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
     """Add to `variables.formulas` each crossing variable that is assigned once, from formulas and unchanging values.
@@ -147,30 +166,24 @@ def _add_formulas(
     Args:
         variables: The classification so far.
         crossing: Variables that are read in another phase than they are assigned in.
-        assigned: Assignments of each variable: index of the phase, value (None if it has no expression of its own), and
-            whether the assignment is a statement of the phase, not nested in one.
+        assigned: Assignments of each variable.
         is_pure: As in `classify`.
         never_assigned: As in `classify`.
     """
     grew = True
     while grew:
         grew = False
-        for name, values in assigned.items():
-            if name not in crossing or name in variables.formulas:
+        for name, own in assigned.items():
+            if name not in crossing or name in variables.formulas or len(own) != 1:
                 continue
-            value = values[0][1]
-            if (
-                len(values) == 1
-                and values[0][2]
-                and value is not None
-                and is_pure(value, never_assigned | variables.formulas.keys())
-            ):
+            value, is_statement = own[0].value, own[0].is_statement
+            if is_statement and value is not None and is_pure(value, never_assigned | variables.formulas.keys()):
                 variables.formulas[name] = value
                 grew = True
 
 
 def _add_uniform(
-    variables: Variables, names: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    variables: Variables, names: set[str], assigned: dict[str, list[Assignment]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip
     """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
@@ -191,8 +204,8 @@ def _add_uniform(
         fit = {
             name for name in candidates
             if all(
-                is_own and value and not differing(value) and is_pure(value, known)
-                for _, value, is_own in assigned[name]
+                is_statement and value and not differing(value) and is_pure(value, known)
+                for _, value, is_statement in assigned[name]
             )
         }  # fmt: skip
         if fit == candidates:

@@ -27,10 +27,11 @@ class WorkgroupMemory(Loops):
     memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
+        """Create a generator, outside of a phase, for workgroups of this many invocations along each axis."""
         super().__init__(source)
         self.workgroup = tuple(workgroup)
-        self.prologue: list[str] = []
-        self.local: list[Scalar] | None = None
+        self.prologue: list[str] = []  # lines before the first phase
+        self.local: list[Scalar] | None = None  # index of the invocation along each axis, within a phase
         self.shared_bytes = 0
 
     def _slot_type(self, type: str) -> str:
@@ -107,4 +108,4 @@ class WorkgroupMemory(Loops):
         memory = declared(self, value, [self.evaluate(argument) for argument in value.args], f"%shared_{name}")
         self._allocate(node, memory.name, memory.type, element_count(memory), memory.dtype)
         self.environment[name] = memory
-        self.allocated(memory)
+        self.allocated(memory)  # race detection adds stamps

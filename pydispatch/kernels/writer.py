@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from typing import NamedTuple
 
 from pydispatch.kernels.entities import Scalar
 from pydispatch.kernels.source import Source
@@ -110,8 +111,16 @@ def spelled(value: int | float | bool, type: str) -> str:
     return _special_bits(real, type)
 
 
-_SMALL = {"f8E4M3FN": (0x7F, 0x7F), "f8E5M2": (0x7C, 0x7E)}
-"""Bits of infinity and of NaN; f8E4M3FN has no infinity, which becomes NaN."""
+class _SpecialBits(NamedTuple):
+    """Bits of infinity and of NaN without sign."""
+
+    infinity: int
+    nan: int
+
+
+_F8_BITS = {"f8E4M3FN": _SpecialBits(infinity=0x7F, nan=0x7F), "f8E5M2": _SpecialBits(infinity=0x7C, nan=0x7E)}
+"""f8E4M3FN has no infinity, which becomes NaN."""
+_F8_SIGN = 0x80
 _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
 
 
@@ -129,7 +138,8 @@ def _special_bits(value: float, type: str) -> str:
     single = struct.unpack("<I", struct.pack("<f", value))[0]
     if type == "bf16":
         return f"0x{single >> 16:04X}"
-    if type in _SMALL:
-        return f"0x{_SMALL[type][1 if math.isnan(value) else 0] | (0x80 if value < 0 else 0):02X}"
+    if type in _F8_BITS:
+        bits = _F8_BITS[type].nan if math.isnan(value) else _F8_BITS[type].infinity
+        return f"0x{bits | (_F8_SIGN if value < 0 else 0):02X}"
     layout, code, digits = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}[type]
     return f"0x{struct.unpack(code, struct.pack(layout, value))[0]:0{digits}X}"

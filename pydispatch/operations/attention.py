@@ -13,6 +13,9 @@ from pydispatch.operations import elementwise as ew
 from pydispatch.operations import normalization, products, reductions, shapes
 from pydispatch.operations.formulas import Element, formula
 
+SCORES_BEFORE_SOFTMAX = 2
+"""Argument `stage` of `attend`."""
+
 
 def attend(
     builder: Builder,
@@ -39,7 +42,7 @@ def attend(
         scale: Factor of the scores; None for 1 / sqrt(d).
         softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit.
         precision: Type of the softmax, if wider than the default.
-        stage: Scores to return: after scaling (0), masks (1), softcap (2) or softmax (3).
+        stage: Scores to return: after scaling (0), masks (1), softcap (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
         filler: Score of a key that is left out.
 
     Returns:

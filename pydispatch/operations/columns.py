@@ -46,14 +46,15 @@ def image_of_columns(
     source = builder.value(x)
 
     def element(scalars: Scalars) -> Scalar:
-        """Return the term of index k, the last loop index, of an element of the image: that of one window, or 0.
+        """Return the term of index k of an element of the image: that of one window, or 0.
 
         It is element k of the window whose element k is at this position of the image. There is none if the window
-        would begin between strides or outside of the padding.
+        would begin between strides or outside of the padding. The loops are n, channel, one for each spatial axis, k.
         """
         coords = CoordinateBuilder(scalars.block, [])
-        zero, remaining = coords.index_constant(0), coords.index(2 + rank)
-        row = coords.plus(coords.times(coords.index(1), area_value), remaining)
+        batch, channel, k = coords.index(0), coords.index(1), coords.index(2 + rank)
+        zero, remaining = coords.index_constant(0), k
+        row = coords.plus(coords.times(channel, area_value), k)
         is_inside: SSAValue | None = None
         column, stride = zero, coords.index_constant(1)
         for d in reversed(range(rank)):
@@ -72,7 +73,7 @@ def image_of_columns(
             column = coords.plus(column, coords.times(coords.clamped(window_index, last), stride))
             stride = coords.times(stride, count_values[d])
         assert is_inside is not None
-        taken = coords.add_op(tensor.ExtractOp(source, [coords.index(0), row, column], x.dtype.element))
+        taken = coords.add_op(tensor.ExtractOp(source, [batch, row, column], x.dtype.element))
         return coords.select(Scalar(BOOL, (is_inside,)), Scalar(x.dtype, (taken,)), coords.const(0, x.dtype))
 
     shape = (x.shape[0], channels, *sizes, area)

@@ -141,7 +141,7 @@ def _log_of_length(z: Element, excess: Element) -> Element:
 def _log(z: Element) -> Element:
     """Return log(z) = log|z| + i arg(z)."""
     x, y = z.real.unary("abs"), z.imag.unary("abs")
-    length = _log_of_length(z, _plus_squares(x.const(-1.0), x.max(y), x.min(y)))
+    length = _log_of_length(z, excess=_plus_squares(x.const(-1.0), x.max(y), x.min(y)))
     return length.with_imag(z.imag.binary("atan2", z.real))
 
 
@@ -149,7 +149,8 @@ def _log1p(z: Element) -> Element:
     """Return log(1 + z) for z = x + iy; |1 + z|^2 - 1 is 2 x + x^2 + y^2."""
     x, y = z.real, z.imag
     whole = (1.0 + x).with_imag(y)
-    return _log_of_length(whole, _plus_squares(2.0 * x, x, y)).with_imag(y.binary("atan2", whole.real))
+    length = _log_of_length(whole, excess=_plus_squares(2.0 * x, x, y))
+    return length.with_imag(y.binary("atan2", whole.real))
 
 
 def _expm1(z: Element) -> Element:

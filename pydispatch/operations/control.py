@@ -115,6 +115,7 @@ def while_(
     dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
     of `first`.
     """
+    # forms: the types that the tensors have before and after each iteration.
     after, forms = _iteration(builder, first, lead=[], body=lambda _, tensors: body(tensors), shapes_vary=shapes_vary)
     before = Block(arg_types=_types(forms))
     with builder.inside(before):
@@ -139,7 +140,8 @@ def for_(
         following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
         return body(builder.size_of(following, "i") - 1, tensors)
 
-    block, forms = _iteration(builder, first, [builtin.IndexType()], iteration, shapes_vary)
+    # forms: the types that the tensors have before and after each iteration.
+    block, forms = _iteration(builder, first, lead=[builtin.IndexType()], body=iteration, shapes_vary=shapes_vary)
     op = builder.add(
         scf.ForOp(
             builder.index(0),
@@ -284,7 +286,7 @@ def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[F
 
 
 def _unwrap_tensors(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
-    """Return the SSA values of tensors, cast to these types."""
+    """Return the SSA values of tensors, two for a complex one, cast to the types of their forms (dtype, shape)."""
     return [
         cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
     ]

@@ -145,7 +145,7 @@ def _upsampled(
         starts.append((s - 1 - before) % s)
         groups.append(last - first + 1)
         low.append(-first)
-        high.append(last + k // s - size)
+        high.append(last + k // s - size)  # k is a multiple of s (`_skips_zeros`): each group reads k // s elements
     x = pad(builder, x, low, high)
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
@@ -158,12 +158,13 @@ def _upsampled(
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
     w = rearranged(builder, w, tuple(loops[i] for i in order), source)
+    is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
     interleaved = [i for pair in zip(g, r, strict=True) for i in pair]
     result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
     convolved = contract(
         builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
-        tuple(loops[i] for i in result), [i < at_c for i in range(count)], dtype,
+        tuple(loops[i] for i in result), is_parallel, dtype,
     )  # fmt: skip
     whole = [groups[i] * s for i, s in enumerate(factors)]
     lead = 1 if channels_last else 2

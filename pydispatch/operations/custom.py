@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, DType, UnknownTypeError, dtype_named
-from pydispatch.graph.sizes import Expr, Shape, Size, SizeSymbol, product
+from pydispatch.graph.sizes import Expr, Shape, Size, product
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.dialects.pyd.custom import CustomOp
 from pydispatch.operations.shapes import element
@@ -24,6 +24,20 @@ ASSUMED = "pyd.assumed"
 
 Number = bool | int | float | Tensor
 """Value of a numeric attribute. A constant tensor of rank 0 also states the type."""
+
+
+class _KernelValue(NamedTuple):
+    """Value that a call passes to the kernel.
+
+    Attributes:
+        name: Name of the kernel's parameter.
+        value: The value.
+        sizes: Name of each size of a tensor, or the size itself as text; () for a number.
+    """
+
+    name: str
+    value: SSAValue
+    sizes: Sequence[str] = ()
 
 
 def custom_call(
@@ -47,48 +61,44 @@ def custom_call(
         names: Names of the operands for the kernel.
         float_dtype: Type of float attributes.
         other_names: What the model calls each operand, then each result; kernels may use these names too.
-        is_assumed: Whether the types of the results are assumed.
+        is_assumed: Whether the types of the results are assumed, because neither the user nor the model states them.
     """
     tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
-    known: dict[Size, str] = {}
-    shapes = []
+    known: dict[Size, str] = {}  # names of the dynamic sizes
+    values: list[_KernelValue] = []
     for tensor, t in zip(tensors, operands, strict=True):
-        shapes.append([_size_name(known, n, f"{tensor}_size{axis}") for axis, n in enumerate(t.shape)])
-    values: list[tuple[str, SSAValue]] = [
-        (tensor, part)
-        for tensor, t in zip(tensors, operands, strict=True)
-        for part in (builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t))
-    ]
+        sizes = [_size_name(known, n, f"{tensor}_size{axis}") for axis, n in enumerate(t.shape)]
+        (value,) = builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t)
+        values.append(_KernelValue(tensor, value, sizes))
     for key, attribute in (attributes or {}).items():
         if isinstance(attribute, Tensor):
-            values.append((key, element(builder, attribute)))
+            values.append(_KernelValue(key, element(builder, attribute)))
         else:
-            values.append(
-                (key, builder.scalar_constant(attribute, float_dtype if isinstance(attribute, float) else I64))
-            )
+            dtype = float_dtype if isinstance(attribute, float) else I64
+            values.append(_KernelValue(key, builder.scalar_constant(attribute, dtype)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     result_shapes: list[list[str]] = []
-    extra: dict[str, Size] = {}
+    own_sizes: dict[str, Size] = {}  # sizes of results that no operand has, by their names
     for output, (_, shape) in zip(outputs, results, strict=True):
-        result_shapes.append([])
         for axis, n in enumerate(shape):
             if isinstance(n, Expr) and n not in known:
                 known[n] = f"{output}_size{axis}"
-                extra[known[n]] = n
-            result_shapes[-1].append(known[n] if isinstance(n, Expr) else str(n))
-    extra["count"] = product(results[0][1]) if results else 0
-    shapes += [[] for _ in attributes or {}] + [[] for _ in extra]
-    values += [(key, builder.index(n)) for key, n in extra.items()]
+                own_sizes[known[n]] = n
+        result_shapes.append([known[n] if isinstance(n, Expr) else str(n) for n in shape])
+    count = product(results[0][1]) if results else 0
+    values += [_KernelValue(key, builder.index(n)) for key, n in (own_sizes | {"count": count}).items()]
     renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
     others = {} if not renamed else {
-        "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
+        "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(v.name for v in values), *outputs)])
     }  # fmt: skip
     op = CustomOp(
-        operands=[[value for _, value in values]],
+        operands=[[v.value for v in values]],
         result_types=[[tensor_type(dtype.element, shape) for dtype, shape in results]],
         properties={
-            "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(key) for key, _ in values]),
-            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in axes]) for axes in (*shapes, *result_shapes)]),
+            "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(v.name) for v in values]),
+            "shapes": ArrayAttr([
+                ArrayAttr([StringAttr(n) for n in axes]) for axes in (*(v.sizes for v in values), *result_shapes)
+            ]),
             **others,
         },
     )  # fmt: skip
@@ -191,9 +201,8 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
     if not isinstance(n, Expr):
         return str(n)
     if n not in known:
-        atoms = n.terms[0][0]
-        is_symbol = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], SizeSymbol)
-        known[n] = str(atoms[0]) if is_symbol and str(atoms[0]).isidentifier() else fallback
+        size_symbol = n.as_symbol()
+        known[n] = size_symbol.name if size_symbol is not None and size_symbol.name.isidentifier() else fallback
     return known[n]
 
 

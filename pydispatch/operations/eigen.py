@@ -171,10 +171,12 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     def corner(value: Element, largest: Element) -> Element:
         """Return the element with 1 in the first row and column; NaN there for a matrix with an infinity or NaN.
 
-        The first row and column of Q are those of the identity: no reflection changes them.
+        The first row and column of Q are those of the identity: no reflection changes them. largest: largest magnitude
+        in the matrix.
         """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
-        return (value.position(1, I64) + value.position(2, I64)).is_equal(0).where(one, value)
+        row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
+        return (row + column).is_equal(0).where(one, value)
 
     def without_vectors(value: Element) -> Element:
         """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of

@@ -200,17 +200,18 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     function = table.get(name)
     folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
     exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
+    # NumPy does arithmetic of bools by rules of its own.
     if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
         return None
     known = [t.known for t in tensors if t.known is not None]
     if name in ("div", "rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
         return None
-    if any(k.dtype == object for k in known):
+    if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
         if name not in _ON_SIZES:
             return None
-        chosen = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
-                  "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
-        function = np.vectorize(chosen, otypes=[object]) if chosen else function
+        function_of_sizes = {"max": maximum, "min": minimum, "rem": lambda x, y: x % y, "eq": equal,
+                             "ne": lambda x, y: not equal(x, y)}.get(name)  # fmt: skip
+        function = np.vectorize(function_of_sizes, otypes=[object]) if function_of_sizes else function
     try:
         with np.errstate(all="ignore"):
             result = function(*known)

@@ -113,7 +113,7 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Make column j zero below the diagonal by a reflection, and record the reflection's factor."""
         a, factors = tensors
-        reduced, _, factor = _column_reduced(builder, a, j, j)
+        reduced, _vector, factor = _column_reduced(builder, a, j, row=j)
         return [reduced, _with_factor(builder, factors, position, factor)]
 
     factored, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
@@ -127,13 +127,13 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     is Q, in the format of `qr` for the matrix without its first row.
     """
     n = order_of(builder, "the Hessenberg form", x)
-    batch, count = product(x.shape[:-2]), n - one_unless_empty(n)
+    batch, count = product(x.shape[:-2]), n - one_unless_empty(n)  # no reflection for n = 0
     a = reshape(builder, x, (batch, n, n))
 
     def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Reduce column j by a reflection, and apply it from the right too."""
         a, factors = tensors
-        reduced, vector, factor = _column_reduced(builder, a, j, j + 1)
+        reduced, vector, factor = _column_reduced(builder, a, j, row=j + 1)
         row = reshape(builder, vector, (batch, 1, n))
         products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), axes=[2], keep=True)
         similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
@@ -220,10 +220,14 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
-        """Return the reflected element right of column j; in column j, beta in the row and the vector below it."""
-        k, at = value.position(2, I64), Element(value.s, position)
-        here = below(value, "gt").where(v, below(value, "ge").where(beta, value))
-        return (k > at).where(new, k.is_equal(at).where(here, value))
+        """Return the reflected element right of column j; in column j, beta in the row and the vector below it.
+
+        Elements above the row in column j, and all left of the column, are unchanged.
+        """
+        k, at = value.position(axis=2, dtype=I64), Element(value.s, position)
+        is_below, is_in_or_below = below(value, "gt"), below(value, "ge")
+        in_column = is_below.where(v, is_in_or_below.where(beta, value))
+        return (k > at).where(new, k.is_equal(at).where(in_column, value))
 
     return formula(builder, element, a, reflected, vector, beta), vector, factor
 

@@ -118,15 +118,11 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
         return _bluestein(builder, x, n, sign)
     rest, rows = n // factor, x.shape[0]
     blocks = reshape(builder, x, [rows, factor, rest])
-    transformed = _along_blocks(builder, blocks, factor, sign)  # rows, factor, rest
+    transformed = _along_blocks(builder, blocks, factor, sign)  # along axis 1 of [rows, factor, rest]
     if rest == 1:
         return reshape(builder, transformed, [rows, n])
-    twisted = ew.binary(
-        builder,
-        "mul",
-        transformed,
-        builder.constant(_array(_powers(factor, rest, n, sign), transformed.dtype), transformed.dtype),
-    )
+    powers = _array(_powers(rows=factor, columns=rest, n=n, sign=sign), transformed.dtype)
+    twisted = ew.binary(builder, "mul", transformed, builder.constant(powers, transformed.dtype))
     inner = _transform(builder, reshape(builder, twisted, [rows * factor, rest]), rest, sign)
     return reshape(builder, transpose(builder, reshape(builder, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
 
@@ -148,20 +144,22 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
     products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
     def turned(jk: Element, whole: Element) -> list[Element]:
-        """Return cosine and sine of 2 pi jk / whole, of the angle's sign.
+        """Return cosine and sine of the angle sign 2 pi jk / whole.
 
-        The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact.
+        The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact. Octants are counted from
+        0 to 7.
         """
         eighths = jk % whole * 8
         octant = eighths / whole
         rest = eighths - octant * whole
-        is_mirrored = (octant % 2).is_equal(1)
+        is_mirrored = (octant % 2).is_equal(1)  # in octants 1, 3, 5, 7 the angle is measured from the octant's end
         angle = is_mirrored.where(whole - rest, rest).to(dtype) / whole.to(dtype) * (math.pi / 4)
         cos, sin = angle.unary("cos"), angle.unary("sin")
-        is_swapped = ((octant + 1) % 4) >= 2
+        is_swapped = ((octant + 1) % 4) >= 2  # octants 1, 2, 5, 6, those next to the vertical axis
         cos, sin = is_swapped.where(sin, cos), is_swapped.where(cos, sin)
-        is_left, is_below = (octant >= 2) & (octant <= 5), octant >= 4
-        return [is_left.where(-cos, cos), (is_below if sign > 0 else ~is_below).where(-sin, sin)]
+        is_left, is_below = (octant >= 2) & (octant <= 5), octant >= 4  # where cosine and sine are negative
+        is_sine_negative = is_below if sign > 0 else ~is_below
+        return [is_left.where(-cos, cos), is_sine_negative.where(-sin, sin)]
 
     cos, sin = formulas(builder, turned, products, size_as(builder, n, I64))
     return cos, sin

@@ -78,7 +78,7 @@ def digamma(x: Element) -> Element:
     return pole.where(math.nan, result)
 
 
-_BERNOULLI = (
+_BERNOULLI_DIVISORS = (
     12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
     -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
     -7.1661652561756670113e18,
@@ -106,8 +106,8 @@ def _euler_maclaurin(
     a = a + 1.0
     last = power(a)
     total = total + integral(a, last) + last * 0.5
-    correction = order.const(1 / _BERNOULLI[-1])
-    for n, divisor in reversed(list(enumerate(_BERNOULLI[:-1]))):
+    correction = order.const(1 / _BERNOULLI_DIVISORS[-1])  # the divisors are (2k)! / B(2k) for k from 1
+    for n, divisor in reversed(list(enumerate(_BERNOULLI_DIVISORS[:-1]))):
         ratio = (order + (2.0 * n + 1)) / a * ((order + (2.0 * n + 2)) / a)
         correction = ratio * correction + 1 / divisor
     # For a large order the ratios overflow, but then the last power is 0 and so is the correction.
@@ -119,19 +119,20 @@ def _is_even(x: Element) -> Element:
     return ((x * 0.5).unary("floor") * 2.0).is_equal(x)
 
 
-def _of_every_q(q: Element, is_even: Element, sum_from: Callable[[Element], Element]) -> Element:
+def _of_every_q(q: Element, *, is_order_even: Element, sum_from: Callable[[Element], Element]) -> Element:
     """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
-    For negative q the terms are those of two sums that start in (0, 1], minus the terms from 1 - q on. The two sums are
-    added first: halfway between poles they cancel if the order is odd. `sum_from` returns the sum for a positive q.
+    For negative q the terms of positive bases are a sum that starts in (0, 1], and those of negative bases, without
+    their sign, another one that ends at |q|. The two sums that start in (0, 1] are added first: halfway between poles
+    they cancel if the order is odd. `sum_from` returns the sum for a positive q.
     """
-    size = q.unary("abs")
-    part = size - size.unary("floor")
-    is_below = q < 0.0
-    upper = sum_from(is_below.where(1.0 - part, q))
-    sign = is_even.where(q.const(1.0), -1.0)
-    below = upper + sign * sum_from(part) - sign * sum_from(size + 1.0)
-    total = is_below.where(below, upper)
+    magnitude = q.unary("abs")
+    fraction = magnitude - magnitude.unary("floor")
+    is_negative = q < 0.0
+    of_positive_bases = sum_from(is_negative.where(1.0 - fraction, q))
+    sign = is_order_even.where(q.const(1.0), -1.0)
+    of_all_bases = of_positive_bases + sign * sum_from(fraction) - sign * sum_from(magnitude + 1.0)
+    total = is_negative.where(of_all_bases, of_positive_bases)
     return ((q <= 0.0) & q.is_equal(q.unary("floor"))).where(math.inf, total)
 
 
@@ -140,13 +141,18 @@ def _hurwitz_zeta(x: Element, q: Element) -> Element:
 
     It is inf at every pole, and NaN if x < 1 or if a power of a negative number is not real.
     """
-    minus, less = -x, x - 1.0
+    minus_x, x_less_one = -x, x - 1.0
 
     def sum_from(q: Element) -> Element:
         """Return the sum for a q that is large enough to be summed."""
-        return _euler_maclaurin(x, q, lambda a: a.binary("pow", minus), lambda a, _: a.binary("pow", -less) / less)
+        return _euler_maclaurin(
+            x,
+            q,
+            power=lambda a: a.binary("pow", minus_x),
+            integral=lambda a, _: a.binary("pow", -x_less_one) / x_less_one,
+        )
 
-    total = _of_every_q(q, _is_even(x), sum_from)
+    total = _of_every_q(q, is_order_even=_is_even(x), sum_from=sum_from)
     is_whole = q.is_equal(q.unary("floor"))
     is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
     total = (is_real & ~(x < 1.0)).where(total, math.nan)
@@ -182,9 +188,12 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         def sum_from(q: Element) -> Element:
             """Return the sum for an argument that is large enough to be summed."""
             order = x.const(n + 1.0)
-            return _euler_maclaurin(order, q, lambda a: power(a, n + 1), lambda a, _: power(a, n) * (scale / n))
+            return _euler_maclaurin(
+                order, q, power=lambda a: power(a, n + 1), integral=lambda a, _: power(a, n) * (scale / n)
+            )
 
-        total = _of_every_q(x, x.const(n % 2).is_equal(1.0), sum_from)
+        is_order_even = x.const(n % 2).is_equal(1.0)  # the order is n + 1
+        total = _of_every_q(x, is_order_even=is_order_even, sum_from=sum_from)
         return total if n % 2 else -total
 
     return widened(derivative)(scalars, x)

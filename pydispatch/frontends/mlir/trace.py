@@ -159,7 +159,10 @@ class MlirTracer:
         raise self.b.fail("a block ends without passing on its values")
 
     def operation(self, op: Operation) -> None:
-        """Convert an operation, and record its results. Raise CompileError if it cannot be converted."""
+        """Convert an operation, and record its results. Raise CompileError if it cannot be converted.
+
+        `enclosing` converts operations that the table of this dialect lacks, and records their results itself.
+        """
         with self.b.at(op):
             convert = self.table.get(op.name)
             if convert is None and self.enclosing is not None and self.enclosing.operation(op):

@@ -183,6 +183,7 @@ class NodeCall:
         It is empty if no graph input contributes to the value.
         """
         origins = [n for n in self.values.origins(name) if n in self.tracer.inputs]
+        # A value of a nested graph may hide the input of the same name.
         origins = [n for n in origins if self.values.find(n) is self.tracer.inputs[n]]
         constants = ", ".join(f"'{n}': array" for n in origins)
         return f", or give it where the model is compiled: constants={{{constants}}}" if origins else ""

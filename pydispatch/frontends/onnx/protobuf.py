@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -68,27 +68,35 @@ class _Field:
     repeated: bool
 
 
+class _FieldEncoding(NamedTuple):
+    """Encoding of a declared field, by its number in the metadata of the dataclass field. Attributes: see `_Field`."""
+
+    kind: FieldKind | Callable[[], type[Message]]
+    repeated: bool
+
+
 def one(field_number: int, kind: FieldKind) -> Any:
     """Declare a field with a single number, text or bytes. An absent field has the kind's default."""
-    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={field_number: (kind, False)})
+    encoding = _FieldEncoding(kind, repeated=False)
+    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={field_number: encoding})
 
 
 def many(field_number: int, kind: FieldKind) -> Any:
     """Declare a repeated field: a NumPy array for numbers, a list for texts and bytes."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
-    return dataclasses.field(default_factory=make, metadata={field_number: (kind, True)})
+    return dataclasses.field(default_factory=make, metadata={field_number: _FieldEncoding(kind, repeated=True)})
 
 
 def message(field_number: int, kind: Callable[[], type[Message]]) -> Any:
     """Declare a field with a single message; None if it is absent. `kind` returns the class, which may be declared
     later.
     """
-    return dataclasses.field(default=None, metadata={field_number: (kind, False)})
+    return dataclasses.field(default=None, metadata={field_number: _FieldEncoding(kind, repeated=False)})
 
 
 def messages(field_number: int, kind: Callable[[], type[Message]]) -> Any:
     """Declare a repeated field of messages: a list. `kind` returns the class, which may be declared later."""
-    return dataclasses.field(default_factory=list, metadata={field_number: (kind, True)})
+    return dataclasses.field(default_factory=list, metadata={field_number: _FieldEncoding(kind, repeated=True)})
 
 
 @dataclass
@@ -111,9 +119,9 @@ class Message:
         """Return the declared fields by field number."""
         if "_declared" not in cls.__dict__:
             cls._declared = {
-                field_number: _Field(field.name, *how)
+                field_number: _Field(field.name, encoding.kind, encoding.repeated)
                 for field in dataclasses.fields(cls)
-                for field_number, how in field.metadata.items()
+                for field_number, encoding in field.metadata.items()
             }
         return cls._declared or {}
 
@@ -132,7 +140,7 @@ class _MessageReader:
         if depth > _MAX_DEPTH:
             raise FormatError(f"messages are nested deeper than {_MAX_DEPTH} at byte {position}")
         declared = into.declared()
-        numbers: dict[_Field, list[Any]] = {}
+        numbers: dict[_Field, list[Any]] = {}  # elements of repeated numbers, joined to arrays at the end
         while position < end:
             start = position
             tag, position = self._varint(position, end)
@@ -143,7 +151,7 @@ class _MessageReader:
             value, after = self._value(wire, position, end)
             if field is not None:
                 try:
-                    self._store(into, field, wire, value, (position, after), numbers, depth)
+                    self._store(into, field, wire, value, span=(position, after), numbers=numbers, depth=depth)
                 except UnicodeDecodeError:
                     raise FormatError(f"{type(into).__name__}.{field.name} at byte {start} is no UTF-8 text") from None
             position = after

@@ -88,7 +88,7 @@ class OnnxTracer:
         for info in graph.input:
             if info.name in constants:
                 values[info.name] = self._constant_input(info, constants[info.name])
-        results = self.graph(graph, values, None, opsets)
+        results = self.graph(graph, values, outer=None, opsets=opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):
             if info.name in outputs:
@@ -346,7 +346,7 @@ class OnnxTracer:
             return dtype, None
         sizes: list[int | str] = []
         for axis, dimension in enumerate(type.shape.dim):
-            if len(dimension.dim_value):
+            if len(dimension.dim_value):  # read as a repeated field: empty if absent, and the last value counts
                 sizes.append(int(dimension.dim_value[-1]))
             else:
                 sizes.append(dimension.dim_param or f"{info.name}.{axis}")

@@ -24,6 +24,7 @@ class PythonFunction(Frontend):
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
         """Return the program of a function, or of several functions together."""
         if isinstance(source, (list, tuple)):
+            # A key would rename the functions; with None they keep their names.
             return combine([(None, self.read(item, options)) for item in source])
         from pydispatch.programs.program import ProgramSource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from xdsl.dialects import func
@@ -80,12 +81,9 @@ def _name(argument: BlockArgument, index: int) -> str:
 
     If `main` only forwards arguments to another function, as in exported programs, that function has the names.
     """
-    for use in argument.uses:
-        if isinstance(argument.location, NamedLoc):
-            break
-        inner = _passed_to(use.operation, use.index)
-        argument = inner if inner is not None and isinstance(inner.location, NamedLoc) else argument
-    text = argument.location.text if isinstance(argument.location, NamedLoc) else argument.name_hint or ""
+    forwarded = (_passed_to(use.operation, use.index) for use in argument.uses)
+    locations = (a.location for a in chain((argument,), forwarded) if a is not None)
+    text = next((at.text for at in locations if isinstance(at, NamedLoc)), argument.name_hint or "")
     name = re.sub(r"\W+", "_", text).strip("_")
     return name if is_name(name) else f"arg{index}"
 

@@ -64,12 +64,15 @@ def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
 def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
     """Return the sizes that are passed to arguments with the attribute `jax.global_constant`, with their names."""
     module = entry.parent_op()
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
-        module, ModuleOp) else {}  # fmt: skip
+    if not isinstance(module, ModuleOp):
+        return []
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
     named = []
     for op in entry.body.blocks[0].ops:
         callee = functions.get(op.callee.root_reference.data) if isinstance(op, func.CallOp) else None
-        for operand, attributes in zip(op.operands, callee.arg_attrs or () if callee else (), strict=False):
+        if callee is None or callee.arg_attrs is None:
+            continue
+        for operand, attributes in zip(op.operands, callee.arg_attrs, strict=False):
             name = attributes.data.get("jax.global_constant") if isinstance(attributes, DictionaryAttr) else None
             key = _argument_axis(operand, entry)
             if isinstance(name, StringAttr) and key is not None:

@@ -30,7 +30,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
         return DTYPES[f"{'i' if quantization.signed else 'u'}{bits}"]
     try:
         return of_element(type.element_type)
-    except (KeyError, StopIteration):
+    except KeyError:
         raise CompileError(f"elements of type {type.element_type} are not supported", location) from None
 
 

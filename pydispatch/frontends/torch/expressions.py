@@ -81,7 +81,7 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
 
 
 def _integer(node: ast.expr) -> int:
-    """Return the number in `Integer(n)`. Raise KeyError if it is no integer of less than 62 bits."""
+    """Return the value of n, the argument of `Integer(n)`. Raise KeyError if it is no integer of less than 62 bits."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):

@@ -69,6 +69,7 @@ class TensorView(TensorMemory):
     def __init__(
         self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, ambiguous: Callable[[], CompileError]
     ) -> None:
+        """Create a view whose contents are cached; the arguments are described in the class."""
         super().__init__(tensor)
         self._base = base
         self._base_writes = base.writes  # the writes that the cached contents include
@@ -92,7 +93,7 @@ class TensorView(TensorMemory):
         be a copy of what the base was.
         """
         if self._base_writes != self._base.writes:
-            if self._put is None:
+            if self._put is None:  # PyTorch may have returned a copy, which a write to the base does not change
                 raise self._ambiguous()
             self._tensor, self._base_writes = self._take(self._base.tensor), self._base.writes
         return self._tensor

@@ -7,6 +7,7 @@ changes the type only if it has a higher category (bool, integer, float, complex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BF16, BOOL, C64, C128, DTYPES, F16, F32, F64, I64, DType, Kind
@@ -21,12 +22,24 @@ Operand = Tensor | Number
 
 Operands = Sequence[Operand]
 
-_CATEGORIES = {Kind.BOOL: 0, Kind.UINT: 1, Kind.INT: 1, Kind.FLOAT: 2, Kind.COMPLEX: 3}
-"""Order of kinds of types in PyTorch's promotion: a later kind prevails."""
+
+class Category(IntEnum):
+    """Kinds of types in PyTorch's promotion: a later one prevails."""
+
+    BOOL = 0
+    INTEGER = 1
+    FLOAT = 2
+    COMPLEX = 3
 
 
-def category(dtype: DType) -> int:
-    """Return the category of an element type: 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+_CATEGORIES = {
+    Kind.BOOL: Category.BOOL, Kind.UINT: Category.INTEGER, Kind.INT: Category.INTEGER, Kind.FLOAT: Category.FLOAT,
+    Kind.COMPLEX: Category.COMPLEX,
+}  # fmt: skip
+
+
+def category(dtype: DType) -> Category:
+    """Return the category of an element type."""
     return _CATEGORIES[dtype.kind]
 
 
@@ -83,7 +96,7 @@ def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
         return higher or lower
     if category(higher) >= category(lower):
         return higher
-    if category(lower) == 3 and higher.is_float:
+    if category(lower) == Category.COMPLEX and higher.is_float:
         return C128 if higher == F64 else C64
     return lower if not higher.is_bool else promote(higher, lower)
 
@@ -112,6 +125,6 @@ def _symbolic(size: Expr) -> object:
 def promoted(builder: Builder, *operands: Operand, floats: bool = False) -> list[Tensor]:
     """Convert operands to tensors of their promoted type. With `floats`, integers become f32."""
     dtype = result_type(operands)
-    if floats and category(dtype) < 2:
+    if floats and category(dtype) < Category.FLOAT:
         dtype = F32
     return [as_tensor(builder, operand, dtype) for operand in operands]

@@ -47,10 +47,10 @@ class _Program:
         b: Builder of the new program.
         symbols: Size that each symbol of the exported program stands for.
         tracer: Tracer of the graphs.
-        state: Weights by the identity of their arrays, so that tied weights share memory: the tensor, and its memory,
+        weights: Weights by the identity of their arrays, so that tied weights share memory: the tensor, and its memory,
             which graphs update.
         updated: Names of the weights that outputs update.
-        in_place: Whether a node writes a tensor in place.
+        is_in_place: Whether a node writes a tensor in place.
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
@@ -59,9 +59,9 @@ class _Program:
         self.b = builder
         self.symbols: dict[str, Size] = {}  # symbol of the exported program → the size that it stands for
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, SHARING, self.symbols, kernels)
-        self.state: dict[int, tuple[Tensor, TensorMemory]] = {}
+        self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}  # by the id of the stored array
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
-        self.in_place = any(writes(node.target) for node in self.program.graph.nodes)
+        self.is_in_place = any(writes(node.target) for node in self.program.graph.nodes)
 
     def write(self) -> None:
         """Emit the function `main`.
@@ -71,7 +71,7 @@ class _Program:
         users = [
             spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, ValueName)
         ]
-        arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
+        arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._declare_arguments(users)]
         remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
@@ -98,14 +98,14 @@ class _Program:
             if isinstance(memory, TensorMemory) and memory.writes
         }
         self._collect_outputs(outputs, results)
-        for weight, memory in self.state.values():
-            if memory.writes:
+        for weight, memory in self.weights.values():
+            if memory.writes:  # the number of times that the graph has written it
                 self.b.store(weight, memory.tensor)
         self.b.finish("main", results)
 
     # -- inputs
 
-    def _begin(self, users: list[GraphInput]) -> list[Any]:
+    def _declare_arguments(self, users: list[GraphInput]) -> list[Any]:
         """Declare the arguments of `main`, bind the symbols of their sizes, and return the arguments: tensors, and
         sizes for numbers.
         """
@@ -150,6 +150,7 @@ class _Program:
             return
         limits = self.program.ranges.get(name, SymbolRange(None, most=None))
         clamped = size
+        # A lower bound that tracing states for every size is no restriction.
         if limits.least is not None and limits.least > _MIN_TRACED_SIZE:
             clamped = maximum(clamped, limits.least)
         if limits.most is not None:
@@ -175,14 +176,14 @@ class _Program:
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:
             shown = f"{array.dtype}{list(array.array.shape)}"
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
-        is_state = spec.target in self.updated or self.in_place
+        is_state = spec.target in self.updated or self.is_in_place
         known = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
         if known and array.array.size <= _MAX_FOLDED_ELEMENTS:
             return self.b.constant(array.array, array.dtype)
-        if id(array) not in self.state:
+        if id(array) not in self.weights:
             tensor = self.b.weight(spec.target, array.array, array.dtype)
-            self.state[id(array)] = tensor, TensorMemory(tensor)
-        return self.state[id(array)][1]
+            self.weights[id(array)] = tensor, TensorMemory(tensor)
+        return self.weights[id(array)][1]
 
     def _array(self, spec: GraphInput) -> StoredArray:
         """Return the stored array of an input. Raise CompileError if the file has none."""
@@ -217,9 +218,9 @@ class _Program:
     def _update_weight(self, spec: GraphOutput, value: Tensor) -> None:
         """Write a new value to the weight that an output updates."""
         array = self.model.weights.get(spec.target) or self.model.constants.get(spec.target)
-        if array is None or id(array) not in self.state:
+        if array is None or id(array) not in self.weights:
             raise self.b.fail(f"the program updates '{spec.target:.120}', which is none of its inputs")
-        weight, memory = self.state[id(array)]
+        weight, memory = self.weights[id(array)]
         if value.dtype != weight.dtype or value.rank != weight.rank:
             raise self.b.fail(f"'{spec.target:.120}' is {weight}; the program updates it by {value}")
         memory.write(self.b.as_shape(value, weight.shape))

@@ -111,9 +111,9 @@ class Tracer:
         name = _without_overload(operator)
         if name in self.views and positional and isinstance(positional[0], TensorMemory):
             memory, decide = positional[0], self.sharing.get(name)
-            shares = decide(self, memory, results[0], {**keywords, **bound.arguments}) if decide else True
-            if shares is not False:
-                inverse = self.views[name] if shares else None
+            is_view = decide(self, memory, results[0], {**keywords, **bound.arguments}) if decide else True
+            if is_view is not False:  # None: PyTorch may have made a copy, so that no write is passed on to the base
+                inverse = self.views[name] if is_view else None
                 return self._as_views(inverse, conversion, memory, bound.args, bound.kwargs, results)
         return results
 
@@ -196,7 +196,11 @@ class Tracer:
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
-            """Return output `output_index` of the operator as a view."""
+            """Return output `output_index` of the operator, `tensor`, as a view.
+
+            Writes to the view change the base by `inverse`. Without it, an access that depends on such a write raises
+            the error of `_ambiguous_alias`.
+            """
 
             def take(whole: Tensor) -> Tensor:
                 """Compute the output again from the current contents of the base."""
@@ -206,7 +210,7 @@ class Tracer:
             put = None if inverse is None else (
                 lambda whole, written: inverse(context, whole, written, output_index, *rest, **kwargs)
             )  # fmt: skip
-            return TensorView(base, tensor, take, put, self._ambiguous_alias)
+            return TensorView(base, tensor, take, put, ambiguous=self._ambiguous_alias)
 
         if has_list_result:
             return ([view(n, tensor) for n, tensor in enumerate(results[0])],)

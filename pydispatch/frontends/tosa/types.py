@@ -29,7 +29,7 @@ def element_dtype(element: Attribute, location: Location | None = None) -> DType
         return I64
     try:
         return of_element(element)
-    except (KeyError, StopIteration):
+    except KeyError:
         note = "let the exporter take types of quantized numbers away"
         raise CompileError(f"elements of type {element} are not supported", location, note) from None
 

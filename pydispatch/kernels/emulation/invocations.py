@@ -165,11 +165,14 @@ class Invocation(TileFunctions):
 
 
 def _undefined(what: str, shape: Any, dtype: DType) -> ArrayView:
-    """Return memory without content, filled with NaN or the largest integer, so that reads of it are noticed. `what`
-    names it in errors.
+    """Return memory without content, filled with NaN or the largest integer, so that reads of it are noticed; bools are
+    false. `what` names it in errors.
     """
     kind = dtype_of(dtype)
-    content = np.iinfo(kind).max if kind.kind in "iu" else kind.type(kind.kind != "b" and np.nan)
+    if kind.kind in "iu":
+        content = np.iinfo(kind).max
+    else:
+        content = kind.type(False if kind.kind == "b" else np.nan)
     return ArrayView(what, np.full(shape, content, kind))
 
 

@@ -31,7 +31,7 @@ def load(part: Any, other: Any) -> Any:
 
 
 def reshape(x: Any, shape: Any) -> Any:
-    """Return the elements of a tile, in the order of its last axis first, as a tile of another shape.
+    """Return the elements of a tile, in row-major order, as a tile of another shape.
 
     shape: a number or a tuple of numbers that are known when the kernel is compiled; one of them may be -1.
     """
@@ -76,7 +76,8 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
 def scan(x: Any, combine: Any, axis: int | None = None) -> Any:
     """Return the elements of a tile up to each one along an axis, combined by a function of two numbers.
 
-    `combine(before, element)` is a function that is written like a kernel; else as `cumsum`.
+    `combine(before, element)` is a function that is written like a kernel. A tile of one axis needs no `axis`. Lines
+    along the axis are computed in parallel, the elements of one in turn.
     """
     return emulated("scan", x, combine, axis)
 

@@ -9,6 +9,8 @@ from pydispatch.kernels.names import targets_of
 
 Position = tuple[int, int]
 """Line and column in the source."""
+_BEGIN: Position = (0, 0)
+"""Position before all statements of a function."""
 
 
 class Lifetimes:
@@ -37,7 +39,7 @@ class Lifetimes:
     def _reads(self, name: str, node: ast.AST) -> None:
         """Record that a node reads a variable."""
         self.read[name] += 1
-        self._last[name] = max(self._last.get(name, (0, 0)), _begin(node))
+        self._last[name] = max(self._last.get(name, _BEGIN), _begin(node))
 
     def ends(self, name: str, statement: ast.stmt) -> bool:
         """Return whether a variable is dead after a statement.
@@ -46,14 +48,16 @@ class Lifetimes:
         loop.
         """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
-        if self._last.get(name, (0, 0)) >= end:
+        if self._last.get(name, _BEGIN) >= end:
             return False
         begin = _begin(statement)
+        stores = self._stores.get(name, [_BEGIN])  # a parameter has its value at the beginning
         for loop in self._loops:
-            if loop is statement or not _begin(loop) <= begin < (loop.end_lineno or 0, loop.end_col_offset or 0):
-                continue
-            last = loop.end_lineno or 0, loop.end_col_offset or 0
-            if not all(_begin(loop) < position < last for position in self._stores.get(name, [(0, 0)])):
+            loop_begin, loop_end = _begin(loop), (loop.end_lineno or 0, loop.end_col_offset or 0)
+            is_enclosing = loop is not statement and loop_begin <= begin < loop_end
+            # Without a value before the loop, each iteration assigns the variable before it reads it.
+            is_loop_local = all(loop_begin < position < loop_end for position in stores)
+            if is_enclosing and not is_loop_local:
                 return False
         return True
 

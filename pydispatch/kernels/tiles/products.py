@@ -29,7 +29,7 @@ class Products(Slices):
         if lhs.dtype != rhs.dtype or lhs.dtype not in ACCUMULATOR_TYPES:
             remedy = f"convert one of them: pydispatch.{lhs.dtype if lhs.dtype in ACCUMULATOR_TYPES else 'f32'}(...)"
             raise self.error(node, f"'@' of {described(lhs)} and {described(rhs)}", remedy)
-        return self._product_tile(node, Product(self.computed(node, lhs), self.computed(node, rhs), None))
+        return self._product_tile(node, Product(a=self.computed(node, lhs), b=self.computed(node, rhs), base=None))
 
     def _product_tile(self, node: ast.AST, product: Product) -> Tile:
         """Return a tile for a matrix product, whose element type is the accumulator type of its factors."""
@@ -40,11 +40,11 @@ class Products(Slices):
             """Raise AssertionError: no element of a product is computed by itself."""
             raise AssertionError("a product is computed as a whole")
 
-        result = self.lazy(node, shape, ACCUMULATOR_TYPES[a.dtype], [a, b], never, moved=True)
+        result = self.lazy(node, shape, ACCUMULATOR_TYPES[a.dtype], [a, b], never, reads_other_indices=True)
         reads = {**(base.reads if base else {}), **result.reads}
         return replace(result, reads=reads, product=product)
 
-    def summed(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
+    def summed_product(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
         """Return lhs + rhs as one product with an accumulator if one of them is a product without one; else None."""
         for one, other in ((lhs, rhs), (rhs, lhs)):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
@@ -64,15 +64,16 @@ class Products(Slices):
             return
         base = product.base
         if base is None:
-            super().fill(node, target, self.filled((1, 1), self.writer.constant(0, target.dtype)))
+            zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # is broadcast
+            super().fill(node, target, zero)
         elif base.buffer != target.buffer:
             self.fill(node, target, base)
         factors = [self._factor(node, tile) for tile in (product.a, product.b)]
         for lines, _ in factors:
             self.writer.lines += lines
-        named = [*(factor for _, factor in factors), target]
-        types = ", ".join(self.memory_type(tile.shape, tile.dtype) for tile in named)
-        self.writer.line(f"pyd.matmul {', '.join(tile.buffer for tile in named)} : {types}")
+        tiles = [*(factor for _, factor in factors), target]
+        types = ", ".join(self.memory_type(tile.shape, tile.dtype) for tile in tiles)
+        self.writer.line(f"pyd.matmul {', '.join(tile.buffer for tile in tiles)} : {types}")
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:

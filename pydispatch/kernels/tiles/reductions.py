@@ -124,5 +124,10 @@ class Reductions(TileValues):
         """Return a tile without an axis of size 1."""
         shape = tile.shape[:axis] + tile.shape[axis + 1 :]
         return self.lazy(
-            node, shape, tile.dtype, [tile], lambda at: self.element(tile, [*at[:axis], ZERO, *at[axis:]]), moved=True
+            node,
+            shape,
+            tile.dtype,
+            [tile],
+            lambda at: self.element(tile, [*at[:axis], ZERO, *at[axis:]]),
+            reads_other_indices=True,
         )

@@ -10,6 +10,8 @@ from pydispatch.kernels.entities import Literal, Scalar, Tile, TupleValue
 from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import ONE, ZERO
 
+IndicesAlong = Callable[[Scalar], list[Scalar]]
+"""Function from the index of an element along an axis to all of its indices, of which the others are fixed."""
 Step = Callable[[list[Scalar], Scalar], list[Scalar]]
 """Function step(values so far, index along the axis) that emits an iteration and returns the next values."""
 
@@ -24,7 +26,7 @@ class Scans(Reductions):
         """
         result = self.buffer(node, tile.shape, tile.dtype)
 
-        def line(at: Callable[[Scalar], list[Scalar]]) -> None:
+        def line(at: IndicesAlong) -> None:
             """Emit the scan of one line of elements.
 
             at: returns all indices of the element whose index along the axis is given.
@@ -91,7 +93,7 @@ class Scans(Reductions):
         is_nan = self.writer.value(f"arith.andi {tests[0].name}, {tests[1].name} : i1", "i1")
         return self.writer.value(f"arith.ori {is_beyond.name}, {is_nan.name} : i1", "i1")
 
-    def _over_lines(self, tile: Tile, axis: int, line: Callable[[Callable[[Scalar], list[Scalar]]], None]) -> None:
+    def _over_lines(self, tile: Tile, axis: int, line: Callable[[IndicesAlong], None]) -> None:
         """Emit a parallel loop over the lines of a tile along an axis.
 
         `line` emits the loop body. It is passed a function from the index along the axis to all indices of an element.

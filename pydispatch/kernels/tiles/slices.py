@@ -121,10 +121,10 @@ class Slices(Scans):
         """Return the indices of one dimension that a number or a tile states."""
         entity = self.evaluate(index)
         if not isinstance(entity, Tile):
-            return Range(self.index(node, index, entity, size, dimension), None, size)
+            return Range(self.index(node, index, entity, size, dimension), size=None, extent=size)
         if entity.dtype not in INTEGERS:
             raise self.error(index, f"{described(entity)} as indices", "convert it: pydispatch.i32(...)")
-        return IndexTile(self.computed(index, entity), size)
+        return IndexTile(self.computed(index, entity), extent=size)
 
     def _with_index_axis(self, node: ast.Subscript, part: ViewSlice) -> ViewSlice:
         """Return a part of a view in which the tiles among its indices are broadcast to one shape, as in NumPy.
@@ -166,7 +166,9 @@ class Slices(Scans):
                 )
         elif start.type not in INTEGERS:
             raise self.error(node, f"a slice that begins at {described(start)}", "convert it: pydispatch.i32(...)")
-        return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
+        return Range(
+            start if isinstance(start, Literal) else cast(self.writer, start, "index"), size=size, extent=extent
+        )
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
         """Return the number of elements of a slice: 16 for x[i:i + 16].
@@ -242,7 +244,7 @@ class Slices(Scans):
                 inside = self.and_below(inside, subscript, range_.extent)
                 continue
             start = cast(self.writer, range_.start, "index")
-            if range_.size is None:
+            if range_.size is None:  # a single index, which is no axis of the slice
                 subscripts.append(start.name)
                 continue
             index = next(left)
@@ -251,7 +253,8 @@ class Slices(Scans):
                 index if is_first else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
-            if range_.is_inside or (range_.start, range_.extent, index) == self._within_bounds:
+            has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds  # of the loop around it
+            if range_.is_inside or has_loop_bounds:
                 continue
             inside = self.and_below(inside, subscript, range_.extent)
         return ", ".join(subscripts), inside
@@ -288,8 +291,10 @@ class Slices(Scans):
             self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
             return value
 
-        tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, moved=True)
+        tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, reads_other_indices=True)
+        # Slices with the same origin, the start indices, read the same element at the same index.
         reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
+        # A product reads its factor from `part` itself, with 0 outside of the view.
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
@@ -302,6 +307,7 @@ class Slices(Scans):
             origin: The value's node, for errors.
         """
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
+        # Tiles of indices that are read from the memory are computed before it changes.
         part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
             tile = self.computed(origin, value)
@@ -312,8 +318,9 @@ class Slices(Scans):
                     origin, f"a tile of {tile.size} is stored into {sizes} elements", "store a tile of the same shape"
                 )
             self.check_type(origin, tile, memory.dtype, f"{what} is {memory.dtype}")
-            source = tile.reads.get(memory.name, part.origin)
-            if source != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
+            # A tile that reads other elements of the memory than it is stored to is computed before the first store.
+            read_origin = tile.reads.get(memory.name, part.origin)
+            if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
                 tile = self.materialized(origin, tile, is_temporary=True)
         else:
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
@@ -327,7 +334,7 @@ class Slices(Scans):
 
         def store(indices: list[Scalar]) -> None:
             """Store an element of the tile in the slice, guarded unless it is known to be inside."""
-            if is_bounded and axis is not None:
+            if is_bounded and axis is not None:  # `_inside` then omits tests that the bounds of the loop imply
                 index = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
                 self._within_bounds = axis.start, axis.extent, index
             stored = cast(self.writer, self.element(tile, indices), memory.dtype)

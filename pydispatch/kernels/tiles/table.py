@@ -85,7 +85,8 @@ def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str
 
 def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `arange(n)`: the tile 0, 1, ..., n - 1 of i32."""
-    (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), min_count=1)["size"])[:1]
+    size_node, size_entity = _arguments(low, node, arguments, ("size",), min_count=1)["size"]
+    size = _shape(low, size_node, size_entity)[0]
 
     def element(indices: Any) -> Scalar:
         """Return the index of the element as an i32."""
@@ -95,7 +96,10 @@ def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view."""
+    """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view.
+
+    The argument is a tile, whose `part` is the slice that it loads.
+    """
     named = _arguments(low, node, arguments, ("part", "other"), min_count=2)
     part_node, part = named["part"]
     if not isinstance(part, Tile) or part.part is None or part.is_transposed:
@@ -208,7 +212,7 @@ def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
             "write a function of two numbers with def, outside the kernel",
         )  # fmt: skip
     function = combine.value
-    # Statements.inlined, since arguments are numbers within a loop, before which no tile may be stored any more.
+    # The function is inlined within a loop over elements, where no tile can be stored, so by the method for numbers.
     call = ast.copy_location(ast.Call(combine_node, [combine_node, combine_node], []), combine_node)
 
     def combined(lhs: Scalar, rhs: Scalar) -> Scalar:

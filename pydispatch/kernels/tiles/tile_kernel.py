@@ -23,8 +23,8 @@ from pydispatch.kernels.entities import (
     described,
 )
 from pydispatch.kernels.expressions import known
+from pydispatch.kernels.names import RETURN
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.slices import ViewSlice
 from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, REMEDIES, TAKES_TILES
 from pydispatch.kernels.tiles.variables import TileVariables, snapshot
@@ -51,7 +51,7 @@ class TileKernel(TileVariables):
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
         """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
-        self.block(self.source.body, frozenset({RETURN}))
+        self.block(self.source.body, exits_without_flag=frozenset({RETURN}))
         return self.writer.lines
 
     def covered(self, parameter: str) -> tuple[int, ...] | None:
@@ -98,11 +98,11 @@ class TileKernel(TileVariables):
         self._in_nested_region(lambda: super(TileKernel, self)._while_statement(node))
 
     def _branches(
-        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
+        self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], exits_without_flag: frozenset[str]
     ) -> None:
         """Lower a condition; tiles that a branch assigns are stored in buffers before it."""
         self.spill_tiles(node, [*then, *other])
-        self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
+        self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, exits_without_flag))
 
     def _in_nested_region(self, write: Callable[[], None]) -> None:
         """Emit a loop or a condition with `write`, and count its nesting depth."""
@@ -178,7 +178,10 @@ class TileKernel(TileVariables):
         return super()._subscript(node)
 
     def _has_tile_index(self, node: ast.Subscript) -> bool:
-        """Return whether a subscript of a view denotes a tile: it has a slice or a tile among its indices."""
+        """Return whether a subscript of a view denotes a tile: it has a slice or a tile among its indices.
+
+        Indices that are evaluated for this are stored for the access, so that they are not emitted twice.
+        """
         for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
             if isinstance(part, ast.Slice):
                 return True
@@ -217,18 +220,18 @@ class TileKernel(TileVariables):
             tile.dtype,
             [tile],
             lambda at: self.element(tile, [at[dimension] for dimension in dimensions]),
-            moved=True,
+            reads_other_indices=True,
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
         """Return shape, ndim, dtype or the transpose (T) of a tile, or the attribute of another value.
 
-        A transpose is a lazy tile that reads elements at reversed indices. Of a matrix it remembers that it is one, so
-        that a product can read the part of a view directly.
+        A transpose is a lazy tile that reads elements at reversed indices. That of a matrix refers to the slice of a
+        view that the tile loads, if it is one, so that a product can read the slice directly.
         """
         base = self.evaluate(node.value)
         if not isinstance(base, Tile):
-            self._evaluated[node.value] = base
+            self._evaluated[node.value] = base  # so that it is not emitted twice
             return super()._attribute(node)
         if node.attr not in ("shape", "ndim", "dtype", "T"):
             raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
@@ -240,7 +243,12 @@ class TileKernel(TileVariables):
             return Known(DType(base.dtype))
         tile = self.computed(node, base)
         transposed = self.lazy(
-            node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
+            node,
+            tile.shape[::-1],
+            tile.dtype,
+            [tile],
+            lambda at: self.element(tile, at[::-1]),
+            reads_other_indices=True,
         )
         return (
             replace(transposed, part=tile.part, is_transposed=not tile.is_transposed)
@@ -253,21 +261,22 @@ class TileKernel(TileVariables):
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
         a, b = self.evaluate(node.left), self.evaluate(node.right)
-        total = self.summed(node, a, b)
-        return total or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
+        if (product := self.summed_product(node, a, b)) is not None:
+            return product
+        return self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
         """Lower `x += y`, where `old` is the value of x; a product of tiles accumulates into a tile."""
-        total = None
-        if isinstance(node.op, ast.Add) and isinstance(old, Tile):
-            value = self.evaluate(node.value)
-            total = self.summed(node, old, value) or self.number_or_error(
-                node,
-                lambda: self.elementwise(
-                    (ast.Name("", ast.Load()), node.value), (old, value), lambda x, y: binary(self.writer, "+", x, y)
-                ),
-            )
-        return total or super()._combined(node, old)
+        if not isinstance(node.op, ast.Add) or not isinstance(old, Tile):
+            return super()._combined(node, old)
+        value = self.evaluate(node.value)
+        if (product := self.summed_product(node, old, value)) is not None:
+            return product
+        target = ast.Name("", ast.Load())  # stands for the target, whose value `old` is known, and is not evaluated
+        return self.number_or_error(
+            node,
+            lambda: self.elementwise((target, node.value), (old, value), lambda x, y: binary(self.writer, "+", x, y)),
+        )
 
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         """Lower a call of a function of kernels.
@@ -300,7 +309,8 @@ class TileKernel(TileVariables):
         if isinstance(memory, MemoryRef):
             name = memory.name
             self.materialize_readers(node, lambda tile: name in tile.reads)
-            if self.update_elements(node, handler, memory, arguments[1], arguments[2:]):
+            has_tiles = self.update_elements(node, handler, memory, arguments[1], arguments[2:])
+            if has_tiles:
                 return Known(None)
         handler(self, node, arguments)
         return Known(None)

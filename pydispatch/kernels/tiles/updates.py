@@ -19,7 +19,15 @@ class Updates(Products):
     ) -> bool:
         """Emit an atomic operation for each element of the tiles among its arguments; return whether there are tiles.
 
-        Tiles are broadcast to one shape. Elements whose index lies outside of the memory are left out.
+        Tiles are broadcast to one shape. Elements whose index lies outside of the memory are left out. Tiles that read
+        the memory are stored before it changes.
+
+        Args:
+            node: The call.
+            handler: Emits the operation on one element.
+            memory: Memory that the operation updates.
+            index: Second argument: one index, or a tuple of them.
+            values: Further arguments.
         """
         parts = list(index.items) if isinstance(index, TupleValue) else [index]
         tiles = [part for part in (*parts, *values) if isinstance(part, Tile)]
@@ -28,7 +36,7 @@ class Updates(Products):
         for part in parts:
             if isinstance(part, Tile) and part.dtype not in INTEGERS:
                 raise self.error(node.args[1], f"{described(part)} as indices", "convert it: pydispatch.i32(...)")
-        computed = {
+        computed = {  # by the id of the argument
             id(tile): self.materialized(node, tile, is_temporary=True) if memory.name in tile.reads
             else self.computed(node, tile)
             for tile in tiles
@@ -46,7 +54,7 @@ class Updates(Products):
 
             inside: Scalar | None = None
             indices = []
-            for part, extent in zip(parts, memory.shape, strict=False):
+            for part, extent in zip(parts, memory.shape, strict=False):  # the handler reports a wrong number of indices
                 indices.append(element(part))
                 if isinstance(part, Tile):
                     position = cast(self.writer, self.as_number(node, indices[-1]), "index")

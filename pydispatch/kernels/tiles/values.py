@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
-from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, default_type, joined
+from pydispatch.kernels.arithmetic import binary, cast, default_type, widens
 from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
@@ -125,7 +125,7 @@ class TileValues(WorkgroupMemory):
             subscripts = ", ".join(index.name for index in indices)
             return self.writer.value(f"memref.load {name}[{subscripts}] : {type}", dtype)
 
-        return Tile(shape, dtype, element, {name: SAME_INDEX}, name, is_variable)
+        return Tile(shape, dtype, element, reads={name: SAME_INDEX}, buffer=name, is_variable=is_variable)
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
         """Store a tile into a buffer.
@@ -166,9 +166,12 @@ class TileValues(WorkgroupMemory):
 
     def lazy(
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
-        element: Callable[[Sequence[Scalar]], Scalar], moved: bool = False,
+        element: Callable[[Sequence[Scalar]], Scalar], reads_other_indices: bool = False,
     ) -> Tile:  # fmt: skip
         """Return a tile that is computed at each use.
+
+        It records the memory that it reads through its operands, with the origin of the elements: the slice or buffer
+        whose element at the tile's own index is read, or OTHER_INDEX.
 
         Args:
             node: The expression, for locations.
@@ -176,12 +179,12 @@ class TileValues(WorkgroupMemory):
             dtype: Element type.
             of: Tiles that it is computed from.
             element: Emits the computation of one element.
-            moved: Whether `element` reads other indices of the operands than those of the element.
+            reads_other_indices: Whether `element` reads other indices of the operands than those of the element.
         """
         reads: dict[str, object] = {}
         for operand in of:
             for name, origin in operand.reads.items():
-                same = not moved and operand.shape == shape and reads.get(name, origin) == origin
+                same = not reads_other_indices and operand.shape == shape and reads.get(name, origin) == origin
                 reads[name] = origin if same else OTHER_INDEX
         source = self.source
 
@@ -247,11 +250,7 @@ class TileValues(WorkgroupMemory):
 
         `stated` begins the message: it says where the type is from, such as "an element of 'y' is f32".
         """
-        try:
-            fits = joined(Scalar("", tile.dtype), Scalar("", dtype), what="") == dtype
-        except TypeMismatch:
-            fits = False
-        if not fits:
+        if not widens(tile.dtype, dtype):
             raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
@@ -272,7 +271,7 @@ class TileValues(WorkgroupMemory):
                 linear = binary(self.writer, "//", linear, Literal(size))
             return self.element(tile, source_indices)
 
-        return self.lazy(node, shape, tile.dtype, [tile], element, moved=True)
+        return self.lazy(node, shape, tile.dtype, [tile], element, reads_other_indices=True)
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:
         """Return a tile whose elements all have the same value."""

@@ -90,9 +90,12 @@ class TileVariables(Updates):
         If another variable is dead after this statement, its memory is reused, provided that the value reads that
         memory only at the index of each element.
         """
-        is_variable, variable = self._lifetimes.assigned[name] > 1, self._variable(name)
-        statement = self._statement
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
+        is_variable = self._lifetimes.assigned[name] > 1  # later values are written into the same buffer
+        variable, statement = self._variable(name), self._statement
+        has_one_target = isinstance(statement, ast.AnnAssign) or (
+            isinstance(statement, ast.Assign) and len(statement.targets) == 1
+        )
+        if has_one_target:
             for other, entity in list(self.environment.items()):
                 if (
                     isinstance(entity, Tile)
@@ -159,7 +162,9 @@ class TileVariables(Updates):
                 continue
             if name in changed:
                 self.environment[name] = self.materialized(node, entity, is_variable=True)
-            elif not entity.buffer and (name in read or entity.reads):
+                continue
+            is_lazy, has_sources = not entity.buffer, bool(entity.reads)
+            if is_lazy and (name in read or has_sources):
                 self.environment[name] = self.materialized(node, entity)
 
 

@@ -95,38 +95,44 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
         rows: Number of results of an iteration that are stacked.
     """
     b, true = call.b, call.b.constant(True, BOOL)
+
+    def run_body(iteration: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+        """Emit one iteration. Return its outputs without the condition, which is the first one and always true."""
+        return _run(call, graph, [iteration, true, *tensors])[1:]
+
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
         columns: list[list[Tensor]] = [[] for _ in range(rows)]
         for iteration in range(runs):
-            outputs = _run(call, graph, [b.constant(iteration, I64), true, *carried])[1:]
+            outputs = run_body(b.constant(iteration, I64), carried)
             for column, row in zip(columns, outputs[len(carried) :], strict=True):
                 column.append(row)
             carried = outputs[: len(carried)]
         if rows and not runs:
-            return [
-                *carried,
-                *_no_rows(call, lambda: _run(call, graph, [b.constant(0, I64), true, *carried])[1:], rows),
-            ]
+            return [*carried, *_no_rows(call, lambda: run_body(b.constant(0, I64), carried), rows)]
         return [*carried, *(shapes.stack(b, column, axis=0) for column in columns)]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit one iteration. Return the tensors for the next one, and the rows to stack."""
-        outputs = _run(call, graph, [reductions.size_as(b, iteration, I64), true, *tensors])[1:]
+        outputs = run_body(reductions.size_as(b, iteration, I64), tensors)
         return outputs[: len(carried)], outputs[len(carried) :]
 
+    # In ONNX an iteration may change the shapes of carried tensors.
     ends, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     return [*ends, *stacks]
 
 
 def _no_rows(call: NodeCall, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
-    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would return as its last results."""
+    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would return as its last `rows`
+    results.
+    """
     return [control.rows_buffer(call.b, 0, form) for form in control.rows_of(call.b, lambda: run()[-rows:])]
 
 
 def _unrolled(
     call: NodeCall, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
-    """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time.
+    """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time, or
+    if no iteration runs and the types of the rows are therefore unknown.
 
     Arguments are those of `_counted`, with at most `runs` iterations and the condition of the first one.
     """
@@ -180,18 +186,20 @@ def _open(
     def body(tensors: list[Tensor]) -> list[Tensor]:
         """Run the graph once, and store its rows in the buffers."""
         new, added = run(tensors)
-        stacked = tensors[len(start) :]
+        iteration, stacked = tensors[0], tensors[len(start) :]
         if stacked:
-            at = b.size_of(b.scalar(elementwise.binary(b, "add", tensors[0], b.constant(1, I64))), "i") - 1
-            stacked = [control.with_row(b, t, at, row) for t, row in zip(stacked, added, strict=True)]
+            # The iteration may be 0, and a size is at least 1.
+            size = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), "i")
+            stacked = [control.with_row(b, t, size - 1, row) for t, row in zip(stacked, added, strict=True)]
         return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
-        """Return whether another iteration follows: its condition holds, and the limit is not reached."""
+        """Return whether another iteration follows: its condition holds, and the limit `runs` is not reached."""
+        iteration, continues = tensors[:2]
         if runs is None:
-            return tensors[1]
+            return continues
         limit = reductions.size_as(b, runs, I64)
-        return elementwise.binary(b, "and", tensors[1], elementwise.compare(b, "lt", tensors[0], limit))
+        return elementwise.binary(b, "and", continues, elementwise.compare(b, "lt", iteration, limit))
 
     count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
     if not rows:
@@ -215,14 +223,14 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
     tensors = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(call, graph, scanned, tensors)
+    carried, sequences, rows = _divide_operands(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
     backwards = call.integers("scan_input_directions", [0] * scanned)
     out_axes, out_backwards = (call.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
     if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
         raise call.fail("its axes or directions are not as many as what it scans")
     fronts = []
-    for t, axis, back in zip(moved, axes, backwards, strict=True):
+    for t, axis, back in zip(sequences, axes, backwards, strict=True):
         axis = call.axis(axis, t.rank)
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
         fronts.append(reverse(call.b, front, axes=[0]) if back else front)
@@ -235,10 +243,10 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     return [*carried, *stacked]
 
 
-def _divided(
+def _divide_operands(
     call: NodeCall, graph: model.GraphProto, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """Return the carried operands, the scanned operands, and how many results of an iteration are stacked."""
+    """Return the carried operands, the `scanned` last operands, and how many results of an iteration are stacked."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
@@ -247,18 +255,18 @@ def _divided(
 
 
 def _scanned(
-    call: NodeCall, graph: model.GraphProto, carried: list[Tensor], moved: list[Tensor], rows: int
+    call: NodeCall, graph: model.GraphProto, carried: list[Tensor], sequences: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a graph for each slice along the first axes of `moved`. Return the carried tensors after the last iteration,
-    and the stacked rows of all iterations.
+    """Run a graph for each slice along the first axes of `sequences`. Return the carried tensors after the last
+    iteration, and the stacked rows of all iterations.
     """
-    b, count, runs = call.b, len(carried), moved[0].shape[0]
+    b, count, runs = call.b, len(carried), sequences[0].shape[0]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit the iteration for one slice of each scanned tensor."""
         slices = [
             shapes.reshape(b, shapes.slice_axis(b, t, axis=0, start=iteration, limit=iteration + 1), t.shape[1:])
-            for t in moved
+            for t in sequences
         ]
         outputs = _run(call, graph, [*tensors, *slices])
         return outputs[:count], outputs[count:]
@@ -276,24 +284,25 @@ def _scanned(
 def _scan_of_batches(
     call: NodeCall, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
-    """Convert Scan of version 8, whose operands have an axis of batches first, and scanned ones the sequence after
-    it.
-    """
+    """Convert Scan of version 8. Its operands are [batch, ...], and the `scanned` last ones [batch, sequence, ...]."""
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(call, graph, scanned, tensors)
+    carried, sequences, rows = _divide_operands(call, graph, scanned, tensors)
     backwards = call.integers("directions", [0] * scanned)
     batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
         raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
-    moved = [reverse(call.b, t, axes=[1]) if back else t for t, back in zip(moved, backwards, strict=True)]
+    sequences = [reverse(call.b, t, axes=[1]) if back else t for t, back in zip(sequences, backwards, strict=True)]
     by_batch = []
     for n in range(batches):
-        first, slices = (
-            [shapes.squeeze(call.b, shapes.slice_axis(call.b, t, axis=0, start=n, limit=n + 1), axes=[0]) for t in part]
-            for part in (carried, moved)
+        own_carried, own_sequences = (
+            [
+                shapes.squeeze(call.b, shapes.slice_axis(call.b, t, axis=0, start=n, limit=n + 1), axes=[0])
+                for t in group
+            ]
+            for group in (carried, sequences)
         )
-        ends, stacks = _scanned(call, graph, first, slices, rows)
+        ends, stacks = _scanned(call, graph, own_carried, own_sequences, rows)
         by_batch.append([*ends, *stacks])
     return [shapes.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]

@@ -11,7 +11,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import BOOL, F32, F64, I8, I32, U8, U32, DType, Kind
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, random
+from pydispatch.operations import activations, random, shapes
 from pydispatch.operations import elementwise as ops
 from pydispatch.operations.formulas import Element, floor_remainder, formula
 
@@ -65,7 +65,8 @@ def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
 @ONNX.converts("Mod")
 def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division. Its sign is that of x with the attribute fmod, else that of y."""
-    if call.flag("fmod") or x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
+    is_nonnegative = x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic  # symbolic elements are sizes of axes
+    if call.flag("fmod") or is_nonnegative:
         return ops.binary(call.b, "rem", x, y)
     return formula(call.b, floor_remainder, x, y)
 
@@ -188,10 +189,13 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
         """Return the power of two that one element is rounded to."""
         bits = value.bits(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
-        if rounding == "up":  # for subnormal numbers the fraction alone determines the power
-            above = exponent + exponent.is_equal(0).where(fraction > 0x400000, fraction > 0).to(U32)
+        # Half of the fraction's range: of a normal number, the middle between two powers. A subnormal number with this
+        # fraction is 2^-127, the power that f8E8M0FNU stores as 0.
+        half = 0x400000
+        if rounding == "up":
+            above = exponent + exponent.is_equal(0).where(fraction > half, fraction > 0).to(U32)
         elif rounding == "nearest":
-            above = exponent + ((fraction > 0x400000) | (fraction.is_equal(0x400000) & (exponent > 0))).to(U32)
+            above = exponent + ((fraction > half) | (fraction.is_equal(half) & (exponent > 0))).to(U32)
         else:
             above = exponent
         above = above.min(0xFE) if saturate else above
@@ -253,8 +257,9 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     seed = call.integer("seed") if call.has("seed") else None
     known = b.constant(False, BOOL) if training is None else training
     if known.numbers is not None and not known.numbers.any():
-        return [x, formula(b, lambda v: v.is_equal(v) | True, x) if call.results > 1 else x]
-    numbers = random.uniform(b, random.draw(b, x.shape, seed)[0], F32)
+        return [x, shapes.full(b, True, x.shape, BOOL) if call.results > 1 else x]
+    random_bits, _ = random.draw(b, x.shape, seed)
+    numbers = random.uniform(b, random_bits, F32)
     mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, share, known)
 
     def kept(v: Element, is_kept: Element, ratio: Element, on: Element) -> Element:

@@ -196,7 +196,10 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def reflattened(position: Element, *sizes: Element) -> Element:
-        """Return the position in the new shape of the indices that a position has in the old one."""
+        """Return the position in the new shape of the indices that a position has in the old one.
+
+        sizes: those of the old shape, then those of the new shape, which has the same rank.
+        """
         remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):
             total = total + remaining % sizes[d] * stride

@@ -89,7 +89,11 @@ def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
 @ONNX.converts("QuantizeLinear")
 def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     """Quantize x, per tensor, per axis or per block."""
-    to = zero.dtype if zero is not None else dtype_of(call.integer("output_dtype", 0) or 2)
+    if zero is not None:
+        to = zero.dtype
+    else:
+        code = call.integer("output_dtype", 0)  # 0: not stated
+        to = dtype_of(code) if code else U8
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
     saturate = call.flag("saturate", True)

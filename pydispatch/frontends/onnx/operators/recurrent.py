@@ -93,11 +93,12 @@ def _recurrent(
     hidden = r.shape[2]
     if w.shape[1] != gates * hidden:
         raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
-    states = [_initial_state(call, t, count, x.shape[1], hidden, by_batch, x) for t in initial]
+    states = [_initial_state(call, t, count, batch=x.shape[1], hidden=hidden, by_batch=by_batch, x=x) for t in initial]
     outputs, last = [], []
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        inputs = products.matmul(b, x, shapes.transpose(b, row(call.b, w, n)), wide(x.dtype))
+        own_weights = row(b, w, n)  # those of direction n
+        inputs = products.matmul(b, x, shapes.transpose(b, own_weights), wide(x.dtype))
         halves = _split_bias(call, bias, n, gates, hidden)
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
@@ -270,28 +271,24 @@ def _lstm(
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
+            """Return the new hidden state and cell state, from the inputs times their weights and the old states.
+
+            g is the activation of the new cell state, k that of the output.
+            """
             hidden, cell_state = states
-            of_input, of_state = (
+            input_part, output_part, forget_part, cell_part = zip(
                 _split_gates(call, inputs, count=4),
                 _split_gates(call, _recurrent_product(call, hidden, weights, own_bias), count=4),
+                strict=True,
             )
-            input_gate = gate(of_input[0], of_state[0], cell_state, peep=0)
+            input_gate = gate(*input_part, cell_state, peep=0)
             forget_gate = (
-                formula(call.b, lambda v: 1.0 - v, input_gate)
-                if coupled
-                else gate(of_input[2], of_state[2], cell_state, peep=2)
+                formula(call.b, lambda v: 1.0 - v, input_gate) if coupled else gate(*forget_part, cell_state, peep=2)
             )
             new = formula(
-                call.b,
-                lambda i, u, v, s, j: i * g(u + v) + j * s,
-                input_gate,
-                of_input[3],
-                of_state[3],
-                cell_state,
-                forget_gate,
+                call.b, lambda i, u, v, s, j: i * g(u + v) + j * s, input_gate, *cell_part, cell_state, forget_gate
             )
-            output_gate = gate(of_input[1], of_state[1], new, peep=1)
+            output_gate = gate(*output_part, new, peep=1)
             return [formula(call.b, lambda o, s: o * k(s), output_gate, new), new]
 
         return step

@@ -112,10 +112,13 @@ def _cumulative(name: str, call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
 
     `axis` is an operand: a constant, or an axis that each call chooses (ChosenAxes).
     """
-    along, options = call.axes_of(axis, x.rank, "axis"), (call.flag("exclusive"), call.flag("reverse"))
+    along = call.axes_of(axis, x.rank, "axis")
+    cumulative = partial(
+        scans.cumulative, call.b, name, exclusive=call.flag("exclusive"), backwards=call.flag("reverse")
+    )
     if not isinstance(along, ChosenAxes):
-        return scans.cumulative(call.b, name, x, along[0], *options)
-    return shapes.reshape(call.b, scans.cumulative(call.b, name, as_rows(call.b, x, along), 1, *options), x.shape)
+        return cumulative(x, axis=along[0])
+    return shapes.reshape(call.b, cumulative(as_rows(call.b, x, along), axis=1), x.shape)
 
 
 ONNX.register({

@@ -72,7 +72,7 @@ def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> l
 
 @ONNX.converts("Squeeze")
 def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Remove axes of size 1; axes that are computed are checked at run time."""
+    """Remove axes of size 1. Axes that a call chooses (ChosenAxes) are checked at run time."""
     stated = stated_axes(call, axes, since=13, rank=x.rank)
     if not isinstance(stated, ChosenAxes):
         return shapes.squeeze(call.b, x, stated)

@@ -99,6 +99,9 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
 def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
     """Return a position clamped to the range from `least` to `most`; `most` takes precedence. A negative position
     counts from the end.
+
+    `most` is the size of the axis, or 1 less. A position that the host computes in a call (HostInteger) is clamped
+    there.
     """
     if isinstance(position, HostInteger):
         return _from_end(call, position, size).max(least).min(most).size()
@@ -109,7 +112,7 @@ def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Si
             return minimum(least, most)
         if position < 0:
             position = size + position
-    if position == size:
+    if position == size:  # without a comparison of sizes, which may be undecided
         return most
     return minimum(maximum(least, position), most)
 

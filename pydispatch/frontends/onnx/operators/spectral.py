@@ -136,7 +136,7 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
     def written(i: Element, n: Element) -> Element:
         """Return element i of n: the sum of the factors times the cosines of their harmonics."""
         angle = i.to(F32) * (2 * math.pi) / n.to(F32)
-        total = angle * 0.0 + factors[0]
+        total = angle.const(factors[0])
         for harmonic, factor in enumerate(factors[1:], 1):
             total = total + (angle * float(harmonic)).unary("cos") * factor
         return total
@@ -146,13 +146,17 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
 
 @ONNX.converts("MelWeightMatrix")
 def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
-    """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale."""
+    """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale.
+
+    Edges of the filters are indices of Fourier coefficients, rounded down; a filter without a rising side has the
+    weight 1 at its middle. Both follow ONNX's reference implementation.
+    """
     to = dtype_of(call.integer("output_datatype", 1))
     count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")
     b, frequencies = call.b, size // 2 + 1
 
     def edge(i: Element, low: Element, high: Element, count: Element, size: Element, rate: Element) -> Element:
-        """Return the frequency at edge i of the filters, which are evenly spaced in mels."""
+        """Return the index of the Fourier coefficient at edge i of the filters, which are evenly spaced in mels."""
         first, last = ((v.to(F64) / 700.0 + 1.0).unary("log") for v in (low, high))
         position = first + i.to(F64) * (last - first) / (count.to(F64) + 2.0)
         hertz = (position.unary("exp") - 1.0) * 700.0
@@ -166,7 +170,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
         """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""
         width = middle - left
-        rising = width.is_equal(0).where(row.to(F32) * 0.0 + 1.0, (row - left).to(F32) / width.to(F32))
+        rising = width.is_equal(0).where(1.0, (row - left).to(F32) / width.to(F32))
         falling = (right - row).to(F32) / (right - middle).to(F32)
         is_rising, is_falling = (row >= left) & (row <= middle), (row >= middle) & (row < right)
         return is_falling.where(falling, is_rising.where(rising, 0.0))

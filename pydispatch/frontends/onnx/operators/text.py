@@ -84,7 +84,7 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
             operands += [shapes.expand_dims(b, part, axes=[2]), b.constant(grams[:, n], rows.dtype)]
 
         def matches(*pairs: Element) -> Element:
-            """Return 1 where both text lengths and all words are equal."""
+            """Return 1 where all words are equal. In `pairs`, words of the row and of the n-gram alternate."""
             equal = pairs[0].is_equal(pairs[1])
             for u, v in zip(pairs[2::2], pairs[3::2], strict=True):
                 equal = equal & u.is_equal(v)

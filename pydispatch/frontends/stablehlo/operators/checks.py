@@ -31,7 +31,8 @@ def compare(
     rhs = tracer.b.as_shape(rhs, lhs.shape)
     lhs = tracer.b.as_shape(lhs, rhs.shape)
     sides = [tracer.b.to_boundary(side) for side in (lhs, rhs)]
-    operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [[], *sides]
+    absent_device: list[Any] = []  # ExpectCloseOp lacks this optional operand
+    operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [absent_device, *sides]
     tracer.b.add(kind(operands=operands, properties=properties))
 
 

@@ -65,12 +65,13 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
     if condition is None:
         return None
     counter, bound_value = condition
-    steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.dtype.is_integer and x.sizes() is not None
-             and (step := _step(tracer, body, n))}  # fmt: skip
+    starts = {
+        n: sizes[0] for n, x in enumerate(operands) if x.rank == 0 and x.dtype.is_integer and (sizes := x.sizes())
+    }
+    steps = {n: step for n in starts if (step := _step(tracer, body, n))}
     bound = _bound(tracer, bound_value, cond, body, operands)
     if steps.get(counter, 0) <= 0 or bound is None:
         return None
-    starts = {n: (operands[n].sizes() or [0])[0] for n in steps}
     distance: Any = bound - starts[counter]
     count = maximum(ceil_div(distance, steps[counter]), 0)
     others = [n for n in range(len(operands)) if n not in steps]
@@ -120,6 +121,8 @@ def _bound(
 ) -> Size | None:
     """Return the bound of a loop as a size if it is a constant, a loop-invariant value or a value from outside; else
     None.
+
+    value: the bound in the region `cond`, the condition. operands: initial values of the loop variables.
     """
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
         last: Any = body.blocks[0].last_op
@@ -143,7 +146,7 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
     last: Any = block.last_op
-    return _added(tracer, last.operands[index], block.args[index], {}, depth=0)
+    return _added(tracer, last.operands[index], block.args[index], frame={}, depth=0)
 
 
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:

@@ -70,6 +70,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)):
         raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes")
+    # Slice by the strides that are known; the loop below then takes every n-th element along the others.
     known = tracer.entries([1 if isinstance(n, Expr) else n for n in strides], x.rank, "strides", least=1)
     x = shapes.slice_(tracer.b, x, starts, limits, known)
     for axis, n in enumerate(strides):

@@ -86,7 +86,10 @@ def comparison(op: Operation) -> tuple[str, Rank | None]:
 
 
 def compared(scalars: Scalars, order: str, rank: Rank | None, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Return whether lhs is in the relation `order`, such as "lt", to rhs. rank: see `comparison`."""
+    """Return whether lhs is in the relation `order`, such as "lt", to rhs.
+
+    rank: returns the position of a float in a total or weak order, as an integer; None for the usual order of floats.
+    """
     if rank is not None and lhs.dtype.is_float:
         lhs, rhs = rank(scalars, lhs), rank(scalars, rhs)
     return scalars.compare(order, lhs, rhs)
@@ -199,7 +202,10 @@ def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tenso
 
 
 def _compared_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
-    """Compare elements with broadcasting, in the order that the operation states."""
+    """Compare elements with broadcasting, in the order that the operation states.
+
+    In a total or weak order, in which NaN has a position, `rank` turns floats to integers to compare.
+    """
     order, rank = comparison(op)
     if rank is None or not x.dtype.is_float:
         return ew.compare(tracer.b, order, x, y)

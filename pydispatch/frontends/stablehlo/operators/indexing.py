@@ -54,7 +54,7 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
     for d in (*axes.collapsed, *axes.batching):
         message = f"slices of {list(map(str, sizes))} lack axis {d} of {x}, so their size along it is 1"
         if isinstance(sizes[d], Expr):
-            tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")
+            tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")  # a call writes sizes[d] in place of {a}
         elif sizes[d] not in (0, 1):
             raise tracer.b.fail(message)
     return gathers.gather(tracer.b, x, indices, axes, sizes)

@@ -132,8 +132,9 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
         values, right, left = eigen.eig(b, x, wants_left)
     else:
         values = eigen.eigenvalues(b, x)
-    none = shapes.full(b, 0.0, x.shape, tracer.dtype(op, len(op.results) - 2))
-    vectors = left or none, right if right and wants_right else none
+    right_result = len(op.results) - 2  # the eigenvalues are one result, or their real and imaginary parts
+    zeros = shapes.full(b, 0.0, x.shape, tracer.dtype(op, right_result))
+    vectors = left or zeros, right if right and wants_right else zeros
     return *_eigenvalues(tracer, x, values), *vectors, _succeeded(tracer, op, x)
 
 

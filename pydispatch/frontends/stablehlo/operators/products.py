@@ -70,11 +70,13 @@ def convolution(
     if w.rank != x.rank or any(len(part.spatial) != spatial for part in conv.data):
         raise tracer.b.fail(f"the dimension numbers do not describe a convolution of {x} by {w}")
     strides, dilations, input_dilations = (
-        tracer.listed(op, name, spatial, 1, default=1) for name in ("window_strides", "rhs_dilation", "lhs_dilation")
+        tracer.listed(op, name, spatial, least=1, default=1)
+        for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
     flipped = tracer.listed(op, "window_reversal", spatial, default=0)
     x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
-    w = shapes.transpose(tracer.b, w, (kernel.second, kernel.first, *kernel.spatial))
+    input_feature, output_feature = kernel.first, kernel.second
+    w = shapes.transpose(tracer.b, w, (output_feature, input_feature, *kernel.spatial))
     if any(flipped):
         w = reverse(tracer.b, w, [2 + d for d in range(spatial) if flipped[d]])
     groups, batches = tracer.integer(op, "feature_group_count", 1), tracer.integer(op, "batch_group_count", 1)
@@ -86,10 +88,10 @@ def convolution(
     order = [0] * x.rank
     for position, axis in enumerate((result.first, result.second, *result.spatial)):
         order[axis] = position
-    if (sizes := _empty(x, w, window, input_dilations)) is not None:
+    if (sizes := _sizes_without_products(x, w, window, input_dilations)) is not None:
         shape = (x.shape[0], w.shape[0], *sizes)
         return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
-    last = result.second == x.rank - 1
+    channels_last = result.second == x.rank - 1
     convolved = convolutions.convolution(
         tracer.b,
         x,
@@ -98,12 +100,14 @@ def convolution(
         groups=groups,
         input_dilations=input_dilations,
         dtype=tracer.dtype(op),
-        channels_last=last,
+        channels_last=channels_last,
     )
     return shapes.transpose(tracer.b, convolved, order)
 
 
-def _empty(x: Tensor, w: Tensor, window: convolutions.Window, input_dilations: Sequence[int]) -> list[Size] | None:
+def _sizes_without_products(
+    x: Tensor, w: Tensor, window: convolutions.Window, input_dilations: Sequence[int]
+) -> list[Size] | None:
     """Return the spatial sizes of the result of a convolution without products: no elements, or no window that fits.
 
     Return None for all other convolutions, and if a size is dynamic.

@@ -117,7 +117,7 @@ def on_numbers(convert: Convert) -> Convert:
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, *operands)
         dequantized = [_dequantized(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
-        with tracer.numbers_of(op):
+        with tracer.numbers_of(op):  # within it, the result types of `op` are those of the real numbers
             computed = convert(tracer, op, *dequantized)
         results = [computed] if isinstance(computed, Tensor) else list(computed)
         return [_stored(tracer, x, r.type) for x, r in zip(results, op.results, strict=True)]

@@ -33,20 +33,22 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     batch, contracted = ([pair[0] for pair in pairs] for pairs in (batching, contracting))
     rows = [d for d in range(x.rank) if d not in batch and d not in contracted]
     groups = tracer.axes(numbers.rhs_group_dimensions, name, y.rank)
-    if len(groups) != (ragged in rows) or any(pair[1] in groups for pair in (*batching, *contracting)):
+    expected_count = 1 if ragged in rows else 0
+    if len(groups) != expected_count or any(pair[1] in groups for pair in (*batching, *contracting)):
         wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
         raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
     if ragged in batch:
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     if ragged in rows and contracted and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
         ((left, right),) = contracting
-        matrices = shapes.transpose(tracer.b, y, [groups[0], right, 3 - groups[0] - right])
+        (column,) = {0, 1, 2} - {groups[0], right}
+        matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
     prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
     ]  # fmt: skip
-    is_member = _members(tracer, x, ragged, sizes, prefix)
+    is_member = _members(tracer, x, ragged, sizes, prefix)  # [g, and the dimensions of x]
     if ragged in contracted:
         return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
     # Products with each right operand: [b, m, g, n]. A NaN in that of another group is left out by the selection.
@@ -113,8 +115,9 @@ def _members(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, pre
     ends = _ends(tracer, sizes)
     starts = ew.binary(b, "sub", ends, ew.convert(b, sizes, I64))
     ordered = sorted(range(len(prefix)), key=lambda n: prefix[n]) if sizes.rank > 1 else []
-    at = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: sizes.shape[-1]}
-    shape = [at.get(d, 1) for d in range(x.rank + 1)]
+    # Dimension 0 of the result counts the groups, so that dimension d of x is dimension d + 1.
+    size_along = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: sizes.shape[-1]}
+    shape = [size_along.get(d, 1) for d in range(x.rank + 1)]
     bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
               for bound in (starts, ends)]  # fmt: skip
     along_ragged = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]

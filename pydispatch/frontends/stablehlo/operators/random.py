@@ -39,9 +39,10 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
         raise tracer.b.fail("the shape of random numbers must be known")
     dtype = tracer.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
-    state = stack(tracer.b, [random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)], axis=0)
+    key, counter = random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)
+    state = stack(tracer.b, [key, counter], axis=0)
     wide = F64 if dtype == F64 else F32
-    _, drawn = random.bits(tracer.b, "threefry", state, static, U64 if wide == F64 else U32)
+    _new_state, drawn = random.bits(tracer.b, "threefry", state, static, U64 if wide == F64 else U32)
     unit = random.uniform(tracer.b, drawn, wide)
     if distribution.data == "NORMAL":
         if not dtype.is_float:

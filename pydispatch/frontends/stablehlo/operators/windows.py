@@ -21,10 +21,14 @@ def _reduce_window(tracer: StablehloTracer, op: Operation, *operands: Tensor) ->
     if not tensors:
         raise tracer.b.fail("'stablehlo.reduce_window' needs a tensor")
     rank = tensors[0].rank
-    strides, dilations = (tracer.listed(op, f"window_{name}", rank, 1, 1) for name in ("strides", "dilations"))
-    window = Window(strides, *tracer.padding(op, rank), dilations)
-    kernel, base = (tracer.listed(op, name, rank, 1, 1) for name in ("window_dimensions", "base_dilations"))
-    return reduced(tracer, tensors, starts, kernel, window, base, tracer.combination(op.regions[0]))
+    strides, dilations, kernel, base = (
+        tracer.listed(op, name, rank, least=1, default=1)
+        for name in ("window_strides", "window_dilations", "window_dimensions", "base_dilations")
+    )
+    low, high = tracer.padding(op, rank)
+    window = Window(strides, low, high, dilations)
+    combine = tracer.combination(op.regions[0])
+    return reduced(tracer, tensors, starts, kernel=kernel, window=window, base=base, combine=combine)
 
 
 def reduced(
@@ -58,10 +62,14 @@ def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, sourc
     rank = x.rank
     if source.rank != rank or start.rank:
         raise tracer.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
-    window = Window(tracer.listed(op, "window_strides", rank, 1, 1), *tracer.padding(op, rank), (1,) * rank)
+    strides, kernel = (
+        tracer.listed(op, name, rank, least=1, default=1) for name in ("window_strides", "window_dimensions")
+    )
+    low, high = tracer.padding(op, rank)
+    window = Window(strides, low, high, dilations=(1,) * rank)
     select, scatter = (tracer.scalar_function(region) for region in op.regions)
     return windows.select_and_scatter(
-        tracer.b, x, source, start, tracer.listed(op, "window_dimensions", rank, 1, 1), window,
+        tracer.b, x, source, start, kernel, window,
         lambda s, best, element: select(s, [best, element])[0],
         lambda s, running, element: scatter(s, [running, element])[0],
     )  # fmt: skip

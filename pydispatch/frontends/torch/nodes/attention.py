@@ -35,7 +35,7 @@ def _attention(
 ) -> tuple[Tensor, Tensor]:
     """Return attention and the scaled and masked scores, the operand of the softmax."""
     masks = _masks(builder, query, key, attn_mask, dropout_p, is_causal)
-    return attention.attend(builder, query, key, value, masks, scale=scale, stage=2)
+    return attention.attend(builder, query, key, value, masks, scale=scale, stage=attention.SCORES_BEFORE_SOFTMAX)
 
 
 def _masks(
@@ -89,9 +89,11 @@ def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None
     """
     if mask is None or not mask.dtype.is_bool:
         return mask
-    axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
+    new_axes: list[int] = []
+    if mask_type is not None:
+        new_axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type, [])
     visible = ew.unary(builder, "not", mask)
-    return shapes.expand_dims(builder, visible, axes) if mask.rank == 2 else visible
+    return shapes.expand_dims(builder, visible, new_axes) if mask.rank == 2 else visible
 
 
 def _multi_head_attention(

@@ -64,7 +64,7 @@ def embedding_bag(
     result = scatters.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)
-    return result, Saved(bags_of_indices), Saved(counts), Saved(counts)
+    return result, Saved(bags_of_indices), Saved(counts), Saved(counts)  # gradients read no indices of maxima here
 
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:

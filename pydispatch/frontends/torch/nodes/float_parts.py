@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydispatch.frontends.torch.nodes.pointwise import in_floats
 from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
-from pydispatch.graph.dtypes import I32
+from pydispatch.graph.dtypes import BOOL, I32
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import shapes
 from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.normalization import wide
 
@@ -15,7 +16,7 @@ from pydispatch.operations.normalization import wide
 def signbit(builder: Builder, self: Tensor) -> Tensor:
     """Return which elements have a negative sign; -0.0 has one."""
     if self.dtype.is_unsigned:
-        return formula(builder, lambda e: e.is_unequal(e), self)
+        return shapes.full(builder, False, self.shape, BOOL)
     if self.dtype.is_integer:
         return formula(builder, lambda e: e < 0, self)
     return formula(builder, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)

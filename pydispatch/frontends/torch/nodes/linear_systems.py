@@ -14,7 +14,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import factors, gathers, linear, matrices, products, reductions, shapes, systems
 from pydispatch.operations.control import for_
-from pydispatch.operations.formulas import formula
+from pydispatch.operations.formulas import Element, formula
 
 Pair = tuple[Tensor, Tensor]
 """Two results."""
@@ -47,17 +47,22 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     exchanges = shapes.reshape(builder, pivots, [product(lead), count])
     rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [exchanges.shape[0], n])
 
+    def exchanged(
+        row: Element, place: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
+    ) -> Element:
+        """Return the row at a place after the exchange of place j with the place of the pivot."""
+        return place.is_equal(j).where(pivot_row, place.is_equal(pivot).where(row_j, row))
+
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
-        """Exchange row j with the row that its pivot names."""
+        """Exchange row j with the row that its pivot names, in the permutation [matrices, n] so far."""
         (rows,) = tensors
         position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [exchanges.shape[0], 1])
-        other = formula(
+        pivot = formula(
             builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
         )
-        row, other_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, other))
-        index = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
-        return [formula(builder, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
-                        rows, index, position, other, row, other_row)]  # fmt: skip
+        row_j, pivot_row = (gathers.take_along(builder, rows, place, axis=1) for place in (position, pivot))
+        places = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
+        return [formula(builder, exchanged, rows, places, position, pivot, row_j, pivot_row)]
 
     ordered = rows if count == 0 else for_(builder, count, [rows], step)[0]
     return shapes.reshape(builder, ordered, [*lead, n])

@@ -172,7 +172,7 @@ def _batch_norm_inference(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
     )
     empty = builder.constant([], input.dtype)
-    return _saved(normalized, empty, empty)
+    return _saved(normalized, mean=empty, root=empty)
 
 
 @converts("aten._native_batch_norm_legit_functional")
@@ -193,10 +193,8 @@ def _batch_norm_functional(
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
     saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
-    return (
-        *saved,
-        *(Saved(n) for n in updated if n is not None),
-    )
+    # Saved: their element type depends on the device of the model, as that of the moments does.
+    return (*saved, *(Saved(statistic) for statistic in updated if statistic is not None))
 
 
 @converts("aten._native_batch_norm_legit.no_stats")

@@ -32,6 +32,7 @@ def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Te
         """Return the index for n elements that are not NaN among `size` elements."""
         if skips_nan:
             return ((n - 1) / 2).max(0)
+        # NaN are sorted last, so that the first one is at n.
         return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
     return formula(builder, index, _count_not_nan(builder, x, axis), reductions.size_as(builder, x.shape[axis], I64))

@@ -87,6 +87,8 @@ def _written_by(
 ) -> Tensor:
     """Return the base of a view whose part `scatter` replaces by `new_part`; further arguments are those of the
     view.
+
+    The signature is that of the inverse of any view; `output_index` is 0, as these views have one output.
     """
     return scatter(builder, base, new_part, *args, **kwargs)
 
@@ -173,7 +175,7 @@ def _write_split(
 ) -> Tensor:  # fmt: skip
     """Write to the base of one of the parts into which `conversion` splits a tensor along an axis."""
     parts = conversion(builder, whole, *args, **kwargs)
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)  # args[0] is the size or the number of the parts
     replaced = [*parts[:output_index], written, *parts[output_index + 1 :]]
     return shapes.concat(builder, replaced, axis_of(builder, dim, whole.rank))
 
@@ -206,9 +208,10 @@ def diagonal_scatter(
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
     rows = shapes.iota(builder, [self.shape[i]], axis=0, dtype=I64)
     last = reductions.size_as(builder, src.shape[-1] - 1, I64)
+    # Row r has element r - max(0, -offset) of the diagonal; where it has none, the selection below reads no element.
     index = formula(builder, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
     per_row = gathers.take(builder, ew.convert(builder, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
-    order = [d for d in range(self.rank) if d not in (i, j)] + [i]
+    order = [d for d in range(self.rank) if d not in (i, j)] + [i]  # the axis of `self` that each axis of per_row is
     per_row = shapes.transpose(builder, per_row, [order.index(d) for d in range(self.rank) if d != j])
     return formula(
         builder, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).where(w, v),

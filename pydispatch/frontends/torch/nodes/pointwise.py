@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, category, promoted, result_type
+from pydispatch.frontends.torch.promotion import Category, Number, Operand, as_tensor, category, promoted, result_type
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
+from pydispatch.operations import shapes
 from pydispatch.operations.formulas import Element, extreme_ignoring_nan, floor_quotient, floor_remainder, formula
 from pydispatch.operations.normalization import wide
 
@@ -38,7 +39,7 @@ def _same_type(name: str, builder: Builder, self: Tensor) -> Tensor:
 
 def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
     """Round each float to an integer; integers stay."""
-    return self if category(self.dtype) < 2 else ew.unary(builder, name, self)
+    return self if category(self.dtype) < Category.FLOAT else ew.unary(builder, name, self)
 
 
 def of_floats(written: Callable[[Element], Element], builder: Builder, self: Tensor) -> Tensor:
@@ -48,15 +49,15 @@ def of_floats(written: Callable[[Element], Element], builder: Builder, self: Ten
 
 def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
     """Return isnan, isinf or isfinite; the result for integers is constant."""
-    if category(self.dtype) < 2:
-        return formula(builder, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+    if category(self.dtype) < Category.FLOAT:
+        return shapes.full(builder, name == "is_finite", self.shape, BOOL)
     return ew.unary(builder, name, self)
 
 
 @converts("aten.round")
 def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
     """Round to `decimals` digits after the point, half to even; integers stay."""
-    if category(self.dtype) < 2:
+    if category(self.dtype) < Category.FLOAT:
         return self
     scale = 10.0**decimals
     return in_floats(
@@ -244,11 +245,12 @@ def _simple_power(builder: Builder, x: Tensor, exponent: float) -> Tensor | None
     """
     written = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
                3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
-    if exponent == 1 and category(x.dtype) >= (2 if isinstance(exponent, float) else 1):
+    least_category = Category.FLOAT if isinstance(exponent, float) else Category.INTEGER
+    if exponent == 1 and category(x.dtype) >= least_category:  # the power of lower categories has another type
         return x
-    if written is None or x.dtype.is_complex or category(x.dtype) < 1:
+    if written is None or x.dtype.is_complex or x.dtype.is_bool:
         return None
-    if x.dtype.is_integer and isinstance(exponent, int):
+    if x.dtype.is_integer and isinstance(exponent, int):  # the result is an integer: no reciprocal
         return formula(builder, written, x) if exponent > 0 else None
     return in_floats(builder, written, x)
 

@@ -80,8 +80,8 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
     numbers = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
-        """Return the weight of an element in a window: 1 / size of the window if it is inside, else 0."""
-        window = i.position(1, I64)
+        """Return the weight of element i of n in a window of m: 1 / size of the window if it is inside, else 0."""
+        window = i.position(axis=1, dtype=I64)
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)
         return ((i >= first) & (i < limit)).where(weight, 0.0)
@@ -96,9 +96,10 @@ def _adaptive_max_pool(spatial: int, builder: Builder, grad_output: Tensor, self
     """Return the gradient of adaptive max pooling."""
     lead = self.shape[: self.rank - spatial]
     grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
-    start = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype))
+    sum_dtype = normalization.wide(self.dtype)  # f32 for smaller floats
+    zeros = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], sum_dtype)
     gradient = scatters.put_along(
-        builder, start, positions, ew.convert(builder, grad, start.dtype), axis=1, combine="add"
+        builder, zeros, positions, ew.convert(builder, grad, sum_dtype), axis=1, combine="add"
     )
     return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)
 

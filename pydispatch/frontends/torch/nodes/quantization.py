@@ -175,11 +175,12 @@ def choose_qparams_symmetric(
     """Return the scale that maps the largest magnitude to the end of the range, and the zero point in its middle."""
     half = (quant_max - quant_min) / 2
 
-    def written(low: Element, high: Element) -> Element:
+    def scale_of(low: Element, high: Element) -> Element:
         """Return the scale for the extremes of the elements, at least eps."""
         return ((-low).max(high) / half).max(eps)
 
-    scale = formula(builder, written, *_extremes_around_zero(builder, input, range(input.rank), keep=False))
+    scale = formula(builder, scale_of, *_extremes_around_zero(builder, input, range(input.rank), keep=False))
+    # PyTorch takes 0 for int8 whatever the range is.
     zero = 0 if dtype.name == "i8" else (quant_min + quant_max + 1) // 2
     return _as_vectors(builder, scale, builder.constant(zero, I64))
 
@@ -191,6 +192,10 @@ def _as_vectors(builder: Builder, scale: Tensor, zero: Tensor) -> tuple[Tensor, 
     return vectors[0], vectors[1]
 
 
+_LEAST_MAGNITUDE_OF_TOKEN = 1e-5
+"""Lower bound of the largest magnitude in a row, as in PyTorch's `_choose_qparams_per_token`: keeps scales above 0."""
+
+
 def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0."""
     if dtype != I8:
@@ -198,7 +203,7 @@ def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> t
     largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], keep=True)
     if largest.dtype == F16:
         largest = ew.convert(builder, largest, F32)
-    scales = formula(builder, lambda v: (v.max(1e-5) / 127.0).to(F64), largest)
+    scales = formula(builder, lambda v: (v.max(_LEAST_MAGNITUDE_OF_TOKEN) / 127.0).to(F64), largest)
     return scales, shapes.full(builder, 0, scales.shape, I64)
 
 

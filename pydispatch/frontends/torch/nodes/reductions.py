@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pydispatch.frontends.torch.nodes.pointwise import sub, truth
-from pydispatch.frontends.torch.promotion import Number, category
+from pydispatch.frontends.torch.promotion import Category, Number, category
 from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I64, U8, DType
@@ -34,7 +34,7 @@ def _reduced(builder: Builder, name: str, x: Tensor, dim: int | Ints | None, kee
 
 def accumulator_type(x: Tensor, dtype: DType | None) -> DType:
     """Return the type of a sum or product: `dtype` if given, i64 for integers and bool, else the type of x."""
-    return dtype or (x.dtype if category(x.dtype) >= 2 else I64)
+    return dtype or (x.dtype if category(x.dtype) >= Category.FLOAT else I64)
 
 
 def _accumulated(

@@ -190,28 +190,28 @@ Method = Interpolation | Antialiased
 
 # -- operators
 
-UNSCALED = (1, 2)
+SCALE_IGNORING_COUNTS = (1, 2)
 """Repetition counts for which some of PyTorch's kernels ignore the caller's scale: the forward kernel of 2-D images,
 and all gradient kernels."""
 
 
-def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: Collection[int]) -> int | None:
+def repetitions(n: Size, out: Size, scale: float | None, how: Method, ignoring_scale: Collection[int]) -> int | None:
     """Return how often nearest-neighbour resizing repeats each of n elements; None if it is no plain repetition.
 
     The caller may pass a scale other than out / n, such as 3.2 for 3 elements that become 9. The source positions then
-    differ, unless the count is in `unscaled`.
+    differ from those of a repetition, except for the counts `ignoring_scale`, for which PyTorch ignores the scale.
     """
     if how is not NEAREST:
         return None
     count = out // n
     if not isinstance(count, int) or count * n != out:
         return None
-    return count if scale in (None, count) or count in unscaled else None
+    return count if scale in (None, count) or count in ignoring_scale else None
 
 
 def _resize_axis(
     builder: Builder, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
-    unscaled: Collection[int],
+    ignoring_scale: Collection[int],
 ) -> Tensor:  # fmt: skip
     """Resize one axis to `out` elements.
 
@@ -223,10 +223,10 @@ def _resize_axis(
         scale: Factor that the caller states; None for the ratio of the sizes.
         corners: Whether the centers of the corner elements coincide.
         how: The method.
-        unscaled: Repetition counts for which the scale is ignored, as in `repetitions`.
+        ignoring_scale: Repetition counts for which the scale is ignored, as in `repetitions`.
     """
     n = x.shape[axis]
-    if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
+    if (repeats := repetitions(n, out, scale, how, ignoring_scale)) is not None:
         wide = shapes.broadcast_to(builder, shapes.expand_dims(builder, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
         return shapes.reshape(builder, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
@@ -250,9 +250,11 @@ def _resize_axes(
         raise builder.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
     resized = ew.convert(builder, x, normalization.wide(x.dtype))
+    is_image = len(scales) == 2
+    ignoring_scale = SCALE_IGNORING_COUNTS if is_image else ()
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else builder.scaled(x.shape[axis], scale or 1.0)
-        resized = _resize_axis(builder, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+        resized = _resize_axis(builder, resized, axis, out, scale, corners, how, ignoring_scale)
     return ew.convert(builder, resized, x.dtype)
 
 

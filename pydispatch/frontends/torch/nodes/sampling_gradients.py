@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydispatch.frontends.torch.nodes.resizing import UNSCALED, UPSAMPLE, Method, repetitions
+from pydispatch.frontends.torch.nodes.resizing import SCALE_IGNORING_COUNTS, UPSAMPLE, Method, repetitions
 from pydispatch.frontends.torch.nodes.sampling import sampler_of
 from pydispatch.frontends.torch.registry import Conversion, converts, register
 from pydispatch.graph.builder import Builder
@@ -66,7 +66,7 @@ def _axis_gradient(
     source] of weights.
     """
     out = grad.shape[axis]
-    if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:
+    if (repeats := repetitions(n, out, scale, how, ignoring_scale=SCALE_IGNORING_COUNTS)) is not None:
         split = shapes.reshape(builder, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
         return reductions.reduce(builder, "add", split, [axis + 1])
     dtype = F32 if how.is_nearest else grad.dtype

@@ -27,7 +27,10 @@ def _shares_unless_converted(
 def _shares_if_contiguous(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Return whether the result of `contiguous` shares memory: that of a row-major argument, else it is a copy."""
+    """Return whether the result of `contiguous` shares memory: that of a row-major argument, else it is a copy.
+
+    Return None if that is not known, such as for a memory format.
+    """
     return None if arguments.get("memory_format") is not None else is_contiguous(tracer, memory)
 
 

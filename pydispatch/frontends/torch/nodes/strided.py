@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -30,16 +31,23 @@ def _row_major(shape: Sequence[Size]) -> list[Size]:
     return [product(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
-    """Return the strides and the offset, in elements, of a tensor in its storage."""
+class _Layout(NamedTuple):
+    """Strides and offset, in elements, of a tensor in its storage."""
+
+    strides: list[Size]
+    offset: Size
+
+
+def _layout(tracer: Tracer, memory: TensorMemory) -> _Layout:
+    """Return the layout of a tensor in its storage. Raise CompileError if it is no term of the sizes of a call."""
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
-        return _row_major(shape), 0
+        return _Layout(_row_major(shape), offset=0)
     evaluated = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
     layout = [n for n in evaluated if n is not None]
     if len(layout) != len(evaluated):
         raise tracer.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
-    return layout[:-1], layout[-1]
+    return _Layout(strides=layout[:-1], offset=layout[-1])
 
 
 def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
@@ -56,8 +64,8 @@ def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
 
 
 def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
-    """Return the elements of a tensor's storage as a vector, the order of the tensor's axes in it, and the vector's
-    offset in the storage.
+    """Return the elements of a tensor's storage as a vector, the order of the tensor's axes in it from the largest
+    stride to the smallest, and the position of the vector's first element in the storage.
 
     Raise CompileError if the storage has gaps, whose elements the program does not have.
     """
@@ -94,25 +102,28 @@ def _start_index(
     """
     if len(size) != len(stride):
         raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
-    first = (_layout(tracer, memory)[1] if start is None else start) - offset
-    steps = [(n - 1) * s for n, s in zip(size, stride, strict=True)]
-    last, memory_end = first + sum(steps[1:], steps[0] if steps else 0), flat.shape[0] - 1
+    first = (_layout(tracer, memory).offset if start is None else start) - offset
+    last, memory_end = first, flat.shape[0] - 1
+    for n, step in zip(size, stride, strict=True):
+        last = last + (n - 1) * step
     if any(n == 0 for n in size):
         return first
-    known_positions = [n for n in (first, last, memory_end) if not isinstance(n, Expr)]
-    if (isinstance(first, int) and first < 0) or (
-        len(known_positions) == 3 and known_positions[1] > known_positions[2]
-    ):
+    is_before = isinstance(first, int) and first < 0
+    is_beyond = not isinstance(first, Expr) and not isinstance(last, Expr) and not isinstance(memory_end, Expr) and (
+        last > memory_end
+    )  # fmt: skip
+    if is_before or is_beyond:
         raise tracer.b.fail(
             f"as_strided of {memory.tensor} reads the elements {first} to {last} of a memory of {flat.shape[0]}", _HINT
         )
+    # Check last <= memory_end.
     tracer.b.require_equal(
         maximum(last, memory_end), memory_end, "as_strided reads element {a}; the last one of its memory is {b}"
     )
     return first
 
 
-@converts(*(name for name in ("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")))
+@converts("aten.as_strided", "aten.as_strided_copy", "prims.as_strided")
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
@@ -138,7 +149,7 @@ def as_strided(
     return elements_at(tracer.b, flat, shape, coordinates)
 
 
-@converts(*(name for name in ("aten.as_strided_scatter", "prims.as_strided_scatter")))
+@converts("aten.as_strided_scatter", "prims.as_strided_scatter")
 def as_strided_scatter(
     tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:

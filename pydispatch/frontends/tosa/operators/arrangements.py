@@ -16,7 +16,7 @@ from pydispatch.operations.custom import custom_call
 
 def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Pad by the numbers in `padding`, before and after each axis in turn."""
-    amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
+    amounts = tracer.listed(op, inputs, index=1, name="padding", count=2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
     value: Tensor = (
@@ -30,7 +30,7 @@ def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's
     type.
     """
-    sizes = tracer.listed(op, inputs, 1, "new_shape")
+    sizes = tracer.listed(op, inputs, index=1, name="new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
         sizes = [n if n != -1 or m is None else m for n, m in zip(sizes, declared, strict=True)]
@@ -48,7 +48,7 @@ def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Repeat the tensor along each axis."""
-    repeats = tracer.listed(op, inputs, 1, "multiples", inputs[0].rank)
+    repeats = tracer.listed(op, inputs, index=1, name="multiples", count=inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
     return shapes.tile(tracer.b, inputs[0], repeats)
@@ -56,7 +56,7 @@ def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Permute the axes."""
-    order = tracer.listed(op, inputs, 1, "perms", inputs[0].rank)
+    order = tracer.listed(op, inputs, index=1, name="perms", count=inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 

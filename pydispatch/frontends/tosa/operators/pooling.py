@@ -105,7 +105,14 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     )
     total = _pooled(tracer, values, kernel, window, start=0, combine=lambda u, v: u + v)
     rows, columns = (
-        _counts(tracer, inputs[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d])
+        _counts(
+            tracer,
+            size=inputs[0].shape[1 + d],
+            out=total.shape[1 + d],
+            kernel=kernel[d],
+            stride=window.strides[d],
+            low=window.low[d],
+        )
         for d in (0, 1)
     )
     rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])

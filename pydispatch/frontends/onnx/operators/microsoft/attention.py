@@ -152,7 +152,7 @@ def _group_query_attention(
     prepended.
 
     `lengths` has, for each sequence, the number of valid keys minus 1; later keys are masked out. Rotary positions
-    start at the length of the past.
+    start at the length of the past. `total` is the number of keys, which the shapes of the past and the key also state.
     """
     b = call.b
     heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
@@ -174,12 +174,12 @@ def _group_query_attention(
         position_ids = shapes.iota(b, [1, query.shape[1]], axis=1, dtype=I64)
         position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, past_length, I64))
         interleaved = call.flag("rotary_interleaved")
-        width = 2 * static_size(call, cosines.shape[1])
+        rotary_width = 2 * static_size(call, cosines.shape[1])
         query, key = (
-            rotate_any(call, x, cosines, sines, position_ids, n, interleaved, width)
+            rotate_any(call, x, cosines, sines, position_ids, n, interleaved, rotary_width)
             for x, n in ((query, heads), (key, shared))
         )
-    call.ignore("rotary_interleaved")
+    call.ignore("rotary_interleaved")  # without effect unless `do_rotary` is set
     queries, keys, values = (
         attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
     )
