@@ -202,7 +202,24 @@ def test_a_broadcast_is_no_axis_of_one_element() -> None:
     def number(x: Annotated[Array, pd.f32[1, 1]]) -> Any:
         return np.exp(x)
 
+    @pd.program
+    def planes(x: Annotated[Array, pd.f32["n"]]) -> Any:
+        return np.broadcast_to(x, (2, 3, x.shape[0]))
+
+    @pd.program
+    def rows(x: Annotated[Array, pd.f32[4]]) -> Any:
+        return np.broadcast_to(x, (3, 4))
+
+    @pd.program
+    def six_times(x: Annotated[Array, pd.f32["m", 1]]) -> Any:
+        return np.broadcast_to(x, (x.shape[0], 6)).sum(axis=1)
+
+    @pd.program
+    def once(x: Annotated[Array, pd.f32[5, 1]]) -> Any:
+        return x.sum(axis=1)
+
     assert matches_of(column, row) == []
+    assert matches_of(planes, rows) == [] and matches_of(six_times, once) == []
     assert matches_of(transposed, number) == [], "the pattern would be its own operand"
 
 

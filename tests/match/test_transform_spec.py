@@ -97,6 +97,31 @@ def test_functions_are_found_in_either_spelling(ops: str) -> None:
         assert "util.call" in matched(program, transform_spec=spec(EXECUTABLE, MATCH, ACT, main(ops=ops)))
 
 
+def test_reshapes_read_what_earlier_steps_put_there() -> None:
+    """A step that rejects the reader of reshapes does not keep the operand that they have then."""
+    reshapes = """%e = tensor.expand_shape OPERAND [[0, 1]] output_shape [1, 40] : tensor<40xf32> into tensor<1x40xf32>
+      %g = tensor.expand_shape %e [[0, 1], [2]] output_shape [1, 1, 40] : tensor<1x40xf32> into tensor<1x1x40xf32>"""
+    reader = f"{reshapes}\n%r = math.exp %g : tensor<1x1x40xf32>"
+    text = f"""util.func public @f(%p: tensor<40xf32>, %q: tensor<40xf32>) -> tensor<1x1x40xf32> {{
+      %d = arith.subf %p, %q : tensor<40xf32>
+      %s = arith.mulf %d, %d : tensor<40xf32>
+      {reader.replace("OPERAND", "%s")}
+      util.return %r : tensor<1x1x40xf32> }}"""
+    second = f"""util.func private @second(%a: tensor<40xf32>) -> tensor<1x1x40xf32> {{
+      {reshapes.replace("OPERAND", "%a")}
+      util.return %g : tensor<1x1x40xf32> }}"""
+    match = MATCH.replace("^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>)", "^bb0(%a: tensor<40xf32>)")
+    match_exp = match.replace("@match", "@match_exp").replace(cases.BODY, reader.replace("OPERAND", "%a"))
+    twice = f"%h = math.exp %a : tensor<40xf32>\n{reader.replace('OPERAND', '%h')}"
+    rejects = match.replace("@match", "@rejects").replace(cases.BODY, twice)
+    act = ACT.replace("@act", "@act2").replace("@call_square_diff", "@second")
+    steps = """@rejects -> @act2 : (!transform.any_op) -> (!transform.any_op)
+    transform.foreach_match in %func @match -> @act, @match_exp -> @act2"""
+    got = matched(text, transform_spec=spec(EXECUTABLE, second, MATCH, ACT, match_exp, rejects, act, main(steps)))
+    assert got.count("util.call @call_square_diff") == 1 and got.count("util.call @second") == 1
+    assert "arith.subf" not in got
+
+
 def test_two_patterns_and_the_first_wins() -> None:
     """Two matcher → action pairs: each operation is given to the first that agrees."""
     other = ACT.replace("@act", "@act2").replace("@call_square_diff", "@second")

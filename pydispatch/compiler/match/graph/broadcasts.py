@@ -17,10 +17,11 @@ ZERO = AffineExpr.constant(0)
 
 
 def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
-    """Return whether both maps have equal values over loops of these sizes."""
-    return len(mine.results) == len(theirs.results) and all(
-        _in_loops(a, loop_sizes) == _in_loops(b, loop_sizes) for a, b in zip(mine.results, theirs.results, strict=True)
-    )
+    """Return whether both maps are of loops of these sizes, and have equal values over them."""
+    if mine.num_dims != theirs.num_dims or len(mine.results) != len(theirs.results):
+        return False
+    pairs = zip(mine.results, theirs.results, strict=True)
+    return all(_in_loops(a, loop_sizes) == _in_loops(b, loop_sizes) for a, b in pairs)
 
 
 def _in_loops(expr: AffineExpr, loop_sizes: Sequence[int]) -> AffineExpr:

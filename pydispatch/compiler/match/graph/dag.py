@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.facts import castable
 from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
+from pydispatch.ir.affine_maps import dims_in
 
 NAME_ONLY = "match.operation_name_only"
 ABSENT = "absent"
@@ -208,7 +209,7 @@ class _Search:
                 return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
-        if mine_node.reads is not None and theirs_node.reads is None and self._reads_all(mine_node.reads, theirs_node):
+        if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             return self.compare(mine_node.children[0], theirs, where, user)
         if (mine_node, theirs_node) in self.agreed:
             return True
@@ -246,10 +247,17 @@ class _Search:
             return True
         return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
 
-    def _reads_all(self, reads: AffineMap, theirs: Node) -> bool:
-        """Return whether a map of the pattern is the identity over the elements of a node of the program."""
-        sizes = _sizes(theirs.type)
-        return reads.num_dims == len(sizes) and reads_equal_elements(reads, AffineMap.identity(len(sizes)), sizes)
+    def _reads_all(self, mine: Node, theirs: Node) -> bool:
+        """Return whether a node of the pattern maps elements by what is the identity over a node of the program.
+
+        A loop that its map does not have as an index repeats elements unless its size is 1.
+        """
+        if mine.reads is None:
+            return False
+        sizes, loops = _sizes(theirs.type), dims_in(mine.reads)
+        if any(size not in (1, DYNAMIC_INDEX) for loop, size in enumerate(_sizes(mine.type)) if loop not in loops):
+            return False
+        return reads_equal_elements(mine.reads, AffineMap.identity(len(sizes)), sizes)
 
     def children(self, mine: Node, theirs: Node) -> bool:
         """Return whether the operands of two nodes match, in either order for a commutative operation.

@@ -97,8 +97,14 @@ class GraphView:
         return known
 
     def forget(self, op: Operation) -> None:
-        """Remove the cached nodes of an operation. Callers use it after the operands of `op` changed."""
+        """Remove the cached nodes of an operation, and of reshapes that read its operand through it.
+
+        Callers use it after the operands of `op` changed.
+        """
         self._nodes.pop(op, None)
+        if op.name in _CASTS or map_of_unit_axes(op) is not None:
+            for use in op.results[0].uses:
+                self.forget(use.operation)
 
 
 COMPARED_OPERANDS = {"tensor.expand_shape": 1}
@@ -150,9 +156,10 @@ def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
 
     Operands that differ from their own operands in such axes alone are skipped.
     """
-    result, operand = op.results[0], source_of(op.operands[0])
-    if isinstance(operand.owner, Operation) and map_of_unit_axes(operand.owner) is not None:
-        inner = view.node(operand)
+    result, operand = op.results[0], op.operands[0]
+    source = source_of(operand)
+    if isinstance(source.owner, Operation) and map_of_unit_axes(source.owner) is not None:
+        inner = view.node(source)
         assert inner.reads is not None
         return _read(inner.children[0], inner.reads.compose(reads), result.type, op, result)
     return _read(operand, reads, result.type, op, result)
