@@ -325,7 +325,10 @@ class Builder(OperationWriter):
             AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(component))),
         )
         out = self.empty(dtype.element, shape)
-        return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]
+        (component_value,) = self.generic(
+            [(value, outer)], [(out, inner)], parallel=[True] * rank, body=lambda _, args: args[:1]
+        )
+        return component_value
 
     def _interleaved(self, of: Tensor) -> SSAValue:
         """Return complex numbers as pairs along a new last axis."""

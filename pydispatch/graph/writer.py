@@ -161,7 +161,7 @@ class OperationWriter:
         return any(scope is other for other in self._scopes)
 
     def generic(
-        self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
+        self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]], *,
         parallel: Sequence[bool], body: Body,
     ) -> list[SSAValue]:  # fmt: skip
         """Add a `linalg.generic` and return its results.

@@ -79,10 +79,10 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
         at = known.item() % n if not isinstance(n, Expr) else known.item()
         return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
     trailing_axes = x.rank - axis - 1
+    positions = {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}
+    # Axis d of x is indexed by this axis of the result.
     others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
-    return _elements(
-        builder, x, shape, {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}, others
-    )
+    return _elements(builder, x, shape, positions, others)
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -152,31 +152,31 @@ def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Te
 
 @dataclass(frozen=True)
 class GatherAxes:
-    """Correspondence between the axes of the operand, indices and result of a gather, as in StableHLO's `gather`.
+    """Correspondence between the axes of the operand, indices and result of a gather: StableHLO's dimension numbers.
 
     Attributes:
-        offset: axes of the result that index into a slice.
-        collapsed, batching: axes of the operand that a slice does not have.
-        index_batching: for each axis in `batching`, the corresponding axis of the indices.
-        indexed: for each coordinate, the axis of the operand that it indexes.
-        vector: axis of the indices that contains the coordinates; the rank of the indices if each index is a single
-            coordinate.
+        offset_dims: axes of the result that index into a slice.
+        collapsed_dims, batching_dims: axes of the operand that a slice does not have.
+        indices_batching_dims: for each axis in `batching_dims`, the corresponding axis of the indices.
+        start_index_map: for each coordinate, the axis of the operand that it indexes.
+        index_vector_dim: axis of the indices that contains the coordinates; the rank of the indices if each index is a
+            single coordinate.
     """
 
-    offset: tuple[int, ...]
-    collapsed: tuple[int, ...]
-    batching: tuple[int, ...]
-    index_batching: tuple[int, ...]
-    indexed: tuple[int, ...]
-    vector: int
+    offset_dims: tuple[int, ...]
+    collapsed_dims: tuple[int, ...]
+    batching_dims: tuple[int, ...]
+    indices_batching_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    index_vector_dim: int
 
-    def batch_of_indices(self, rank: int) -> list[int]:
+    def indices_batch_dims(self, rank: int) -> list[int]:
         """Return the axes of the indices that count the slices."""
-        return [d for d in range(rank) if d != self.vector]
+        return [d for d in range(rank) if d != self.index_vector_dim]
 
-    def kept(self, rank: int) -> list[int]:
+    def slice_dims(self, rank: int) -> list[int]:
         """Return the axes of the operand that slices have too."""
-        return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
+        return [d for d in range(rank) if d not in self.collapsed_dims and d not in self.batching_dims]
 
 
 def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
@@ -186,38 +186,42 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
         builder: The builder.
         x: The tensor.
         indices: Integers; along one axis they are the coordinates of a slice, along others there are several slices.
-        axes: Meaning of the axes of x, of the indices and of the result.
+        axes: StableHLO's dimension numbers.
         sizes: Size of a slice along each axis of x; 1 along axes that the result lacks.
     """
-    batch_shape = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
-    kept = axes.kept(x.rank)
-    rank = len(batch_shape) + len(axes.offset)
-    batch_axes = [d for d in range(rank) if d not in axes.offset]
-    batch_sizes, kept_sizes = iter(batch_shape), iter([sizes[d] for d in kept])
-    shape = tuple(next(kept_sizes) if d in axes.offset else next(batch_sizes) for d in range(rank))
+    indices_batch_dims, slice_dims = axes.indices_batch_dims(indices.rank), axes.slice_dims(x.rank)
+    batch_shape = [indices.shape[d] for d in indices_batch_dims]
+    rank = len(batch_shape) + len(axes.offset_dims)
+    batch_sizes, slice_sizes = iter(batch_shape), iter([sizes[d] for d in slice_dims])
+    shape = tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
     require_slices(builder, x, sizes, shape)
     if not batch_shape and (known := indices.sizes()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
-    columns = _coordinates(builder, indices, axes, batch_axes, rank)
-    last_start = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.indexed}
-    offset_of = dict(zip(kept, axes.offset, strict=True))
+    # Each axis of the result is a loop.
+    batch_loops = [d for d in range(rank) if d not in axes.offset_dims]
+    loop_of_batch_dim = dict(zip(indices_batch_dims, batch_loops, strict=True))
+    loop_of_slice_dim = dict(zip(slice_dims, axes.offset_dims, strict=True))
+    columns = _coordinates(builder, indices, axes, loop_of_batch_dim, rank)
+    last_start = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.start_index_map}
     sources = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
         p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
-        at = {d: p.index(offset_of[d]) if d in offset_of else p.index_constant(0) for d in range(x.rank)}
-        for d, n in zip(axes.batching, axes.index_batching, strict=True):
-            at[d] = p.index(batch_axes[n - (n > axes.vector)])
-        for d, coordinate in zip(axes.indexed, p.elements, strict=True):
+        at = {
+            d: p.index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0) for d in range(x.rank)
+        }
+        for d, batch_dim in zip(axes.batching_dims, axes.indices_batching_dims, strict=True):
+            at[d] = p.index(loop_of_batch_dim[batch_dim])
+        for d, coordinate in zip(axes.start_index_map, p.elements, strict=True):
             begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last_start[d])
-            at[d] = p.plus(begin, at[d]) if d in offset_of else begin
+            at[d] = p.plus(begin, at[d]) if d in loop_of_slice_dim else begin
         position = [at[d] for d in range(x.rank)]
         return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]
 
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
-    return builder.wrap(x.dtype, shape, *builder.generic(columns, outputs, [True] * rank, body))
+    return builder.wrap(x.dtype, shape, *builder.generic(columns, outputs, parallel=[True] * rank, body=body))
 
 
 def _slice_at(
@@ -225,14 +229,14 @@ def _slice_at(
 ) -> Tensor:
     """Return the single slice of a gather whose coordinates `known` are sizes; `shape` is that of the result."""
     begins: list[Size] = [0] * x.rank
-    for d, start in zip(axes.indexed, known, strict=True):
+    for d, start in zip(axes.start_index_map, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])
     selected = slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
     return reshape(builder, selected, shape)
 
 
 def _coordinates(
-    builder: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
+    builder: Builder, indices: Tensor, axes: GatherAxes, loop_of_batch_dim: Mapping[int, int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
     """Return each coordinate of a slice as an operand with its indexing map.
 
@@ -240,14 +244,14 @@ def _coordinates(
         builder: The builder.
         indices: The indices of the gather.
         axes: The axes of the gather.
-        batch_axes: Loops that count the slices.
+        loop_of_batch_dim: For each axis of the indices that counts slices, the loop along it.
         rank: Number of loops: the rank of the result.
     """
     value = builder.value(indices)
-    lead = axes.batch_of_indices(indices.rank)
-    batch_exprs: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
+    exprs: dict[int, AffineExpr] = {d: AffineExpr.dimension(loop) for d, loop in loop_of_batch_dim.items()}
     coordinates = []
-    for n in range(len(axes.indexed)):
-        exprs = {**batch_exprs, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else batch_exprs
+    for n in range(len(axes.start_index_map)):
+        if axes.index_vector_dim < indices.rank:  # otherwise each index is a single coordinate
+            exprs[axes.index_vector_dim] = AffineExpr.constant(n)
         coordinates.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
     return coordinates

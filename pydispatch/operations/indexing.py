@@ -88,7 +88,7 @@ def elements_at(
         at = list(coordinates(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
 
-    return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, [True] * len(shape), body))
+    return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, parallel=[True] * len(shape), body=body))
 
 
 def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -183,7 +183,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
         return _stored_at(builder, x, update, starts)
     last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
-    readable = with_an_element(builder, update)
+    readable = with_an_element(builder, update)  # reads stay in bounds for an empty update too
     last_read = [builder.index(size - 1) for size in readable.shape]
     sources = builder.parts(readable)
 
@@ -247,7 +247,7 @@ def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Ten
     moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
     last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
     begins = {d: builder.value(starts[d]) for d in moved}
-    parts = []
+    parts = []  # one, or the real and the imaginary part
     for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
         block = Block(arg_types=[IndexType()] * x.rank)
         p = CoordinateBuilder(block, [])
@@ -256,7 +256,8 @@ def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Ten
             start = Scalar(starts[d].dtype, (p.add_op(tensor.ExtractOp(begins[d], [], starts[d].dtype.element)),))
             begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
             target[d] = p.plus(target[d], begin)
-        block.add_op(YieldOp.create(operands=[*target, p.add_op(arith.ConstantOp(BoolAttr.from_bool(True)))]))
+        is_stored = p.add_op(arith.ConstantOp(BoolAttr.from_bool(True)))
+        block.add_op(YieldOp.create(operands=[*target, is_stored]))
         op = MapStoreOp.build(operands=[part, into], result_types=[[into.type]], regions=[Region(block)])
         parts.append(builder.add(op).results[0])
     return builder.wrap(x.dtype, x.shape, *parts)
@@ -288,6 +289,7 @@ def insert_slice(
     if x.known is not None and update.known is not None and x.known.size <= FOLDED:
         numbers = [n for n in begins if not isinstance(n, Expr)]
         if len(numbers) == x.rank:
+            # Known elements may be expressions over sizes, which NumPy stores as objects.
             array = x.known.astype(object) if update.is_symbolic else x.known.copy()
             steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
             array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
@@ -297,10 +299,11 @@ def insert_slice(
         """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
+    dynamic_strides: list[SSAValue] = []  # none: all strides are numbers
     parts = []
     for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
         op = tensor.InsertSliceOp.build(
-            operands=[part, into, builder.indices(begins), builder.indices(update.shape), []],
+            operands=[part, into, builder.indices(begins), builder.indices(update.shape), dynamic_strides],
             properties={
                 "static_offsets": static(begins), "static_sizes": static(update.shape),
                 "static_strides": static(strides or [1] * x.rank),

@@ -69,6 +69,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         The tensors are the matrices and the eigenvectors found so far, as rows.
         """
         a, vectors = tensors
+        # The elements of the symmetric 2x2 matrix of each pair: first and second of the diagonal, off the diagonal.
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
         a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
         a = _next_round(builder, _rotate_rows(builder, a, cos, sin), half)
@@ -91,7 +92,8 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a, vectors = _sweep_until_converged(builder, even, [a, _identities(builder, a)], rotate, residual)
     # Rows of `vectors` are eigenvectors.
     values = shapes.squeeze(builder, matrices.diagonals(builder, a), axes=[1])
-    key = _mark_padding(builder, values, vectors, n, float("inf"))
+    # The sort key of padding is inf, so that the first n sorted values are those of the matrix.
+    key = _mark_padding(builder, values, vectors, n, last=float("inf"))
     order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, axis=1)[1], axis=1, start=0, limit=n)
     values = ew.binary(
         builder, "mul", gathers.take_along(builder, values, order, axis=1), shapes.squeeze(builder, scale, axes=[2])
@@ -150,7 +152,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     limits = np.finfo(dtype.numpy)
     min_exact_square = float(limits.tiny / limits.eps)
 
-    def parts(x: Tensor) -> list[Tensor]:
+    def rows_of_pairs(x: Tensor) -> list[Tensor]:
         """Return the first and the second row of each pair: pair i has the rows i and half + i."""
         return shapes.split(builder, x, axis=1, sizes=[half, half])
 
@@ -162,12 +164,12 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         """Multiply the second column of each pair, and its vector, so that its product with the first one is real."""
         if not is_complex:
             return columns, vectors
-        first, second = parts(columns)
+        first, second = rows_of_pairs(columns)
         turned = times_imaginary_unit(builder, first)
         phase = formulas(builder, unit_conjugate, product_of(first, second), product_of(turned, second))
         return tuple(  # type: ignore[return-value]
             shapes.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
-            for u, v in map(parts, (columns, vectors))
+            for u, v in map(rows_of_pairs, (columns, vectors))
         )
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
@@ -176,7 +178,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         The tensors are the columns as rows, the accumulated rotations, and the largest squared cosine of this sweep.
         """
         columns, vectors = with_real_products(*tensors[:2])
-        first, second = parts(columns)
+        first, second = rows_of_pairs(columns)
         squares = [product_of(u, v) for u, v in ((first, first), (second, second), (first, second))]
         cos, sin = _angles(builder, *squares)
 
@@ -193,8 +195,9 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     width = 2 * even if is_complex else even
     eye = _identities(builder, shapes.full(builder, 0.0, [batch, even, width], dtype))
     none = shapes.full(builder, 0.0, [batch], dtype)
+    # The third tensor is the residual, the maximum over the rounds of a sweep: each sweep starts it at 0.
     columns, vectors, _ = _sweep_until_converged(
-        builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2
+        builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], reset_index=2
     )
     directions, sizes = scaled_to_one(builder, columns, axes=[2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
@@ -287,7 +290,7 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: Size, la
 
 def _sweep_until_converged(
     builder: Builder, n: Size, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
-    residual: Callable[[list[Tensor]], Tensor], resets: int | None = None,
+    residual: Callable[[list[Tensor]], Tensor], reset_index: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Apply at most MOST_SWEEPS sweeps of rotations to tensors, and return the tensors.
 
@@ -297,7 +300,7 @@ def _sweep_until_converged(
         tensors: The state of the iteration.
         rotate: Function that returns the state after a round.
         residual: Function that returns the residual of each matrix, which is 0 if the matrix has converged.
-        resets: Index of a tensor that is set to 0 before each sweep.
+        reset_index: Index of a tensor that is set to 0 before each sweep.
     """
     dtype = tensors[0].dtype
     eps = float(np.finfo(dtype.numpy).eps)
@@ -317,8 +320,8 @@ def _sweep_until_converged(
     def sweep(carried: list[Tensor]) -> list[Tensor]:
         """Do every round of a sweep. Carried are: whether another sweep follows, the number of sweeps, the state."""
         _, sweeps, *now = carried
-        if resets is not None:
-            now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
+        if reset_index is not None:  # a tensor that accumulates over one sweep, such as its largest residual
+            now[reset_index] = shapes.full(builder, 0.0, now[reset_index].shape, dtype)
         now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
         exceeds = formula(builder, has_not_converged, residual(now), order)
         has_residual = reductions.reduce(builder, "or", exceeds)

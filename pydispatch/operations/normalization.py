@@ -149,15 +149,15 @@ def batch_norm(
     inner = wide(x.dtype)
     vectors = [t for t in (mean, variance, scale, bias) if t is not None]
 
-    def line(m: Element, value: Element, *more: Element) -> list[Element]:
+    def line(own_mean: Element, own_variance: Element, *scale_and_bias: Element) -> list[Element]:
         """Return the factor and the summand of each position, so that they are computed once per position, not per
-        element.
+        element. `scale_and_bias` are those of both that are not None.
         """
-        rest = [n.to(inner) for n in more]
-        factor = (value.to(inner) + epsilon).unary("rsqrt")
-        factor = factor * rest.pop(0) if scale is not None else factor
-        added = -(m.to(inner) * factor)
-        return [factor, added + rest.pop(0) if bias is not None else added]
+        rest = iter([n.to(inner) for n in scale_and_bias])
+        factor = (own_variance.to(inner) + epsilon).unary("rsqrt")
+        factor = factor * next(rest) if scale is not None else factor
+        added = -(own_mean.to(inner) * factor)
+        return [factor, added + next(rest) if bias is not None else added]
 
     factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
     return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)

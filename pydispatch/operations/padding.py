@@ -56,14 +56,15 @@ def pad_between(
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
     padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position that can be read where x has no element
-    sizes, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
+    # The last position of `padded` along each axis, which is padding, is the size of x.
+    last, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
     def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
         """Return the source index of an element along an axis, and whether it is an element of x."""
         at = coords.minus(coords.index(d), before[d])
         zero = coords.index_constant(0)
         ahead = coords.add_op(arith.MaxSIOp(at, zero))
-        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), last[d]))
         return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), at, "eq"))
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
@@ -71,7 +72,7 @@ def pad_between(
         padding.
         """
         sources = [position(coords, d) for d in range(x.rank)]
-        return [coords.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
+        return [coords.add_op(arith.SelectOp(is_own, at, last[d])) for d, (at, is_own) in enumerate(sources)]
 
     return elements_at(builder, padded, tuple(shape), coordinates)
 

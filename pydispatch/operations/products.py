@@ -45,7 +45,8 @@ def contract(
         product = s.binary("mul", s.convert(u, dtype), s.convert(v, dtype))
         return s.binary("add", total, product).parts
 
-    return builder.wrap(dtype, shape, *builder.generic(inputs, [(z, out_map) for z in zero], parallel, body))
+    outputs = [(z, out_map) for z in zero]
+    return builder.wrap(dtype, shape, *builder.generic(inputs, outputs, parallel=parallel, body=body))
 
 
 def dot_general(

@@ -98,7 +98,7 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
         high = reshape(builder, slice_axis(builder, state, axis=0, start=2, limit=3), ())
         values, count = _philox_bits(builder, words[0], words[1], high, list(shape), dtype)
         after = stack(builder, [words[0], *_plus_wide(builder, words[1], high, count)], axis=0)
-    else:
+    else:  # in XLA the key is also the upper half of a counter of which the state has only the lower half
         values, count = _philox_bits(builder, words[0], words[1], words[0], list(shape), dtype)
         after = stack(builder, [words[0], _plus(builder, words[1], count)], axis=0)
     return after, values

@@ -49,7 +49,7 @@ def reduce_with(
             raise builder.fail(str(error)) from None
         return [part for r in results for part in r.parts]
 
-    values = iter(builder.generic(inputs, outputs, [d in kept for d in range(rank)], body))
+    values = iter(builder.generic(inputs, outputs, parallel=[d in kept for d in range(rank)], body=body))
     return [
         builder.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts
     ]
@@ -66,7 +66,8 @@ def largest(dtype: DType) -> float | int:
     """Return the largest number of a type; inf for floats."""
     if dtype.is_float:
         return math.inf
-    return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
+    magnitude_bits = dtype.bits - 1 if dtype.kind is Kind.INT else dtype.bits
+    return (1 << magnitude_bits) - 1
 
 
 _STARTS: dict[str, Callable[[DType], float | int]] = {
@@ -102,10 +103,11 @@ def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: b
     """Return the reduction of a small constant, computed at compile time; None for other operands."""
     import numpy as np
 
-    if x.known is None or x.known.size > ew.FOLDED or not (x.dtype.is_integer or x.dtype.is_bool):
+    if x.known is None or x.known.size > ew.FOLDED or not x.dtype.is_integer:
         return None
     functions: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-    if name not in functions or x.dtype.is_bool or (x.is_symbolic and name in ("max", "min")) or 0 in x.known.shape:
+    is_unordered = x.is_symbolic and name in ("max", "min")  # expressions over sizes do not compare
+    if name not in functions or is_unordered or 0 in x.known.shape:
         return None
     result = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)
     return builder.constant(np.asarray(result), x.dtype)

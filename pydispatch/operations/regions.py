@@ -77,32 +77,35 @@ def best_boxes(
 
 
 def box_taps(
-    builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], ratio: int, scale: float, half: bool
-) -> list[list[Tap]]:
-    """Return the taps of `ratio` x `ratio` samples in each cell of boxes, along the rows and the columns of images.
+    builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], samples_per_cell: int, scale: float,
+    is_half_pixel: bool,
+) -> list[list[Tap]]:  # fmt: skip
+    """Return the taps of the samples in each cell of boxes, along the rows and the columns of images.
 
     Args:
         builder: The builder.
         x: Images, [images, channels, h, w].
         boxes: [boxes, 4], with x0, y0, x1, y1.
         cells: Number of cells of a box along rows and columns.
-        ratio: Number of samples per cell along each axis.
+        samples_per_cell: Number of samples in a cell along each axis.
         scale: Factor from coordinates of boxes to those of images.
-        half: Whether the center of the first element is at 0.5, and boxes may be smaller than 1.
+        is_half_pixel: Whether the center of the first element is at 0.5. Otherwise it is at 0, and boxes extend over at
+            least 1, as in the first version of RoiAlign.
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
         start, end = (shapes.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
-        sample = shapes.iota(builder, [1, count * ratio], axis=1, dtype=F32)
+        samples = count * samples_per_cell
+        sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
 
-        def position(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
+        def position(s: Element, lo: Element, hi: Element, samples: int = samples) -> Element:
             """Return the position of sample s of a box from `lo` to `hi`, in elements of the image."""
-            first, last = (v.to(F32) * scale - (0.5 if half else 0.0) for v in (lo, hi))
-            extent = last - first if half else (last - first).max(1.0)
-            return first + (s + 0.5) * extent / float(count * ratio)
+            first, last = (v.to(F32) * scale - (0.5 if is_half_pixel else 0.0) for v in (lo, hi))
+            extent = last - first if is_half_pixel else (last - first).max(1.0)
+            return first + (s + 0.5) * extent / float(samples)
 
         positions = formula(builder, position, sample, start, end)
-        broadcast_shape = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
+        broadcast_shape = [boxes.shape[0], 1, samples, 1] if side == 0 else [boxes.shape[0], 1, 1, samples]
         taps.append(
             _clamped_taps(
                 builder, shapes.reshape(builder, positions, broadcast_shape), reductions.size_as(builder, size, F32)

@@ -57,11 +57,11 @@ CUBIC_SLOPES: Taps = (
 """Taps whose weights are the derivatives of those of `LINEAR` and `CUBIC`."""
 
 
-def weighted(*terms: Element) -> Element:
-    """Return terms[0] * terms[1] + terms[2] * terms[3] + ...: elements and their weights alternate."""
-    total = terms[0] * terms[1]
-    for n in range(2, len(terms), 2):
-        total = total + terms[n] * terms[n + 1]
+def sum_of_products(*factors: Element) -> Element:
+    """Return factors[0] * factors[1] + factors[2] * factors[3] + ...: elements and their weights alternate."""
+    total = factors[0] * factors[1]
+    for n in range(2, len(factors), 2):
+        total = total + factors[n] * factors[n + 1]
     return total
 
 
@@ -82,11 +82,11 @@ def weighted_slices(
     builder: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]
 ) -> Tensor:
     """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n]."""
-    terms: list[Tensor] = []
-    for indices, factors in zip(taken, weights, strict=True):
-        terms.append(gathers.take(builder, x, indices, axis))
-        terms.append(shapes.reshape(builder, factors, [-1, *[1] * (x.rank - axis - 1)]))
-    return formula(builder, weighted, *terms)
+    factors: list[Tensor] = []  # slice, its weights, next slice, its weights, ...
+    for indices, weights_of_slice in zip(taken, weights, strict=True):
+        factors.append(gathers.take(builder, x, indices, axis))
+        factors.append(shapes.reshape(builder, weights_of_slice, [-1, *[1] * (x.rank - axis - 1)]))
+    return formula(builder, sum_of_products, *factors)
 
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:

@@ -152,8 +152,10 @@ def _weights(distance: Array, scale: float, how: Filter) -> tuple[Array, Array]:
     `distance` is the distance of each position from that element. The weights are [positions, offsets].
     """
     scale = min(scale, 1.0) if how.antialias else 1.0
-    begin = math.floor(-how.radius / scale) + 1
-    offsets = np.arange(begin, 2 - begin)
+    # Elements within radius / scale on both sides of the position contribute: a smaller scale widens the kernel.
+    first_offset = math.floor(-how.radius / scale) + 1
+    last_offset = 1 - first_offset
+    offsets = np.arange(first_offset, last_offset + 1)
     distances = np.abs((offsets[None, :] - distance[:, None]) * scale)
     weights = np.clip(1 - distances, 0, 1) if how.mode == "linear" else _cubic(distances, how.cubic)
     if how.antialias:
@@ -196,8 +198,10 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     if how.antialias:
         return _filtered(b, x, axis, positions, old, scale, how), outside
     offsets = range(1 - how.radius, 1 + how.radius)
-    indices = [formula(b, lambda p, n, k=k: _index(_before(p) + float(k), n), positions, old) for k in offsets]
-    weights = [formula(b, lambda p, n, k=k: _weight(p, _before(p) + float(k), n, how), positions, old) for k in offsets]
+    indices = [formula(b, lambda p, n, k=k: _index(_element_before(p) + float(k), n), positions, old) for k in offsets]
+    weights = [
+        formula(b, lambda p, n, k=k: _weight(p, _element_before(p) + float(k), n, how), positions, old) for k in offsets
+    ]
     if how.exclude_outside:
         weights = [formula(b, lambda w, *ws: w / sum(ws[1:], ws[0]), w, *weights) for w in weights]
     return weighted_slices(b, x, axis, indices, [elementwise.convert(b, w, x.dtype) for w in weights]), outside
@@ -221,7 +225,7 @@ def _index(position: Element, size: Element) -> Element:
     return position.max(0.0).min(size - 1.0).to(I64)
 
 
-def _before(position: Element) -> Element:
+def _element_before(position: Element) -> Element:
     """Return the element before a position, at a distance in (0, 1]."""
     return position.unary("ceil") - 1.0
 
@@ -259,9 +263,10 @@ def _filtered(
     half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")
     rows = shapes.reshape(b, positions, [new, 1])
     offsets = shapes.iota(b, [1, 2 * half], axis=1, dtype=F32)
-    first = reductions.size_as(b, half - 1, F32)
-    elements = formula(b, lambda p, k, n: _before(p) + k - n, rows, offsets, first)
-    weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, s), rows, elements, size, stretch)
+    # The kernel covers `half` elements on each side of a position: the first one is half - 1 before `_element_before`.
+    distance_to_first = reductions.size_as(b, half - 1, F32)
+    elements = formula(b, lambda p, k, n: _element_before(p) + k - n, rows, offsets, distance_to_first)
+    weights = formula(b, lambda p, at, n, s: _weight(p, at, n, how, scale=s), rows, elements, size, stretch)
     total = reductions.reduce(b, "add", weights, axes=[1], keep=True)
     weights = formula(b, lambda w, t: (w / t).to(x.dtype), weights, total)
     taken = gathers.take(b, x, formula(b, _index, elements, size), axis)

@@ -16,7 +16,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, reductions, shapes
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
-from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, weighted
+from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, sum_of_products
 
 Weight = Callable[[Element], Element]
 """Function that returns the weight of a tap for the fraction of a position."""
@@ -69,7 +69,7 @@ def sampled(
         for tap in combination[1:]:
             weight = elementwise.binary(builder, "mul", weight, tap.weight)
         terms.append(weight)
-    return formula(builder, weighted, *terms)
+    return formula(builder, sum_of_products, *terms)
 
 
 def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
@@ -123,7 +123,7 @@ class GridSampler:
         It is rounded for "nearest". It is also moved into the image by `inside`, except for "cubic".
         """
         value = self._scaled(value, n)
-        if self.mode == "nearest" and self.onnx:
+        if self.mode == "nearest" and self.onnx:  # ONNX rounds, then clamps or reflects; PyTorch rounds last
             return self.inside(value.unary("round_even"), n)
         value = self.inside(value, n) if self._moves_positions else value
         return value.unary("round_even") if self.mode == "nearest" else value

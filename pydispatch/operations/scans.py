@@ -91,26 +91,28 @@ def recurrence(
     shape, carried = tensors[0].shape, [x.dtype for x in first]
     last = builder.index(shape[axis] - 1) if backwards else None
     index = builtin.IndexType()
-    begin = Block(arg_types=[index] * (len(shape) - 1))
-    with_first = Scalars(begin)
-    begin.add_op(
-        linalg.YieldOp.create(operands=[v for x in first for v in _elements(builder, with_first, x, begin.args)])
-    )
-    after = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
-    coordinates: list[SSAValue] = list(after.args[: len(shape)])
-    s = Scalars(after)
+    initial_block = Block(arg_types=[index] * (len(shape) - 1))
+    scalars = Scalars(initial_block)
+    initial_values = [v for x in first for v in _elements(builder, scalars, x, initial_block.args)]
+    initial_block.add_op(linalg.YieldOp.create(operands=initial_values))
+    step_block = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
+    coordinates: list[SSAValue] = list(step_block.args[: len(shape)])
+    s = Scalars(step_block)
     if last is not None:
         coordinates[axis] = s.add_op(arith.SubiOp(last, coordinates[axis]))
     inputs = [Scalar(x.dtype, tuple(_elements(builder, s, x, coordinates))) for x in tensors]
-    step_results, following = step(s, inputs, scalars_of(carried, after.args[len(shape) :]))
-    elements, parts = ([part for element in scalars for part in element.parts] for scalars in (step_results, following))
-    after.add_op(linalg.YieldOp.create(operands=[*parts, *elements, *parts]))
+    step_results, following = step(s, inputs, scalars_of(carried, step_block.args[len(shape) :]))
+    result_values = [part for element in step_results for part in element.parts]
+    carried_values = [part for element in following for part in element.parts]
+    # The carried values of the next step, then the elements of the results. The carried values are results too, whose
+    # last elements along the axis are the final values.
+    step_block.add_op(linalg.YieldOp.create(operands=[*carried_values, *result_values, *carried_values]))
     dtypes = [*results, *carried]
     op = builder.add(
         RecurrenceOp.create(
             operands=builder.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
             result_types=[tensor_type(element, shape) for element in elements_of(dtypes)],
-            regions=[Region(begin), Region(after)],
+            regions=[Region(initial_block), Region(step_block)],
         )
     )  # fmt: skip
     values = iter(op.results)

@@ -60,10 +60,10 @@ def scatter(
         unique: Whether no element is in two slices; otherwise slices are combined in order.
     """
     x = tensors[0]
-    positions = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
-    indexed = [*axes.indexed, *axes.batching]
-    for n in axes.index_batching:
-        lead = axes.batch_of_indices(indices.rank)
+    positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
+    indexed = [*axes.start_index_map, *axes.batching_dims]
+    for n in axes.indices_batching_dims:
+        lead = axes.indices_batch_dims(indices.rank)
         shape = tuple(indices.shape[d] for d in lead)
         positions.append(iota(builder, shape, lead.index(n), indices.dtype))
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
@@ -119,19 +119,19 @@ def _single(
 
 def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
     """Return coordinate `index` of each slice, a tensor of the batch axes of `indices`."""
-    lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
-    if axes.vector == indices.rank:
+    lead = [indices.shape[d] for d in axes.indices_batch_dims(indices.rank)]
+    if axes.index_vector_dim == indices.rank:
         return indices
-    return reshape(builder, slice_axis(builder, indices, axes.vector, index, index + 1), lead)
+    return reshape(builder, slice_axis(builder, indices, axes.index_vector_dim, index, index + 1), lead)
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
     """Return slices with the axes that count them first, followed by all axes of x; those without elements in slices
     have size 1.
     """
-    lead = [d for d in range(updates.rank) if d not in axes.offset]
-    slices = transpose(builder, updates, [*lead, *axes.offset])
-    sizes = dict(zip(axes.kept(x.rank), slices.shape[len(lead) :], strict=True))
+    lead = [d for d in range(updates.rank) if d not in axes.offset_dims]
+    slices = transpose(builder, updates, [*lead, *axes.offset_dims])
+    sizes = dict(zip(axes.slice_dims(x.rank), slices.shape[len(lead) :], strict=True))
     shape: list[Size] = [*slices.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
     return reshape(builder, slices, shape)
 
@@ -156,7 +156,7 @@ def _scattered(
     """Apply `scatter_first` to several tensors, whose elements `combine` combines together.
 
     Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
-    Otherwise slices are combined in a loop.
+    Otherwise slices are combined in a loop. `depth` is the number of leading axes of the tensors that are indexed.
     """
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
@@ -164,7 +164,7 @@ def _scattered(
     if any(0 in tensor.shape for tensor in (*tensors, *slices)):
         return list(tensors)
     dtypes = [x.dtype for x in tensors]
-    blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
+    blocks = [_independent_body(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
     independent = [block for block in blocks if block is not None]
     if len(independent) < len(blocks):
         return _slice_by_slice(builder, tensors, indices, slices, depth, combine)
@@ -204,7 +204,7 @@ def _scattered_part(
     return builder.add(op).results[0]
 
 
-def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
+def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
     """Return the body that computes one part of an element from its new and old value; None if it depends on other
     parts.
 
@@ -270,11 +270,16 @@ def _slice_by_slice(
             for slice_tensor in slices
         ]
         sizes = [builder.index(n) for n in rows[0].shape]
-        readable = [with_an_element(builder, row) for row in rows]
-        sources, last = [builder.parts(row) for row in readable], [builder.index(n - 1) for n in readable[0].shape]
+        readable = [with_an_element(builder, row) for row in rows]  # the clamped reads of an empty slice are in bounds
+        sources = [builder.parts(row) for row in readable]
+        last = [builder.index(n - 1) for n in readable[0].shape]
 
         def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
-            """Return the elements combined with those of the slice, if they are within it."""
+            """Return the elements combined with those of the slice, if they are within it.
+
+            The slice begins at `begins` along the first `depth` axes and at 0 along the others. Outside of it the read
+            position is clamped to `last`, and the element is not used.
+            """
             old, begins = operands[: len(running)], operands[len(running) :]
             p = CoordinateBuilder(scalars.block, [])
             inside, at = p.const(True, BOOL), []

@@ -102,6 +102,7 @@ def _standardize(h: View, q: View, i: int, row: int) -> None:
     for _ in range(2):
         a, b, c, d = h[i, row, row], h[i, row, row + 1], h[i, row + 1, row], h[i, row + 1, row + 1]
         cos, sin = _standard_rotation(a, b, c, d)
+        # Rows from column `row` on, columns in the rows before row + 2: the other elements are 0.
         _rotate_rows(h, i, row, row, cos, sin)
         _rotate_columns(h, i, row, row + 2, cos, sin)
         _rotate_columns(q, i, row, q.shape[1], cos, sin)
@@ -191,7 +192,7 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
                 a, b = h[i, last - 1, last - 1], h[i, last - 1, last]
                 c, d = h[i, last, last - 1], h[i, last, last]
                 trace, det = a + d, a * d - b * c
-                if iterations % EXCEPTIONAL == 0:
+                if iterations % EXCEPTIONAL == 0:  # the shifts that EISPACK's hqr tries if those of the block cycle
                     size = abs(c) + abs(h[i, last - 1, last - 2])
                     trace, det = 1.5 * size, size * size
                 _francis_step(h, q, i, first, last, trace, det)
@@ -199,7 +200,7 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
             _fill_with_nan(h, i)
             _fill_with_nan(q, i)
 
-    return KernelSource(real_schur, 1, lambda h, q: h.shape[0])
+    return KernelSource(real_schur, workgroup=1, grid=lambda h, q: h.shape[0])
 
 
 def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> int:
@@ -294,8 +295,10 @@ def _combine_rows(re: View, im: View, i: int, k: int, pre: Any, pim: Any, sre: A
 
 
 def _combine_columns(re: View, im: View, i: int, k: int, end: int, pre: Any, pim: Any, sre: Any, sim: Any) -> None:
-    """Multiply columns k and k + 1 of (re[i], im[i]), in the rows before `end`, by the adjoint of that of
-    `_combine_rows`.
+    """Multiply columns k and k + 1 of (re[i], im[i]), in the rows before `end`, by the adjoint of
+    [[p, s], [-conj(s), conj(p)]].
+
+    `pre` and `pim` are the parts of p, `sre` and `sim` those of s.
     """
     for j in range(end):
         x, y, u, v = re[i, j, k], im[i, j, k], re[i, j, k + 1], im[i, j, k + 1]
@@ -339,7 +342,7 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
             _fill_with_nan(qre, i)
             _fill_with_nan(qim, i)
 
-    return KernelSource(complex_schur, 1, lambda re, im, qre, qim: re.shape[0])
+    return KernelSource(complex_schur, workgroup=1, grid=lambda re, im, qre, qim: re.shape[0])
 
 
 @cache
@@ -368,10 +371,11 @@ def split_pairs_kernel(dtype: DType) -> KernelSource:
                 size = x * y
                 length = _length(x, y)
                 x, y = _with_sign(x, b) / length, y / length
+                # The unitary matrix has p = x and s = -yi.
                 _combine_rows(re, im, i, k, x, zero, zero, -y)
                 _combine_columns(re, im, i, k, k + 2, x, zero, zero, -y)
                 _combine_columns(qre, qim, i, k, n, x, zero, zero, -y)
                 re[i, k, k], re[i, k + 1, k + 1], re[i, k + 1, k] = a, a, zero
                 im[i, k, k], im[i, k + 1, k + 1], im[i, k + 1, k] = size, -size, zero
 
-    return KernelSource(split_pairs, 1, lambda re, im, qre, qim: re.shape[0])
+    return KernelSource(split_pairs, workgroup=1, grid=lambda re, im, qre, qim: re.shape[0])

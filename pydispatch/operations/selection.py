@@ -115,17 +115,14 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
-    none = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
+    zeros_of_distinct = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
     if not sort:
         first, order = ordering.sort_with_indices(builder, first, axis=0)
-        inverse = take(
-            builder,
-            put_rows(builder, none, [order], shapes.iota(builder, first.shape, axis=0, dtype=I64), combine=None),
-            inverse,
-            axis=0,
-        )
+        ranks = shapes.iota(builder, first.shape, axis=0, dtype=I64)
+        rank_of_sorted = put_rows(builder, zeros_of_distinct, [order], ranks, combine=None)
+        inverse = take(builder, rank_of_sorted, inverse, axis=0)
     ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
-    return first, inverse, put_rows(builder, none, [inverse], ones, "add")
+    return first, inverse, put_rows(builder, zeros_of_distinct, [inverse], ones, combine="add")
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

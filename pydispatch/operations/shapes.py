@@ -52,6 +52,7 @@ def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
         return x
     if x.known is not None and all(not isinstance(n, Expr) for n in shape):
         return Tensor(x.dtype, shape, known=x.known.reshape(shape))
+    # A complex tensor has two parts.
     return builder.wrap(x.dtype, shape, *(_reshaped(builder, part, x.shape, shape) for part in builder.parts(x)))
 
 
@@ -88,32 +89,32 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
     the axes correspond.
     """
     groups: list[Group] = []
-    # Axes are added to a group, on the side with fewer elements, until its sides have equal numbers: a old and c new.
+    # Axes are added to a group, on the side with fewer elements, until its sides have equal numbers.
     i = j = 0
     while i < len(old) or j < len(new):
         group: Group = ([], [])
-        a: Size = 1
-        c: Size = 1
+        old_count: Size = 1
+        new_count: Size = 1
         if i < len(old):
             group[0].append(i)
-            a, i = old[i], i + 1
+            old_count, i = old[i], i + 1
         if j < len(new):
             group[1].append(j)
-            c, j = new[j], j + 1
-        while a != c:
+            new_count, j = new[j], j + 1
+        while old_count != new_count:
             try:
-                less = sign(c - a) > 0
-            except UndecidedError:
-                less = isinstance(c, Expr) and not isinstance(a, Expr)
-            if less and i < len(old):
+                old_has_fewer = sign(new_count - old_count) > 0
+            except UndecidedError:  # the side whose count is a number grows first
+                old_has_fewer = isinstance(new_count, Expr) and not isinstance(old_count, Expr)
+            if old_has_fewer and i < len(old):
                 group[0].append(i)
-                a, i = a * old[i], i + 1
+                old_count, i = old_count * old[i], i + 1
             elif j < len(new):
                 group[1].append(j)
-                c, j = c * new[j], j + 1
+                new_count, j = new_count * new[j], j + 1
             elif i < len(old):
                 group[0].append(i)
-                a, i = a * old[i], i + 1
+                old_count, i = old_count * old[i], i + 1
             else:
                 return None
         groups.append(group)
@@ -195,7 +196,9 @@ def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> 
     identity = AffineMap.identity(len(shape))
     for part in builder.parts(x):
         out = builder.empty(x.dtype.element, shape)
-        parts += builder.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
+        parts += builder.generic(
+            [(part, source)], [(out, identity)], parallel=[True] * len(shape), body=lambda _, args: args[:1]
+        )
     return builder.wrap(x.dtype, shape, *parts)
 
 
@@ -218,6 +221,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
             builder.require_equal(n, to, f"{x} does not broadcast to {list(shape)}: {{a}} and {{b}} at axis {axis}")
     if x.shape == shape and list(axes) == list(range(len(shape))):
         return x
+    # Known elements are numbers (`numbers`), or expressions over sizes (`is_symbolic`); `known` has either.
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
         value = x.numbers.reshape(-1)[0]
         if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:
@@ -355,7 +359,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
 def roll(builder: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
     """Rotate elements along an axis by `shift` positions; a negative shift rotates towards the start."""
     n = x.shape[axis]
-    period = divisor(n)
+    period = divisor(n)  # max(n, 1): an empty axis has no remainder
     first = (period - shift % period) % period  # the remainder of sizes has the sign of `shift`
     return concat(builder, split(builder, x, axis, [first, n - first])[::-1], axis)
 

@@ -67,22 +67,21 @@ def reduce_windows(
         for d in range(rank)
     )
     inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
-    sizes = builder.empty(
-        tensors[0].dtype.element, [kernel[d] for d in moving]
-    )  # this operand only defines the sizes of the window loops
-    inputs.append((sizes, AffineMap(loops, 0, tuple(position[d] for d in moving))))
+    # This last operand, whose elements are not read, only states the sizes of the window loops.
+    window_extent = builder.empty(tensors[0].dtype.element, [kernel[d] for d in moving])
+    inputs.append((window_extent, AffineMap(loops, 0, tuple(position[d] for d in moving))))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
     dtypes = [x.dtype for x in tensors]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Apply `combine`. `args` are the elements of the operands, one of `sizes`, and the running values."""
+        """Apply `combine`. `args` are the elements of the operands, one of `window_extent`, and the running values."""
         count = len(inputs) - 1
         elements = scalars_of(dtypes, args[:count])
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
         return [part for r in combine(Scalars(block), running, elements) for part in r.parts]
 
-    values = iter(builder.generic(inputs, outputs, [n < rank for n in range(loops)], body))
+    values = iter(builder.generic(inputs, outputs, parallel=[n < rank for n in range(loops)], body=body))
     return [builder.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
 
 
@@ -122,6 +121,7 @@ def reduce_image_windows(
 
     kernel, window and out are those of the spatial axes. `starts` has initial values with the types of the results.
     Loop 2 + d of `combine` counts windows along spatial axis d, loop 2 + len(out) + d the elements of a window.
+    `around` is the value of the padding.
     """
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
@@ -150,19 +150,19 @@ def max_pool_with_indices(
     elements; NaN counts as the largest number. An empty window gives the smallest number of the type and -1.
     """
     spatial = len(out)
-    order = list(range(spatial))
-    flat = [*reversed(order)] if columns else order
+    axes_of_index = range(spatial)[::-1] if columns else range(spatial)  # the axis that changes an index most is first
     sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Return the larger element and its index: (best, position), or the next element of the window.
 
-        An element of the padding never replaces the former, which begins as the smallest number, at index -1.
+        An element of the padding never replaces the former, which begins as the smallest number, at index -1. Loops
+        count batches, channels, the spatial positions of windows, and the positions in a window, in this order.
         """
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
         inside, at = scalars.const(True, BOOL), []
-        for d in order:
+        for d in range(spatial):
             first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))
             step = scalars.binary("mul", scalars.position(2 + spatial + d), scalars.const(window.dilations[d], I64))
             low = scalars.emit(I64, arith.IndexCastOp(lows[d], I64.element))
@@ -170,7 +170,7 @@ def max_pool_with_indices(
             inside = scalars.binary("and", inside, scalars.compare("ge", at[d], scalars.const(0, I64)))
             inside = scalars.binary("and", inside, scalars.compare("lt", at[d], n[d]))
         here = scalars.const(0, I64)
-        for d in flat:
+        for d in axes_of_index:
             here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
         better = scalars.binary(
             "or", scalars.compare("gt", value, best), scalars.compare("lt", position, scalars.const(0, I64))
@@ -212,10 +212,11 @@ def sum_over_windows(
             value = scalars.select(scalars.compare("eq", own_index, elements[1]), value, scalars.const(0, value.dtype))
         return [scalars.binary("add", running[0], value)]
 
+    # Positions of the padding are -1, which is the index of no element.
     operands, around = ([x], [0]) if positions is None else ([x, positions], [0, -1])
     (sums,) = reduce_windows(
-        builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine, (1, 1, *window.strides),
-        around=around, moving=range(2, 2 + spatial),
+        builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine,
+        input_dilations=(1, 1, *window.strides), around=around, moving=range(2, 2 + spatial),
     )  # fmt: skip
     return builder.as_shape(sums, (*x.shape[:2], *sizes))
 
@@ -231,15 +232,16 @@ def select_and_scatter(
     """
     chosen = _selected_positions(builder, x, source.shape, kernel, window, select)
     rank = x.rank
-    sizes = builder.empty(x.dtype.element, kernel)
+    window_extent = builder.empty(x.dtype.element, kernel)  # not read: an input that states the sizes of the loops
     loops = 2 * rank
-    inside = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
+    loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = tuple(builder.index(n) for n in x.shape)
     windows = [builder.index(n) for n in source.shape]
     chosen, source = with_an_element(builder, chosen), with_an_element(builder, source)
     last_window = [builder.index(n - 1) for n in source.shape]
     lows = [builder.index(n) for n in window.low]
+    chosen_value, sources = builder.value(chosen), builder.parts(source)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Combine the source of a window with the running element if the window selected it."""
@@ -251,19 +253,19 @@ def select_and_scatter(
             step = p.index_constant(window.strides[d])
             window_index = p.add_op(arith.DivSIOp(position, step))
             exact = p.add_op(arith.CmpiOp(p.times(window_index, step), position, "eq"))
-            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
-                                            p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
-            valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, inside_))))
+            is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
+                                              p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
+            valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, is_inside))))
             at.append(p.clamped(window_index, last_window[d]))
-        index = p.add_op(tensor.ExtractOp(b_chosen, at, I64.element))
+        index = p.add_op(tensor.ExtractOp(chosen_value, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))
         return list(p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).parts)
 
-    b_chosen, sources = builder.value(chosen), builder.parts(source)
     outputs = [(builder.splat(value, x.shape), to_result) for value in scalar_parts(builder, start)]
-    results = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    parallel = [n < rank for n in range(loops)]
+    results = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)
     return builder.wrap(x.dtype, x.shape, *results)
 
 
@@ -277,8 +279,8 @@ def _selected_positions(
     """
     rank = x.rank
     loops = 2 * rank
-    sizes = builder.empty(x.dtype.element, kernel)
-    inside = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
+    window_extent = builder.empty(x.dtype.element, kernel)  # not read: an input that states the sizes of the loops
+    loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = [builder.index(n) for n in x.shape]
     lows = [builder.index(n) for n in window.low]
@@ -287,28 +289,32 @@ def _selected_positions(
     values = builder.parts(readable)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Replace (best, its index) by an element of the window that `select` prefers."""
+        """Replace (best, its index) by an element of the window that `select` prefers.
+
+        `args` are an element of `window_extent`, the parts of the best element so far, and its index; -1 for none yet.
+        """
         p = CoordinateBuilder(block, [])
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []
         for d in range(rank):
             first = p.times(p.index(d), p.index_constant(window.strides[d]))
             position = p.minus(p.plus(first, p.index(rank + d)), lows[d])
-            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
-                                            p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
-            valid = p.add_op(arith.AndIOp(valid, inside_))
+            is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
+                                              p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
+            valid = p.add_op(arith.AndIOp(valid, is_inside))
             at.append(position)
             clamped.append(p.clamped(position, last[d]))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
-        first_ = p.compare("lt", chosen_index, p.const(0, I64))
-        better = p.binary("or", first_, p.unary("not", select(p, best, element)))
+        is_first = p.compare("lt", chosen_index, p.const(0, I64))
+        better = p.binary("or", is_first, p.unary("not", select(p, best, element)))
         taken = p.binary("and", Scalar(BOOL, (valid,)), better)
         return [*p.select(taken, element, best).parts, p.select(taken, here, chosen_index).value]
 
     starts = [*(builder.scalar_constant(0, x.dtype) for _ in values), builder.scalar_constant(-1, I64)]
     outputs = [(builder.splat(start, out), to_result) for start in starts]
-    *_, chosen = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    parallel = [n < rank for n in range(loops)]
+    *_, chosen = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)
     return builder.wrap(I64, out, chosen)
 
 

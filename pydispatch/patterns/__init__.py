@@ -208,7 +208,7 @@ def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
         return _pattern_of_program(function, benefit, phase)
     name = function.__name__
     inputs = tuple(_typed_parameters(function))
-    values = [Value("input", type, (), i) for i, (_, type) in enumerate(inputs)]
+    values = [Value("input", type, detail=position) for position, (_, type) in enumerate(inputs)]
     outputs = tuple(outputs_of(function(*values), name))
     return Pattern(name, inputs, outputs, benefit, phase)
 
@@ -224,7 +224,7 @@ def _pattern_of_program(program: Any, benefit: int, phase: str) -> Pattern:
         named = stated.data.get("pyd.shape")
         texts = [n.data for n in named.data] if named is not None else map(str, type.get_shape())
         shape = tuple(int(text) if text.isdigit() else text for text in texts)
-        outputs.append(Value("program", TensorType(str(type.element_type), shape), (), None, ordinal))
+        outputs.append(Value("program", TensorType(str(type.element_type), shape), index=ordinal))
     return Pattern(program.name, inputs, tuple(outputs), benefit, phase, program=module)
 
 

@@ -234,8 +234,10 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
         return numpy_function("max", x, axis), numpy_function("argmax", x, axis).astype(f"int{index[1:]}")
     axis = _axis("argmax", x, axis)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
-    best = Value("argmax", TensorType(x.type.dtype, shape), (x,), (axis, index))
-    return best, Value("argmax", TensorType(index, shape), (x,), (axis, index, best), 1)
+    best = Value("argmax", TensorType(x.type.dtype, shape), operands=(x,), detail=(axis, index))
+    # `best` in the detail of the second result states that both are results of one operation.
+    position = Value("argmax", TensorType(index, shape), operands=(x,), detail=(axis, index, best), index=1)
+    return best, position
 
 
 def outputs_of(result: object, name: str) -> Sequence[Value]:

@@ -50,11 +50,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def tensor(self) -> Tensor:
         """Elements of the array at this point of the program. A view is computed again if its owner was assigned to."""
         view = self._view
-        if view is not None and view.seen != view.changes():
+        if view is not None and view.changes_when_derived != view.changes():
             tensor = view.derive().tensor
             if self._scope is not self.trace.scope:
-                return tensor  # a value of a branch or a loop, unknown after it
-            self._tensor, view.seen = tensor, view.changes()
+                return tensor  # not stored: it is a value of a branch or loop, undefined after that
+            self._tensor, view.changes_when_derived = tensor, view.changes()
         return self._tensor
 
     @tensor.setter
@@ -77,7 +77,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 )
             value = Array(self.trace, new)
             view.owner.tensor = self.FUNCTIONS["<set>"](self.trace, view.owner, view.index, value).tensor
-            view.seen = view.changes()
+            view.changes_when_derived = view.changes()
         self._tensor = new
         self._changes += 1
 
@@ -231,7 +231,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             result: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)
             if any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
-                return result
+                return result  # a copy, as in NumPy; other indices give a view of this array
             return result.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
@@ -302,12 +302,12 @@ class _View:
         owner: The array whose elements the view shares.
         derive: Computes the view again from the current elements of the owner.
         index: Index of the view's elements in the owner; None if there is none.
-        seen: Result of `changes` when the view was computed last.
+        changes_when_derived: Result of `changes` when the view was computed last.
     """
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
         self.owner, self.derive, self.index = owner, derive, index
-        self.seen = self.changes()
+        self.changes_when_derived = self.changes()
 
     def changes(self) -> int:
         """Return the number of assignments to the owner, and to the arrays that it is a view of."""

@@ -46,7 +46,6 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
     trace = current()
     if trace is None or not (callable(count) or any(isinstance(value, Array) for value in first)):
         return _run_untraced(count, body, first)
-    forms: list[bool] = []
     with trace.here():
         start = [trace.tensor_of(value) for value in first]
 
@@ -54,7 +53,7 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
             """Trace the body once: body(*lead, *values) on traced arrays. Return its results in the types of the
             initial values.
             """
-            values = _listed(body(*lead, *arrays_of(trace, tensors)), forms)
+            values = _listed(body(*lead, *arrays_of(trace, tensors)))
             if len(values) != len(start):
                 raise trace.fail(f"the body of a loop gives {len(values)} values for {len(start)}")
             return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(values, start, strict=True)]
@@ -76,10 +75,10 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
     values = list(first)
     if callable(count):
         while count(*values):
-            values = _listed(body(*values), [])
+            values = _listed(body(*values))
     else:
         for iteration in range(int(count)):
-            values = _listed(body(iteration, *values), [])
+            values = _listed(body(iteration, *values))
     return tuple(values) if len(values) > 1 else values[0]
 
 
@@ -92,10 +91,12 @@ def _branch(
     return lambda: [trace.tensor_of(value) for value in _listed(function(*args), forms)]
 
 
-def _listed(result: Any, forms: list[bool]) -> list[Any]:
+def _listed(result: Any, forms: list[bool] | None = None) -> list[Any]:
     """Return the result of a function as a list of values, and append to `forms` whether it was a tuple or a list."""
-    forms.append(isinstance(result, (tuple, list)))
-    return list(result) if forms[-1] else [result]
+    is_sequence = isinstance(result, (tuple, list))
+    if forms is not None:
+        forms.append(is_sequence)
+    return list(result) if is_sequence else [result]
 
 
 def _given(trace: Trace, tensors: list[Tensor], is_tuple: bool) -> Any:

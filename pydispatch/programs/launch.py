@@ -58,7 +58,7 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: 
     """
     parameter = kernel.passed[index]
     assert parameter.type is not None
-    dtype = dtype_from(_named(parameter.type.dtype))
+    dtype = dtype_from(_type_of_name(parameter.type.dtype))
     if parameter.type.shape is None:
         return element(trace, elementwise.convert(trace, trace.tensor_of(argument, dtype), dtype))
     operand = trace.tensor_of(argument)
@@ -70,8 +70,8 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: 
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
 
-def _named(name: str) -> Any:
-    """Return the element type of a kernel's parameter by its name."""
+def _type_of_name(name: str) -> Any:
+    """Return the DType of kernels and patterns that has this name, such as "f32"."""
     from pydispatch.patterns.types import DType
 
     return DType(name)

@@ -81,7 +81,8 @@ class ProgramSource:
             else:
                 assert isinstance(type, TensorType)
                 types[name] = type
-        unknown = next((name for name in self.statics if types.get(name, 0) is not None), None)
+        static_names = {name for name, type in types.items() if type is None}
+        unknown = next((name for name in self.statics if name not in static_names), None)
         if unknown is not None:
             raise InvalidArgumentError(f"program '{self.name}' has no static parameter '{unknown}'")
         return types
@@ -123,7 +124,7 @@ class ProgramSource:
         Raises as `module`, and may be called while another program is traced.
         """
         self._require_statics()
-        results = self._traced("embed", {}).results
+        results = self._traced("embed", state_names={}).results
         return {name: TensorType(_annotated(of.dtype), tuple(map(_stated, of.shape))) for name, of in results.items()}
 
     def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
@@ -131,11 +132,10 @@ class ProgramSource:
 
         weights, state_names: as for `module`. copies: arrays that an earlier trace has copied.
         """
-        trace = Trace(self.function.__code__.co_filename, weights, copies)
-        trace.state_names = state_names
+        trace = Trace(self.function.__code__.co_filename, weights, copies, state_names)
         inputs = {name: type for name, type in self.parameters.items() if type is not None}
         code = self.function.__code__
-        with trace.at(CodeLoc(code, -1, definition_line(code))):
+        with trace.at(CodeLoc(code, instruction=-1, line=definition_line(code))):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():

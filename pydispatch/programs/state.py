@@ -71,9 +71,10 @@ class States:
             names = self.trace.state_names
             name = names.setdefault(state, f"state{len(names)}")
             tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
-            self.trace.parts(tensor)
+            self.trace.parts(tensor)  # emits the load now, at the beginning of the function, before any store
             self._first[state] = tensor
-            self._now[state] = Array(self.trace, tensor, self.trace.outermost_scope)
+            # The variable may be read first in a branch or loop, but belongs to the function.
+            self._now[state] = Array(self.trace, tensor, scope=self.trace.outermost_scope)
         return self._now[state]
 
     def change(self, state: State, new: Any) -> None:

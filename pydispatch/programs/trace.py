@@ -85,7 +85,10 @@ def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) ->
 class Trace(Builder):
     """Builder of the program of one traced function."""
 
-    def __init__(self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None) -> None:
+    def __init__(
+        self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None,
+        state_names: dict[Any, str] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
@@ -94,13 +97,14 @@ class Trace(Builder):
         """Shapes of the values of the program, with the sizes that calls decide."""
         self.results: dict[str, Tensor] = {}  # those of the finished program, by name
         self.differentiations = 0  # nested functions that are being recorded for their derivatives
-        self.stated_calls: list[Any] = []  # see `derivatives/stated.py`
+        self.stated_calls: list[Any] = []
+        """Calls of programs with a derivative of their own (`derivatives.stated.StatedCall`) while one is computed."""
         self._replacements: dict[SSAValue, SSAValue] = {}  # results of erased operations → values in their place
-        self.state_names: dict[Any, str] = {}
+        self.state_names: dict[Any, str] = {} if state_names is None else state_names
         """Names of the states of this program, and of those that share them."""
         self.states: Any = None
         """State variables of the program (`state.States`); None without any."""
-        self._operations: Counter[CodeType] = Counter()  # number of array operations of each calling function
+        self._operations_of: Counter[CodeType] = Counter()  # number of array operations of each calling function
         self._operation_count = 0
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
@@ -144,18 +148,18 @@ class Trace(Builder):
         with self.at(_location(frame)):
             if self not in _running:
                 raise self._foreign()
-            self._count(frame)
+            self._count_operation(frame)
             yield
 
-    def _count(self, frame: FrameType | None) -> None:
+    def _count_operation(self, frame: FrameType | None) -> None:
         """Count an operation of the function that is running. Raise CompileError if there are more than
         MAX_OPERATIONS.
         """
         self._operation_count += 1
         if frame is not None:
-            self._operations[frame.f_code] += 1
+            self._operations_of[frame.f_code] += 1
         if self._operation_count > MAX_OPERATIONS:
-            code, count = self._operations.most_common(1)[0]
+            code, count = self._operations_of.most_common(1)[0]
             raise self.fail(
                 f"more than {MAX_OPERATIONS:,} operations on arrays, {count:,} of them in calls of '{code.co_name}' "
                 f"({Path(code.co_filename).name}, line {code.co_firstlineno})",
@@ -247,8 +251,8 @@ class Trace(Builder):
         known = self.copies.get(id(array))
         if known is None or not _has_equal_bytes(known.copy, array):
             copy = np.ascontiguousarray(array) if is_frozen(array) else np.array(array, order="C")
-            # all copies stay alive, so that their ids are their own
-            known = self.copies[id(array)] = Copied(array, copy.reshape(array.shape), known)
+            # The array and all of its copies stay alive, so that no other object gets their ids.
+            known = self.copies[id(array)] = Copied(array, copy.reshape(array.shape), previous=known)
         return known.copy
 
 

@@ -142,7 +142,7 @@ class Buffer:
         return array if array.dtype == wanted else array.astype(wanted)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.word >> 24), options)
+        return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.numerical), options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)  # arrays of it are CPU memory
@@ -278,15 +278,17 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
     if wanted.kind == "b":
         return type_of(_TRUTH_WORD)
-    words = []
+    native_words = []
     if wanted.kind in _KINDS and wanted.isnative:
-        words = [dtype_word(_KINDS[wanted.kind], 8 * wanted.itemsize)]
-    for word in (*words, *_SMALL):
+        native_words = [dtype_word(_KINDS[wanted.kind], 8 * wanted.itemsize)]
+    # Without ml_dtypes NumPy's integers hold the bytes of small types, but as a dtype they mean integers.
+    small_words = () if wanted.kind in "iu" else _SMALL
+    for word in (*native_words, *small_words):
         try:
             element = type_of(word)
         except ValueError:  # NumPy has such a type, programs do not: float128
             continue
-        if element.dtype == wanted and (word in words or wanted.kind not in "iu"):
+        if element.dtype == wanted:
             return element
     raise InvalidArgumentError(
         f"{where}there is no element type for {wanted}; pass an array of numbers in native byte order"

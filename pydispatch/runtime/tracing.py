@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 EVENTS = 1 << 14
 """That are kept of each thread: 2 MiB."""
 
-THREADS = 64
-"""That may have a track, besides one for each CPU."""
+OTHER_THREADS = 64
+"""Number of threads that may have a track, besides one worker for each CPU."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Trace:
             raise InvalidArgumentError(f"trace: events: expected a number from 1 to {1 << 24}, got {events!r}")
         self.path = None if path is None else path_of("trace", path, "the path of a .json file")
         self.tracks: list[Track] = []
-        self.without_track = 0
+        self.without_track = 0  # number of events of threads that have no track
         self._events = events
         self._began: tuple[int, int] | None = None  # `recorder.now()` at the start; None while nothing is recorded
-        self._process = 0
+        self._process = 0  # id of the process that records
 
     @property
     def lost(self) -> int:
@@ -111,7 +111,8 @@ class Trace:
         """Begin the trace. Raise InvalidArgumentError when a trace of the process has begun and not ended."""
         if self._began is not None:
             raise InvalidArgumentError("trace: this one has begun already")
-        recorder.start(self._events, THREADS + (os.cpu_count() or 1))
+        most_workers = os.cpu_count() or 1
+        recorder.start(self._events, threads=OTHER_THREADS + most_workers)
         self._began, self._process = recorder.now(), os.getpid()
 
     def stop(self) -> None:
@@ -177,14 +178,15 @@ def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
     recorded_tracks, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
-    order: dict[int, tuple[bool, int]] = {}
+    sort_keys: dict[int, tuple[int, int]] = {}  # workers by number, then other threads in the order of their tracks
     for index, (ident, worker, recorded, raw) in enumerate(recorded_tracks):
         events_of_track = [_event(clock, *fields) for fields in raw]
         name = f"worker {worker}" if worker is not None else names.get(ident, f"thread {ident:#x}")
-        earlier = threads.get(ident, Track(name, []))  # it has two when its first one was in use as the trace began
+        # A thread that was recording an event as the trace began has two tracks, which are joined.
+        earlier = threads.get(ident, Track(name, []))
         threads[ident] = Track(name, earlier.events + events_of_track, earlier.lost + recorded - len(events_of_track))
-        order[ident] = worker is None, index if worker is None else worker
-    tracks = [threads[ident] for ident in sorted(threads, key=order.__getitem__)]
+        sort_keys[ident] = (0, worker) if worker is not None else (1, index)
+    tracks = [threads[ident] for ident in sorted(threads, key=sort_keys.__getitem__)]
     tracks += _queues(clock)
     return [replace(track, events=list(_nested(track.events))) for track in tracks], without
 

@@ -53,12 +53,14 @@ def contraction_tunable(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
 ) -> ContractionTunable | None:
     """Return the tunable of an export that is one contraction with static sizes and no schedule; else None."""
+    # The dispatch that passes the fewest constants stands for all.
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_standalone(module, executable.clone(), export, use, trial=0)
     levels = [level_of(machine)]
     pack_constants(module, DerivedFunctions(module), levels)  # schedules are for panels, where the compiler makes any
     function = function_named(module, entry.export)
-    plan = None if SCHEDULE in function.attributes else plan_in(function, backend, machine)
+    has_schedule = SCHEDULE in function.attributes
+    plan = None if has_schedule else plan_in(function, backend, machine)  # None for other kernels than contractions
     return None if plan is None else ContractionTunable(executable, export, uses, machine, plan)
 
 

@@ -68,15 +68,17 @@ class ConvolutionPrograms(TrialBuilder):
     """Builder of trials of convolutions. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
+        # The user's rewrites have been applied to the convolutions already.
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, ConvolutionTunable)]
 
     def _program(self, tunable: ConvolutionTunable, config: str) -> Trial | None:
-        pipeline = Pipeline(tunable.program.clone(), self._options, FixedChooser(config == COLUMNS))
+        """Compile the program of a convolution alone in a configuration; return None if it does not compile."""
+        pipeline = Pipeline(tunable.program.clone(), self._options, FixedChooser(columns=config == COLUMNS))
         try:
-            return Trial(pipeline.artifact(), "trial", config)
+            return Trial(pipeline.artifact(), function="trial", config=config)
         except CompileError:
             return None
 

@@ -76,18 +76,23 @@ class Programs(TrialBuilder):
         return [built[pair] if pair in built else self._program([pair])[0] for pair in pairs]
 
     def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:
+        """Compile one program with a function for each dispatch and configuration, and return a trial for each.
+
+        The trials are None if the program does not compile.
+        """
         if not wanted:
             return []
         module, report = ModuleOp([]), FusionReport("trials")
         for trial, (tunable, config) in enumerate(wanted):
             executable = tunable.executable.clone()
             tunable.prepare(executable, config)
-            report.dispatches.append(add_standalone(module, executable, tunable.subject, tunable.use, trial))
+            report.dispatches.append(add_standalone(module, executable, tunable.subject, tunable.use, trial=trial))
         try:
             artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
+        # Only the default configuration calls imported functions; others call their fallbacks.
         return [
-            Trial(artifact, f"trial_{trial}", config, tunable.needs if config == tunable.default else ())
+            Trial(artifact, f"trial_{trial}", config, needs=tunable.needs if config == tunable.default else ())
             for trial, (tunable, config) in enumerate(wanted)
         ]

@@ -42,16 +42,24 @@ class Timer(Protocol):
 
 @dataclass
 class SearchState:
-    """State of the search for one tunable: its best configuration so far, and the calls of it and of the default.
+    """State of the search for one tunable.
 
-    tried: names of measured configurations.
+    Attributes:
+        tunable: The tunable.
+        chosen: Name of its best configuration so far.
+        chosen_us: Microseconds of a call of that configuration.
+        default_us: Microseconds of a call of the default configuration.
+        chosen_call: The call that measures `chosen`.
+        default_call: The call that measures the default.
+        tried: Names of measured configurations.
+        complete: Whether all neighbours of `chosen` have been tried, so that a later search has nothing to do.
     """
 
     tunable: Tunable
     chosen: str
-    us: float
+    chosen_us: float
     default_us: float
-    call: Call
+    chosen_call: Call
     default_call: Call
     tried: set[str] = field(default_factory=set)
     complete: bool = False
@@ -81,11 +89,10 @@ class Search:
         takes most of the time is measured even if the limit is shorter.
         """
         entries = {tunable: entry for tunable in tunables if (entry := self._stored_measurement(tunable)) is not None}
-        states = (
-            self._begin([s for s in tunables if s not in entries or not entries[s].complete], entries)
-            if seconds
-            else []
-        )
+        states: list[SearchState] = []
+        if seconds:
+            incomplete = [tunable for tunable in tunables if tunable not in entries or not entries[tunable].complete]
+            states = self._measure_defaults(incomplete, entries)
         begin = self.clock()
         end = begin + seconds
         weights = [state.default_us * state.tunable.calls for state in states]
@@ -93,14 +100,16 @@ class Search:
         heaviest_first = sorted(zip(weights, states, strict=True), key=lambda pair: -pair[0])
         for rank, (weight, state) in enumerate(heaviest_first):
             now = self.clock()
-            if now >= end and rank:
+            if now >= end and rank > 0:  # the heaviest one is measured in any case
                 break
+            # The time that is left is shared in proportion to the weights of the tunables that are left.
             self._improve(state, now + (end - now) * weight / left if left else end)
             left -= weight
             self._confirm(state)
             entry = Measurement(
-                state.chosen, round(state.us, 2), state.tunable.default, round(state.default_us, 2), state.complete
-            )
+                state.chosen, round(state.chosen_us, 2), state.tunable.default, round(state.default_us, 2),
+                state.complete,
+            )  # fmt: skip
             entries[state.tunable] = entry
             self.database.store(state.tunable.key, entry)
             self.say(_report_line(state, weight / total if total else 0))
@@ -117,8 +126,11 @@ class Search:
             return None  # the compiler has changed its configurations since
         return entry
 
-    def _begin(self, tunables: Sequence[Tunable], entries: dict[Tunable, Measurement]) -> list[SearchState]:
-        """Measure the defaults of tunables, and return the states of those that can be measured."""
+    def _measure_defaults(self, tunables: Sequence[Tunable], entries: dict[Tunable, Measurement]) -> list[SearchState]:
+        """Measure the defaults of tunables, and return the states of those that can be measured.
+
+        A tunable with a stored measurement in `entries` continues from its best configuration.
+        """
         states = []
         for tunable, built in zip(
             tunables, self.builder.build([(tunable, tunable.default) for tunable in tunables]), strict=True
@@ -128,7 +140,11 @@ class Search:
                 self.say(f"{tunable.subject}: cannot be measured here: it does not load, or what it imports is missing")
                 continue
             us = self.timer.microseconds(call, BRIEF)
-            states.append(SearchState(tunable, tunable.default, us, us, call, call, {tunable.default}))
+            state = SearchState(
+                tunable, chosen=tunable.default, chosen_us=us, default_us=us, chosen_call=call, default_call=call,
+                tried={tunable.default},
+            )  # fmt: skip
+            states.append(state)
         for state in states:
             entry = entries.get(state.tunable)
             if entry is not None and entry.chosen != state.tunable.default:
@@ -140,7 +156,9 @@ class Search:
         (built,) = self.builder.build([(state.tunable, entry.chosen)])
         call = None if built is None else self.timer.load(built)
         if call is not None:
-            state.chosen, state.us, state.call = entry.chosen, self.timer.microseconds(call, BRIEF), call
+            state.chosen, state.chosen_us, state.chosen_call = (
+                entry.chosen, self.timer.microseconds(call, BRIEF), call,
+            )  # fmt: skip
             state.tried.add(entry.chosen)
 
     def _improve(self, state: SearchState, end: float) -> None:
@@ -170,7 +188,7 @@ class Search:
         for name, built in zip(names, self.builder.build([(state.tunable, n) for n in names]), strict=True):
             call = None if built is None else self.timer.load(built)
             state.tried.add(name)
-            if call is not None and (us := self.timer.microseconds(call, BRIEF)) < state.us:
+            if call is not None and (us := self.timer.microseconds(call, BRIEF)) < state.chosen_us:
                 fast.append((us, name, call))
         return fast
 
@@ -179,10 +197,10 @@ class Search:
         whether one was.
         """
         for _, name, call in sorted(fast, key=lambda timed: timed[0])[:FINALISTS]:
-            best, us, faster = self._in_turns(state.call, call)
-            state.us = min(state.us, best)
-            if faster:
-                state.chosen, state.us, state.call = name, us, call
+            chosen_us, candidate_us, is_faster = self._in_turns(state.chosen_call, call)
+            state.chosen_us = min(state.chosen_us, chosen_us)
+            if is_faster:
+                state.chosen, state.chosen_us, state.chosen_call = name, candidate_us, call
                 return True
         return False
 
@@ -190,12 +208,13 @@ class Search:
         """Compare the best configuration with the default again, and return to the default unless it is still
         faster.
         """
-        if state.chosen != state.tunable.default:
-            state.default_us, state.us, faster = self._in_turns(state.default_call, state.call)
-            if not faster:
-                state.chosen, state.us, state.call = state.tunable.default, state.default_us, state.default_call
+        default = state.tunable.default
+        if state.chosen != default:
+            state.default_us, state.chosen_us, is_faster = self._in_turns(state.default_call, state.chosen_call)
+            if not is_faster:
+                state.chosen, state.chosen_us, state.chosen_call = default, state.default_us, state.default_call
         else:
-            state.default_us = state.us
+            state.default_us = state.chosen_us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
         """Measure two calls alternately, so that disturbances affect both.
@@ -218,4 +237,5 @@ def _report_line(state: SearchState, share: float) -> str:
     )
     if state.chosen == state.tunable.default:
         return f"{line} us; the default stays, {tried}"
-    return f"{line} -> {state.us:.1f} us (-{(1 - state.us / state.default_us) * 100:.1f} %): {state.chosen}, {tried}"
+    gain = (1 - state.chosen_us / state.default_us) * 100
+    return f"{line} -> {state.chosen_us:.1f} us (-{gain:.1f} %): {state.chosen}, {tried}"

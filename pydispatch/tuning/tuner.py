@@ -34,18 +34,24 @@ def _to_stderr(line: str) -> None:
 
 
 class Tuner:
-    """The `pipeline.Chooser` of one compilation: measures for so many seconds. say: takes lines for people."""
+    """Chooser of one compilation (`pipeline.Chooser`), which measures alternatives within a time limit.
+
+    choices: the results so far. `say` is passed each line of the report.
+    """
 
     def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
         self._left, self._bench, self._say = seconds, bench, say
         self.choices: list[Choice] = []
 
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
-        """Half of the time is for these: what they become has dispatches of its own."""
+        """Return whether each candidate is replaced. Candidates that cannot be measured are replaced.
+
+        The measurements take up to half of the time left, as the rest is for the dispatches of the resulting program.
+        """
         programs = MatchPrograms(compilation.options)
         tunables = match_tunables(candidates, programs)
-        self._search(compilation, programs, list(tunables), self._left / 2)
-        dropped = {index for tunable, numbers in tunables.items() if not tunable.is_replaced for index in numbers}
+        self._search(compilation, programs, list(tunables), self._left / 2)  # sets `is_replaced` of each tunable
+        dropped = {index for tunable, indices in tunables.items() if not tunable.is_replaced for index in indices}
         return [index not in dropped for index in range(len(candidates))]
 
     def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
@@ -53,20 +59,23 @@ class Tuner:
         else by `pays`.
         """
         tunables = convolution_tunables(candidates)
+        # The search sets `columns` of each tunable.
         self._search(compilation, ConvolutionPrograms(compilation.options), list(tunables), self._left / 2)
-        wanted = list(map(pays, candidates))
-        for tunable, numbers in tunables.items():
-            for index in numbers:
-                wanted[index] = tunable.columns
-        return wanted
+        uses_columns = list(map(pays, candidates))
+        for tunable, indices in tunables.items():  # the indices of equal candidates
+            for index in indices:
+                uses_columns[index] = tunable.columns
+        return uses_columns
 
     def dispatches(self, compilation: Pipeline) -> None:
+        """Measure the dispatches of a program for the time left, and apply the best configurations to them."""
         tunables = tunables_of(compilation, _machine(compilation))
         self._search(compilation, Programs(compilation.options), tunables, self._left)
 
     def _search(
         self, compilation: Pipeline, builder: TrialBuilder, tunables: Sequence[Tunable], seconds: float
     ) -> None:
+        """Measure tunables within `seconds`, apply the best configurations, and add them to `choices`."""
         machine = _machine(compilation)
         if not tunables:
             return
@@ -76,8 +85,10 @@ class Tuner:
         self._left = max(0.0, self._left - search.spent)
         self._say(summary(entries, len(tunables)))
         self.choices += [
-            Choice(tunable.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
-            for tunable, e in entries.items()
+            Choice(
+                tunable.subject, entry.chosen, entry.us, entry.default, entry.default_us, machine=self._bench.machine
+            )
+            for tunable, entry in entries.items()
         ]
 
 

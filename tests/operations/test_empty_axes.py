@@ -19,7 +19,10 @@ NONE = np.zeros(0, np.float32)
 ROWS = np.zeros((0, 3), np.float32)
 INDICES = np.array([0, 5], np.int32)
 TWO = np.array([7, 8], np.float32)
-SLICES = GatherAxes(offset=(1,), collapsed=(), batching=(), index_batching=(), indexed=(0,), vector=1)
+SLICES = GatherAxes(
+    offset_dims=(1,), collapsed_dims=(), batching_dims=(), indices_batching_dims=(), start_index_map=(0,),
+    index_vector_dim=1,
+)  # fmt: skip
 
 Write = Callable[..., Tensor]
 

@@ -201,7 +201,7 @@ def test_a_lost_device_is_opened_again(glsl: Any) -> None:
     program.mul(a, a)
     context = device._context
     losing = context.ffi.callback("PFN_vkQueueSubmit", lambda *a: api.DEVICE_LOST)
-    context.functions = int(context.ffi.cast("uintptr_t", losing)), *context.functions[1:]
+    context.addresses = int(context.ffi.cast("uintptr_t", losing)), *context.addresses[1:]
     for _ in range(2):
         with pytest.raises(pd.DeviceUnavailableError, match="lost"):
             program.mul(a, a)

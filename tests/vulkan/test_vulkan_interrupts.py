@@ -60,14 +60,14 @@ class Hooked:
     def arm(self, number: int) -> None:
         for name, value in (("number", number), ("waits", 0), ("finished", 0), ("gate", 0)):
             self.field(name).value = value
-        submit, queue, wait, handle = self.before = self.context.functions
+        submit, queue, wait, handle = self.before = self.context.addresses
         ctypes.c_void_p.in_dll(self.hook, "real").value = wait
         ours = ctypes.cast(self.hook.wait_for, ctypes.c_void_p).value
-        self.context.functions = submit, queue, ours, handle
+        self.context.addresses = submit, queue, ours, handle
 
     def disarm(self) -> bool:
         """Whether the device was waited for to the end."""
-        self.context.functions = self.before
+        self.context.addresses = self.before
         return bool(self.field("finished").value)
 
 

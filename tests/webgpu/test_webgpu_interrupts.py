@@ -60,7 +60,7 @@ def test_a_signal_in_a_copy(
     program = device.load(pd.compile(source([wgsl("mul", SHADER)]), targets="webgpu"))
     x, y = device.upload(A), program.mul(A, A)
     context = device._context
-    before = context._mapping
+    before = context._write_functions, context._read_functions
     ctypes.c_void_p.in_dll(hook, "real").value = before[0][1]
     ctypes.c_int.in_dll(hook, "number").value = number
     ours = ctypes.cast(hook.poll_device, ctypes.c_void_p).value
@@ -71,15 +71,17 @@ def test_a_signal_in_a_copy(
     try:
         for copy in copies:
             live = device.memory()["live_blocks"]
-            context._mapping = [(map_, ours, range_, unmap) for map_, _, range_, unmap in before]
+            context._write_functions, context._read_functions = (
+                (map_, ours, range_, unmap) for map_, _, range_, unmap in before
+            )
             with pytest.raises(raised, match="from the handler"):
                 copy()
-            context._mapping = before
+            context._write_functions, context._read_functions = before
             assert device.memory()["live_blocks"] == live
             np.testing.assert_array_equal(y.download(), A * A)  # no buffer stays mapped
             np.testing.assert_array_equal(program.mul(x, x).numpy(), x.numpy() ** 2)
     finally:
-        context._mapping = before
+        context._write_functions, context._read_functions = before
 
 
 def test_messages_of_wgpu_run_no_python(device: Any) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.formats.wgsl.lex import WgslToken
-from pydispatch.formats.wgsl.module import Declaration, WgslModule
+from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
 
-GRID = (2, 0)
-"""Group and binding of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
+GRID = UniformBinding(group=2, binding=0)
+"""Uniform buffer of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
 
 _MOST = 1 << 32
 _ID, _COUNT, _LOCAL, _GLOBAL = "workgroup_id", "num_workgroups", "local_invocation_id", "global_invocation_id"
@@ -82,7 +82,7 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
     text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
     closing = tokens[entry.body - 1].start
     breaks = "\n" * text.count("\n", start, closing)
-    declaration = f"@group({GRID[0]}) @binding({GRID[1]}) var<uniform> {grid}: vec4<u32>;"
+    declaration = f"@group({GRID.group}) @binding({GRID.binding}) var<uniform> {grid}: vec4<u32>;"
     head = f"{text[:start]}{', '.join(other_parameters)}{breaks}{text[closing:end]}"
     return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
 

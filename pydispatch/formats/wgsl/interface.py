@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.merge import fewest
-from pydispatch.formats.wgsl.module import Declaration, WgslModule
+from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
 from pydispatch.formats.wgsl.types import layout, least
 
 FEATURES = {
@@ -27,8 +27,8 @@ LEAST = {
 }  # fmt: skip
 """Limits that every WebGPU device guarantees: an entry point within them needs no requirement."""
 
-CONSTANTS = (3, 0)
-"""Group and binding of the constants of a dispatch: a uniform block of 32-bit words."""
+CONSTANTS = UniformBinding(group=3, binding=0)
+"""Uniform buffer of the constants of a dispatch: a block of 32-bit words."""
 
 _ENABLES = {"f16": "shader-f16", "subgroups": "subgroups"}
 _WIDE = {"f64": "shader-f64", "i64": "shader-int64", "u64": "shader-int64"}
@@ -69,13 +69,13 @@ class BufferDeclaration:
         name: Name of the variable.
         type: Its type, as in the text.
         bytes: Minimum size of the buffer.
-        is_all: Whether that is the exact size: the type has no array of dynamic size.
+        is_fixed_size: Whether that is the exact size: the type has no array of dynamic size.
     """
 
     name: str
     type: str
     bytes: int
-    is_all: bool
+    is_fixed_size: bool
 
 
 @dataclass(frozen=True)

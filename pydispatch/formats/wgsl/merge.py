@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydispatch.formats.wgsl.access import written
-from pydispatch.formats.wgsl.module import Declaration, WgslModule
+from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
 from pydispatch.formats.wgsl.types import layout
 
-OFFSETS = (1, 0)
-"""Group and binding of the array of `vec4<u32>` with the offset of each merged array, in elements."""
+OFFSETS = UniformBinding(group=1, binding=0)
+"""Uniform buffer of the offsets of the merged arrays, in elements: an array of `vec4<u32>`."""
 
 ALIGNMENT = 16
 """Alignment of each array within the array that contains it, in bytes."""
@@ -112,7 +112,7 @@ def _text(
         prefix, attempt = f"merged{attempt}_", attempt + 1
     offset_count = max(1, sum(len(group) for group in bindings))
     parts = [text[: tokens[module.directives].start]] if module.directives else []
-    parts.append(f"@group({OFFSETS[0]}) @binding({OFFSETS[1]}) var<uniform> {prefix}offsets: "
+    parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     slices: dict[str, tuple[str, str]] = {}
     offset_index = 0

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from pydispatch.formats.wgsl.constants import evaluate, integer
 from pydispatch.formats.wgsl.lex import WgslToken, location, tokens_of
 
 _DEPTH = 64  # of constants that are defined by others
+
+
+class UniformBinding(NamedTuple):
+    """Where a generated shader declares a uniform buffer: index of the bind group, and of the binding in it."""
+
+    group: int
+    binding: int
 
 
 @dataclass(frozen=True)

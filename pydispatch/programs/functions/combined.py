@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import floats, quotients
+from pydispatch.programs.functions.common import division_operands, floats
 from pydispatch.programs.trace import Trace
 
 
@@ -118,7 +118,7 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
 
     axis: one axis for vectors; a pair, or None, for matrices. Raise CompileError for other norms of matrices.
     """
-    x = Array(trace, quotients(trace, a)[0])
+    x = Array(trace, division_operands(trace, a)[0])  # integers as floats
     both = axis is None or isinstance(axis, (tuple, list))
     if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
         squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x

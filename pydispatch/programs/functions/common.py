@@ -17,7 +17,7 @@ from pydispatch.patterns.types import DType as PatternType
 from pydispatch.programs.array import Array, numpy_dtype
 from pydispatch.programs.trace import Trace
 
-Weak = (bool, int, float, complex, Expr)
+WEAKLY_TYPED = (bool, int, float, complex, Expr)
 """Types of Python numbers and of sizes: in an operation with arrays they get the type of the arrays."""
 
 
@@ -38,37 +38,37 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     """
     for operand in operands:
         if isinstance(operand, (str, bytes)):
-            trace.tensor_of(operand)  # refuses it; NumPy takes a text for the name of a type
-    types = [numpy_dtype(operand.tensor.dtype) if isinstance(operand, Array) else operand for operand in operands]
+            trace.tensor_of(operand)  # raises; np.result_type would take a text for the name of a type
     if all(is_bare(operand) for operand in operands):
-        kinds = [np.asarray(1 if isinstance(operand, Expr) else operand) for operand in operands]
-        dtype = dtype_of_numpy(np.empty(0, np.result_type(*kinds)))
+        numbers = [np.asarray(1 if isinstance(operand, Expr) else operand) for operand in operands]
+        dtype = dtype_of_numpy(np.empty(0, np.result_type(*numbers)))
         return [as_type(trace, operand, dtype) for operand in operands]
-    named = {operand.tensor.dtype for operand in operands if isinstance(operand, Array)}
+    array_types = {operand.tensor.dtype for operand in operands if isinstance(operand, Array)}
     if (
-        len(named) == 1
+        len(array_types) == 1
         and all(isinstance(operand, Array) or is_bare(operand) for operand in operands)
-        and not _widens(named, operands)
+        and not _widens(array_types, operands)
     ):
-        dtype = next(iter(named))
+        dtype = next(iter(array_types))  # also a type that NumPy lacks, such as bf16
     else:
-        known = [1 if isinstance(operand, Expr) else operand for operand in types]
-        dtype = dtype_of_numpy(np.empty(0, np.result_type(*known)))
+        types = [numpy_dtype(operand.tensor.dtype) if isinstance(operand, Array) else operand for operand in operands]
+        types_and_numbers = [1 if isinstance(operand, Expr) else operand for operand in types]
+        dtype = dtype_of_numpy(np.empty(0, np.result_type(*types_and_numbers)))
     return [as_type(trace, operand, dtype) for operand in operands]
 
 
 def is_bare(value: Any) -> bool:
     """Return whether a number gets the type of the arrays in an operation; NumPy's numbers have types of their own."""
-    return isinstance(value, Weak) and not isinstance(value, np.generic)
+    return isinstance(value, WEAKLY_TYPED) and not isinstance(value, np.generic)
 
 
-def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
+def _widens(array_types: set[DType], operands: Sequence[Any]) -> bool:
     """Return whether one of the bare numbers has a kind that the arrays lack.
 
     That is a complex number with real arrays, a fraction with arrays of integers, and any number with arrays of
-    conditions. `named` has the type of the arrays.
+    conditions. `array_types` has the type of the arrays.
     """
-    dtype = next(iter(named))
+    dtype = next(iter(array_types))
     if dtype.is_bool:
         return True
     wider = () if dtype.is_complex else complex if dtype.is_float else (float, complex)
@@ -77,9 +77,10 @@ def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
 
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
     """Return an operand as a tensor of a type. Raise CompileError for a Python integer that the type cannot hold."""
-    if isinstance(value, Weak) and not isinstance(value, Expr):
+    if isinstance(value, WEAKLY_TYPED) and not isinstance(value, Expr):
         if type(value) is int and dtype.is_integer and not dtype.is_bool and not _holds(dtype, value):
             raise trace.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
+        # NumPy has no type such as bf16: `constant` converts the number to these.
         return trace.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)
     return elementwise.convert(trace, trace.tensor_of(value), dtype)
 
@@ -109,7 +110,7 @@ def _as_float(trace: Trace, x: Tensor) -> Tensor:
     return elementwise.convert(trace, x, F16 if x.dtype.bits <= 8 else F32 if x.dtype.bits <= 16 else F64)
 
 
-def quotients(trace: Trace, *operands: Any) -> list[Tensor]:
+def division_operands(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
     tensors = promoted(trace, *operands)
     if tensors[0].dtype.is_float or tensors[0].dtype.is_complex:

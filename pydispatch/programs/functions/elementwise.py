@@ -15,7 +15,15 @@ from pydispatch.operations import (
 )
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import as_type, dtype_from, floats, is_bare, promoted, quotients, truth
+from pydispatch.programs.functions.common import (
+    as_type,
+    division_operands,
+    dtype_from,
+    floats,
+    is_bare,
+    promoted,
+    truth,
+)
 from pydispatch.programs.trace import Trace
 
 
@@ -222,14 +230,15 @@ def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
     """Round to whole numbers, half to even."""
     if decimals:
         raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
-    is_condition = trace.tensor_of(a).dtype.is_bool
-    return (_unary("round_even") if is_condition else _same_type("round_even"))(trace, a)
+    if trace.tensor_of(a).dtype.is_bool:
+        return _unary("round_even")(trace, a)  # NumPy rounds conditions as floats, to f16
+    return _same_type("round_even")(trace, a)
 
 
 Array.UFUNCS |= {
     "add": _binary("add"), "subtract": _binary("sub", _numbers), "multiply": _binary("mul"),
-    "divide": _binary("div", quotients),
-    "true_divide": _binary("div", quotients), "floor_divide": floor_divide, "remainder": remainder,
+    "divide": _binary("div", division_operands),
+    "true_divide": _binary("div", division_operands), "floor_divide": floor_divide, "remainder": remainder,
     "fmod": fmod, "power": power, "float_power": float_power, "maximum": _binary("max"), "minimum": _binary("min"),
     "arctan2": _binary("atan2", floats), "copysign": _binary("copysign", floats), "bitwise_and": _binary("and"),
     "bitwise_or": _binary("or"), "bitwise_xor": _binary("xor"), "left_shift": _binary("shift_left"),

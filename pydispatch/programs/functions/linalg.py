@@ -10,7 +10,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions import combined, products
-from pydispatch.programs.functions.common import quotients
+from pydispatch.programs.functions.common import division_operands
 from pydispatch.programs.trace import Trace
 
 
@@ -47,7 +47,7 @@ def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one type that numpy.linalg computes in. Raise CompileError if the first one has no
     matrices.
     """
-    tensors = quotients(trace, *operands)
+    tensors = division_operands(trace, *operands)
     if tensors[0].dtype == F16:
         raise trace.fail(f"numpy.linalg has no functions of {tensors[0]}", f"convert it: x.astype(numpy.{F32.numpy})")
     if tensors[0].rank < 2:

@@ -15,7 +15,7 @@ from pydispatch.operations import (
     shapes,
 )
 from pydispatch.programs.array import Array
-from pydispatch.programs.functions.common import axes_of, dtype_from, quotients, truth
+from pydispatch.programs.functions.common import axes_of, division_operands, dtype_from, truth
 from pydispatch.programs.trace import Trace
 
 
@@ -62,16 +62,16 @@ def _truths(name: str) -> Callable[..., Array]:
     )
 
 
-def _averaged(trace: Trace, a: Any, dtype: Any) -> Tensor:
+def _operand_of_mean(trace: Trace, a: Any, dtype: Any) -> Tensor:
     """Return the operand of a mean or variance in the type of the result: floats stay, integers become f64."""
-    (x,) = quotients(trace, a)
+    (x,) = division_operands(trace, a)
     return x if dtype is None else elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype))
 
 
 def mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Return the mean along axes. NumPy sums f16 in f32."""
-    x = _averaged(trace, a, dtype)
-    wide = elementwise.convert(trace, x, F32) if x.dtype == F16 else x  # NumPy adds halves up in f32
+    x = _operand_of_mean(trace, a, dtype)
+    wide = elementwise.convert(trace, x, F32) if x.dtype == F16 else x
     return Array(trace, elementwise.convert(trace, reductions.mean(trace, wide, axes_of(axis), keepdims), x.dtype))
 
 
@@ -87,7 +87,7 @@ def var(
     """Return the variance along axes. `ddof` and `correction`, two names of one option, are subtracted from the
     count.
     """
-    x = _averaged(trace, a, dtype)
+    x = _operand_of_mean(trace, a, dtype)
     return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
 
 

@@ -39,7 +39,7 @@ class Closing:
         self._is_over = False  # closed by the user
         self._is_destroyed = False
 
-    def end(self) -> None:
+    def release_programs(self) -> None:
         """Release what programs hold, and destroy the device once no block is live.
 
         The caller holds the lock; the device is idle and refuses work.

@@ -15,7 +15,13 @@ from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 
 class CommandExecutor:
-    """Executor of a program with host commands. It splits plans into device plans and host commands."""
+    """Executor of a program with host commands. It splits plans into device plans and host commands.
+
+    Attributes:
+        inner: Executor of the device plans; `surroundings(synchronous)` of it is the device state that a command gets.
+        calls: Caller of the host commands.
+        raised: As in `Executor`: `_core.device.Runner` stores exceptions in it, and procedures raise them.
+    """
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
         self.inner, self.calls = inner, calls

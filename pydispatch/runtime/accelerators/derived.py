@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydispatch._core.commands import BufferKind
 from pydispatch._core.plan_data import derivation_of
@@ -13,30 +13,47 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.derived import Shared
 
 
+class Derivation(NamedTuple):
+    """Host function that computes derived constants from constants of the artifact and earlier derived ones.
+
+    Attributes:
+        plan: Plan of the function, whose results are the constants.
+        first_constant: Index of the first constant that it computes; the others follow it.
+    """
+
+    plan: PlanData
+    first_constant: int
+
+
 class Derivations:
     """Table of the constants of a program that its host code computes from other constants, such as packed weights.
 
     It holds no reference to the module.
 
     Attributes:
-        runs: (plan, first derived constant) of each derivation.
-        derivation_of: Index in `runs` of the derivation of each derived constant.
+        entries: The derivations; each reads results of earlier ones only.
+        derivation_of: Index in `entries` of the derivation of each derived constant.
         shared: Memory of the constants, shared with equal programs.
     """
 
     def __init__(self, module: Module) -> None:
         self.shared: Shared = module.derived
-        records = module.derivations()
-        self.runs: list[tuple[PlanData, int]] = [(derivation_of(module, f), first) for f, first, _ in records]
-        self.derivation_of = {c: n for n, (_, first, count) in enumerate(records) for c in range(first, first + count)}
+        self.entries: list[Derivation] = []
+        self.derivation_of: dict[int, int] = {}
+        for index, (function, first_constant, constant_count) in enumerate(module.derivations()):
+            self.entries.append(Derivation(derivation_of(module, function), first_constant))
+            self.derivation_of |= dict.fromkeys(range(first_constant, first_constant + constant_count), index)
 
     def order(self, constant: int) -> list[int]:
-        """Return the derivations that a constant depends on, in the order of execution."""
+        """Return the derivations that a constant depends on, in the order of execution.
+
+        A derivation reads results of earlier ones only, so that one pass from its own to the first finds all.
+        """
         last_run = self.derivation_of[constant]
         needed = {last_run}
         for index in range(last_run, -1, -1):
             if index in needed:
-                buffers = self.runs[index][0].buffers
+                buffers = self.entries[index].plan.buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
                 needed.update(self.derivation_of[i] for i in sources if i in self.derivation_of)
         return sorted(needed)

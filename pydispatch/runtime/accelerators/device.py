@@ -63,7 +63,8 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._supplied: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
         self._libraries = Libraries(dialect)
         self._registry: Registry | None = None  # of host commands
-        self._synchronous: dict[int, bool] = {}  # id of a host command's provider → whether it waits for other work
+        # Id of the registration of a host command (its Provider) → whether the command waits for earlier work.
+        self._synchronous: dict[int, bool] = {}
 
     @abstractmethod
     def _host(self) -> HostProperties:
@@ -104,9 +105,11 @@ class AcceleratorDevice(MakesBuffers, Device):
         resolution = Resolution(self._dialect, self._libraries.in_search_order())
         linker = _Linker(self._executor(), dict(self._supplied), resolution, self._registry, dict(self._synchronous))
         sharing = _sharing.setdefault(self._context, Sharing())
+        # One thread and this host memory are for the steps that the host itself runs.
         module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
         program = self._program(module, file.name, linker.executor, resolution.imports)
+        # A program that uses nothing registered on this device can be pickled: it is loaded again from its source.
         if not self._supplied and self._registry is None and not self._libraries.in_search_order():
             remember(program, self.spec, source, parameters)
         return program
@@ -206,8 +209,9 @@ class _Linker:
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
-        self.executor, self.supplied, self.resolution = executor, supplied, resolution
-        self.registry, self.synchronous = registry, synchronous
+        self.executor, self.resolution, self.registry = executor, resolution, registry
+        self.supplied = supplied  # name of an executable → (its code, name of its file)
+        self.synchronous = synchronous  # id of a host command's provider → whether it waits for earlier work
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Load the chosen variant of each executable."""
@@ -234,7 +238,8 @@ class _Linker:
                     f"{file.name}: executable '{chosen.name}' wants bindings aligned to {alignment} bytes"
                 )
             self.executor.alignments[index] = alignment
-        link_executable(module, index, chosen.number, 1)
+        # The core's own alignment is 1: `Record` copies unaligned operands as `alignments` states.
+        link_executable(module, index, variant=chosen.number, alignment=1)
 
     def finish(self, module: Module) -> None:
         """Complete the executor with constants and host commands, and make it run the calls of the module.
@@ -291,11 +296,10 @@ class AcceleratorProgram(Program):
         functions: dict[str, Any] = {
             entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()
         }
-        if module.state is not None:
+        if module.state is not None:  # a program has a state if it has procedures
             from pydispatch._core.procedure import Procedure
 
             for index, entry in module.procedures():
-                functions[entry] = self.PROCEDURE(
-                    Procedure(module, index, _verify, self._state), self._device, self._executor, module.flops
-                )
+                procedure = Procedure(module, index, verify=_verify, state=self._state)
+                functions[entry] = self.PROCEDURE(procedure, self._device, self._executor, module.flops)
         return functions

@@ -85,11 +85,11 @@ class Executor(ABC):
         self.constants: list[memoryview] = []
         self.derivations: Derivations | None = None
         self._uploaded: dict[int, DeviceMemory] = {}  # constants in device memory, by index
-        self.alignments: dict[int, int] = {}
+        self.alignments: dict[int, int] = {}  # index of an executable → alignment of its bindings in bytes
         self._uploading = threading.Lock()
-        self.raised: dict[int, BaseException] = {}
-        self.calls: HostCalls | None = None
-        self.observers: dict[int, Observer] = {}
+        self.raised: dict[int, BaseException] = {}  # id of a thread → exception that ends the procedure it runs
+        self.calls: HostCalls | None = None  # of a program with host commands
+        self.observers: dict[int, Observer] = {}  # id of a thread → function that gets the times of its plans
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
@@ -179,15 +179,16 @@ class Executor(ABC):
         shared, earlier = self.derivations.shared, set(self._uploaded)
         with shared.lock:
             for derivation in self.derivations.order(index):
-                plan, first = self.derivations.runs[derivation]
-                if first not in shared.blocks:
-                    shared.blocks.update(enumerate(self._results(plan), first))
-                self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(plan.results)))
+                plan, first_constant = self.derivations.entries[derivation]
+                if first_constant not in shared.blocks:
+                    shared.blocks.update(enumerate(self._run_derivation(plan), first_constant))
+                derived = range(first_constant, first_constant + len(plan.results))
+                self._uploaded.update((i, shared.blocks[i]) for i in derived)
         # Constants that the derivation read are released: often no function needs them.
         for index_read in set(self._uploaded) - earlier - self.derivations.derivation_of.keys():
             del self._uploaded[index_read]
 
-    def _results(self, data: PlanData) -> list[DeviceMemory]:
+    def _run_derivation(self, data: PlanData) -> list[DeviceMemory]:
         """Run the plan of a function that has no arguments, and return the memory of its results, in order."""
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
@@ -207,7 +208,7 @@ class Executor(ABC):
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
             if record.transients:
-                blocks[-1] = arena
+                blocks[record.arena_index] = arena
             observe = self.observers.get(threading.get_ident()) if self.observers else None
             if observe is not None:
                 observe(record, constants, self.time(record, blocks, constants, patterns))
@@ -239,7 +240,7 @@ class Executor(ABC):
                 blocks[buffer_index] = self.constant(index)
             if record.transients:
                 acquired.append(block := context.acquire(record.arena_bytes))
-                blocks[-1] = block
+                blocks[record.arena_index] = block
             for buffer_index, _, size in (*record.results, *record.arguments):
                 acquired.append(block := context.acquire(size))
                 blocks[buffer_index] = block
@@ -300,6 +301,7 @@ class Executor(ABC):
             record = data.device = self.keep(data)
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
         blocks += [None] * (record.count - len(blocks))
+        # If a result has the memory of an argument, the plan without the copy between them, over the same buffers.
         record = record.updating(memories)
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.constant(index)
@@ -307,7 +309,10 @@ class Executor(ABC):
 
 
 class _UnfixedRun:
-    """Run of a plan over fixed memory that calls `Executor.run` each time; implements `Fixed`."""
+    """Run of a plan over fixed memory that calls `Executor.run` each time; implements `Fixed`.
+
+    Fixed memory is the same device memory in every run, until `update` replaces it.
+    """
 
     def __init__(
         self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
@@ -316,7 +321,7 @@ class _UnfixedRun:
         self.update(blocks, constants, patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        self.words = blocks, constants, patterns
+        self.run_arguments = blocks, constants, patterns
 
     def run(self) -> None:
-        self.executor.run(self.record, *self.words)
+        self.executor.run(self.record, *self.run_arguments)

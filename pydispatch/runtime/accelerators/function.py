@@ -42,12 +42,14 @@ class AcceleratorFunction(Submitted, Callee):
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
         self._core = DeviceFunction(module, index, Buffer)
         context = executor.context
+        # Devices with `convert` also take arrays of other libraries.
         self._bind = self._core.bind if context.convert is None else self._bind_converted
         self._executor, self._context = executor, context
         self._acquire, self._release, self._borrow = context.acquire, context.release, context.borrow
         super().__init__(self._core.function, context.name)
         self._results, self._flops = self._core.function.results, module.flops
-        self._is_simple = len(self._results) == 1 and self._results[0][1] is not None
+        ranks = [rank for _, rank in self._results]
+        self._is_simple = len(ranks) == 1 and ranks[0] is not None  # one result, a tensor: a number has no rank
 
     @property
     def results(self) -> list[tuple[ElementType, int | None]]:
@@ -108,10 +110,11 @@ class AcceleratorFunction(Submitted, Callee):
             scalars: Bytes of the scalar arguments.
             outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
-        constants, patterns, values = record.data.constants, record.patterns, None
+        constants, patterns = record.data.constants, record.patterns
+        results: list[Any] = [None]  # the numbers among the results; tensors are inserted below
         if scalars or not self._is_simple:
             constants, patterns, values = self._compute(plan, record, scalars)
-        results: list[Any] = values or [None]
+            results = values or [None]
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
         try:
@@ -125,7 +128,7 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[buffer_index] = self._executor.constant(index)
             if record.transients:
                 staged.append(block := self._acquire(record.arena_bytes))
-                blocks[-1] = block
+                blocks[record.arena_index] = block
             for buffer_index, index, size in record.arguments:
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
             if record.commands:
@@ -213,7 +216,8 @@ class AcceleratorFunction(Submitted, Callee):
         """Return the buffer of a result over device memory."""
         result = record.data.results[index]
         assert result is not None
-        return Buffer(memory, result.shape, self._results[index][0], result.size)
+        element, _ = self._results[index]
+        return Buffer(memory, result.shape, element, result.size)
 
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
@@ -290,12 +294,12 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[buffer_index] = self._executor.constant(index)
             if record.transients:
                 staged.append(block := self._acquire(record.arena_bytes))
-                blocks[-1] = block
+                blocks[record.arena_index] = block
             for buffer_index, index, size in record.arguments:
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
             times = [self._executor.time(record, blocks, constants, patterns) for _ in range(runs)]
             timings = []
-            for *samples, command in zip(*times, record.commands, strict=True):
+            for *samples, command in zip(*times, record.commands, strict=True):  # the samples are one of each run
                 flops = flops_of(command, self._flops, constants)
                 timings.append(timing_of(samples[0].command, median(t.seconds for t in samples), command, flops))
             return Profile(timings)

@@ -48,7 +48,8 @@ class Record:
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
         self.data = data
-        self.commands, self.has_deferred, self.command_indices = data.commands, data.has_deferred, data.numbers
+        self.commands, self.has_deferred = data.commands, data.has_deferred
+        self.command_indices = data.numbers  # of the commands of `data` in the plan of the C core
         # For each command, index of the command of `data` that it is, or whose operand it copies; None if all are same.
         self.origins: list[int] | None = None
         buffers = list(enumerate(data.buffers))
@@ -65,7 +66,12 @@ class Record:
             self._insert_alignment_copies(alignments)
         self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
         self.count = len(self.sizes)
-        self._commands_with_arena()
+        self._move_transients_to_arena()
+
+    @property
+    def arena_index(self) -> int:
+        """Index of the arena among the buffers of a plan with transients: the last one."""
+        return self.count - 1
 
     def patterns_of(self, patterns: list[int]) -> list[int]:
         """Return one pattern per command of this plan, from one per command of its data."""
@@ -136,7 +142,8 @@ class Record:
             origins += [index] * (len(copies_in) + 1 + len(copies_out))
         order = sorted(range(len(commands)), key=lambda i: commands[i].region)
         self.commands, self.origins = [commands[i] for i in order], [origins[i] for i in order]
-        self.command_indices = [self.data.numbers[i] for i in self.origins]
+        indices_in_core = self.data.numbers
+        self.command_indices = [indices_in_core[i] for i in self.origins]
 
     def _new_transient(self, size: int) -> int:
         """Append a transient to the arena and return its buffer index."""
@@ -146,12 +153,12 @@ class Record:
         self.sizes.append(size)
         return len(self.sizes) - 1
 
-    def _commands_with_arena(self) -> None:
+    def _move_transients_to_arena(self) -> None:
         """Rewrite the commands so that each transient is a range of one buffer, the arena, which is added."""
         if not self.transients:
             return
-        start_of, arena = dict(self.transients), self.count
         self.count += 1
+        start_of, arena = dict(self.transients), self.arena_index
 
         def in_arena(slot: Slot) -> Slot:
             """Return an operand in a transient as a range of the arena; other operands unchanged."""

@@ -54,7 +54,7 @@ class BlockPool(ABC, Generic[BlockT]):
         size = -(-max(size, 1) // self.granule) * self.granule
         with self.lock:
             if self.released:
-                self._collect()
+                self._take_back_released()
             blocks = self.free.get(size)
             if blocks:
                 block = blocks.pop()
@@ -68,19 +68,19 @@ class BlockPool(ABC, Generic[BlockT]):
             return block
 
     def release(self, block: BlockT) -> None:
-        """Queue a block for reuse. The next call that takes the lock collects it."""
+        """Queue a block for reuse. The next call that takes the lock takes it back."""
         self.released.append(block)
 
     def trim(self) -> None:
         """Return the memory of free blocks to the driver. No work may be running on them."""
         with self.lock:
-            self._collect()
+            self._take_back_released()
             self._free_blocks()
 
     def stats(self) -> dict[str, int]:
         """Return the bytes in use, free for reuse and at peak, and the number of blocks in use."""
         with self.lock:
-            self._collect()
+            self._take_back_released()
             return self._stats()
 
     def _stats(self) -> dict[str, int]:
@@ -95,7 +95,7 @@ class BlockPool(ABC, Generic[BlockT]):
         self.last_number += 1
         return self.last_number
 
-    def _collect(self) -> None:
+    def _take_back_released(self) -> None:
         """Move released blocks to the free blocks of their size."""
         while self.released:
             block = self.released.popleft()

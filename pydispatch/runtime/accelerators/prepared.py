@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 
 class Preparable(Protocol):
-    """Interface of functions that support prepared calls: their device, and the steps that a call consists of."""
+    """Interface of functions that support prepared calls: their device, and the steps that a call consists of.
+
+    Attributes:
+        name: Name of the function.
+        _context: The device's Context.
+        _core: Function of the C core (`DeviceFunction`).
+        _executor: Executor of the program.
+        _bind: `DeviceFunction.bind`: returns (plan, tensor arguments, bytes of scalar arguments).
+    """
 
     name: str
     _context: Any
@@ -31,15 +39,32 @@ class Preparable(Protocol):
     _bind: Any
 
     @property
-    def results(self) -> Any: ...
-    def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]: ...
-    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any: ...
-    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer: ...
-    def _is_usable_in_place(self, value: Any) -> bool: ...
-    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]: ...
-    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]: ...
-    def _value(self, results: list[Any]) -> Any: ...
-    def _copy_in_buffer(self, block: Any, source: Buffer) -> None: ...
+    def results(self) -> Any:
+        """(element type, rank) of each result; the rank of a number is None."""
+
+    def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Return positional and named arguments in the order of the signature."""
+
+    def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
+        """Run a plan with `out=`, and return the value of the call."""
+
+    def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
+        """Return the buffer of a result over device memory."""
+
+    def _is_usable_in_place(self, value: Any) -> bool:
+        """Return whether kernels can access a value without a copy."""
+
+    def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
+        """Return the `out` objects, and the same as buffers or arrays. Raise InvalidArgumentError for wrong ones."""
+
+    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+        """Return the constants, the fill patterns by command, and the numbers among the results."""
+
+    def _value(self, results: list[Any]) -> Any:
+        """Return the value of a call: its result, a tuple of several, or None without results."""
+
+    def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
+        """Copy a buffer that kernels cannot access in place into a block of device memory."""
 
 
 class Prepared:
@@ -57,15 +82,16 @@ class Prepared:
             out: Buffers or arrays that receive the results; None for buffers that the prepared call owns.
         """
         self._function, self._context = function, function._context
-        self._plan, *inputs = function._bind(args, copies=False)
-        self._inputs: list[Any] = inputs  # [arguments, bytes of the scalars]
+        self._plan, tensors, scalars = function._bind(args, copies=False)
+        self._inputs: list[Any] = [tensors, scalars]
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
-        self._out, self._is_bound = out, True
+        self._out = out
+        self._is_bound = True  # whether `_run` has the memory of `_inputs`
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
-        self._running: dict[str, object] = {}
+        self._lock: dict[str, object] = {}
         if out is not None:
-            function._checked_outputs(self._plan.device, out)
+            function._checked_outputs(self._plan.device, out)  # raises for wrong outputs
         self._run: Run | None = None
         if out is None:
             self._run = Run(function, self._plan, self._plan.device)
@@ -81,21 +107,21 @@ class Prepared:
             raise Error(f"@{function.name}: its program was closed")
         token = object()
         try:
-            if self._running.setdefault("token", token) is not token:
+            if self._lock.setdefault("token", token) is not token:  # atomic: another thread's token stays
                 raise Error(f"@{function.name}: this prepared call is running already; prepare one per thread")
             if traced.is_on():
                 with traced.span(Kind.CALL, function.name):
                     return self._call(args)
             return self._call(args)
         finally:
-            if self._running.get("token") is token:
-                del self._running["token"]
+            if self._lock.get("token") is token:
+                del self._lock["token"]
 
     def _call(self, args: tuple[Any, ...]) -> Any:
         """Run the call, on new arguments if there are any."""
         if args:
             self._rebind(args)
-        if self._run is None:
+        if self._run is None:  # with outputs of the caller, each run is an ordinary call
             inputs, scalars = self._inputs
             return self._function._run_into(self._plan, self._plan.device, inputs, scalars, self._out)
         if not self._is_bound:
@@ -143,11 +169,13 @@ class Run:
         for _, index, size in record.results:
             memory = DeviceMemory(context, context.acquire(size), size)
             self.results[index] = function._buffer(record, index, memory)
-        self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), 0) if record.transients else None
+        self.arena: DeviceMemory | None = None
+        if record.transients:
+            self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), record.arena_bytes)
         self.argument_memory: dict[int, DeviceMemory] = {}
-        self.copies: list[tuple[Any, Any, int]] = []
+        self.copies: list[tuple[Any, Any, int]] = []  # (block, source, bytes) of each argument to copy before a run
         self.fixed_run: Fixed | None = None
-        self.bound_values: tuple[Any, ...] | None = None
+        self.bound_values: tuple[Any, ...] | None = None  # (numbers of blocks, constants, patterns) of `fixed_run`
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
         """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed.
@@ -173,11 +201,11 @@ class Run:
         for buffer_index, index, _ in record.results:
             blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:
-            blocks[-1] = self.arena.block
-        constants, patterns, values = function._compute(self.plan, record, scalars)
+            blocks[record.arena_index] = self.arena.block
+        constants, patterns, numbers = function._compute(self.plan, record, scalars)
         for i, (_, rank) in enumerate(function.results):
-            if rank is None:
-                self.results[i] = values[i]
+            if rank is None:  # the result is a number
+                self.results[i] = numbers[i]
         self.value = function._value(self.results)
         self.inputs = inputs  # keeps alive the memory that the run reads
         self.launch_arguments = blocks, constants, patterns

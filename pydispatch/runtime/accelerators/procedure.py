@@ -65,15 +65,17 @@ class AcceleratorProcedure(Submitted, Callee):
         super().__init__(procedure, self._context.name)
         self.results, self._flops = procedure.results, flops
 
-    _keeps_order = True
+    _keeps_order = True  # calls run in the order of submission, because they may change the program's state
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
         """Run the procedure on host memory, whose kernels run on the device, and return its results."""
         check_workers(self.name, workers)
         outs = self._checked_outputs(out)
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))
-        for i, (value, (kind, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
-            check_out(f"@{self.name}: out {i}", output, kind, rank is None, None if rank is None else value[1])
+        for i, (value, (element, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
+            # A result without a rank is a number; others are (memory, shape, element type, bytes).
+            shape = None if rank is None else value[1]
+            check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
         results = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
         return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
@@ -110,8 +112,8 @@ class AcceleratorProcedure(Submitted, Callee):
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != count or (count != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
-        for i, (output, (kind, rank)) in enumerate(zip(outs, self.results, strict=True)):
-            check_out(f"@{self.name}: out {i}", output, kind, rank is None, None)
+        for i, (output, (element, rank)) in enumerate(zip(outs, self.results, strict=True)):
+            check_out(f"@{self.name}: out {i}", output, element, rank is None, None)
         check_apart(self.name, outs)
         return outs
 
@@ -119,7 +121,7 @@ class AcceleratorProcedure(Submitted, Callee):
         """Convert an argument to a device buffer that kernels can access in place, an array or a number."""
         context = self._context
         if context.convert is not None and not isinstance(argument, NATIVE_TYPES):
-            argument = context.convert(argument)
+            argument = context.convert(argument)  # an array of another library as a buffer over the same memory
         if not isinstance(argument, Buffer):
             return argument
         if not self._is_on_device(argument):
@@ -137,8 +139,8 @@ class AcceleratorProcedure(Submitted, Callee):
     def _result(self, value: Any, out: Any) -> Any:
         """Return one result of a call, copied into `out` unless that is None."""
         if not isinstance(value, tuple):
-            return value
-        result = self.BUFFER(*value)
+            return value  # a number
+        result = self.BUFFER(*value)  # (memory, shape, element type, bytes)
         if isinstance(out, np.ndarray):
             np.copyto(out, result.numpy(), casting="no")
         elif isinstance(out, Buffer) and self._is_on_device(out):

@@ -35,8 +35,9 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
         f"-arch={architecture} or an older one"
     )
     return HostProperties(
-        ("cuda", name), FORMAT, features, architecture_features, (0,) * 8, 1, partial(why_not, major, minor), remedy
-    )
+        ids=("cuda", name), format=FORMAT, features=features, known=architecture_features, processor_data=(0,) * 8,
+        workers=1, why_not=partial(why_not, major, minor), remedy=remedy,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Ptx:
         from pydispatch.link.ptx import link as ptx_link
 
         linked = ptx_link.link(module, libraries, optional, where)
+        # `raised` are the libraries that need a newer target than the module. Without capabilities the GPU is unknown.
         if linked.raised and self.capabilities and not self.capabilities.issuperset(requirements(linked.target)):
             raise InvalidArgumentError(
                 f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.strict import count, listed, table, text
@@ -62,6 +62,14 @@ class KernelEntry:
     constants: int = 0
 
 
+class ModuleRange(NamedTuple):
+    """Range of the code of a variant that is one module. kind: PTX or CUBIN."""
+
+    offset: int
+    size: int
+    kind: str
+
+
 def kind_of(data: bytes | memoryview) -> str:
     """Return the kind of code: cubin for an ELF file, else PTX."""
     return CUBIN if is_elf(data) else PTX
@@ -96,7 +104,7 @@ class PtxParts:
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
         """where: for messages. ArtifactError when the notes do not fit the code."""
         self.where = where
-        self.modules: list[tuple[int, int, str]] = [(0, len(code), kind_of(code))]
+        self.modules = [ModuleRange(0, len(code), kind_of(code))]
         self.entries: list[tuple[int, str]] | None = None
         self.blocks: list[Block | None] = []
         self.shared: list[int] = []
@@ -121,7 +129,7 @@ class PtxParts:
         if "modules" not in notes:
             return
         triples = [listed(item, 3) for item in listed(notes["modules"])]
-        self.modules = [(count(at), count(length), text(kind)) for at, length, kind in triples]
+        self.modules = [ModuleRange(count(at), count(size), text(kind)) for at, size, kind in triples]
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(symbol)) for module, symbol in pairs]
         self.parameters = [tuple(map(count, listed(sizes))) for sizes in listed(notes["parameters"])]
@@ -133,12 +141,12 @@ class PtxParts:
         if not all(size in (1, 2, 4, 8) for sizes in self.parameters for size in sizes):
             raise ValueError("a parameter has 1, 2, 4 or 8 bytes")
 
-    def pieces(self, code: bytes | memoryview) -> list[bytes]:
+    def module_codes(self, code: bytes | memoryview) -> list[bytes]:
         """Return the code of each module."""
-        return [bytes(code[offset : offset + length]) for offset, length, _ in self.modules]
+        return [bytes(code[offset : offset + size]) for offset, size, _ in self.modules]
 
-    def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[KernelEntry]:
-        """Return the kernel of each export. modules: the pieces, with imports resolved.
+    def kernel_entries(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[KernelEntry]:
+        """Return the kernel of each export. modules: code of each module, with imports resolved.
 
         Raises:
             ArtifactError: A kernel is missing or its parameters do not match the program.
@@ -150,24 +158,28 @@ class PtxParts:
     def _kernel_from_notes(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
         """Return the kernel of an export by the entries of the notes."""
         ordinal, name = export.ordinal, export.name
+        # The notes have one entry, block, shared size and parameter list for each ordinal of an export.
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has the ordinal {ordinal}, its variant lists {len(entries)}"
             )
-        block, sizes = self.blocks[ordinal], self.parameters[ordinal]
+        module, symbol = entries[ordinal]
+        block, sizes, shared = self.blocks[ordinal], self.parameters[ordinal], self.shared[ordinal]
         described = self._described(ordinal)
         if described is not None and block is not None:
             if problem := described.unused(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
-            facts = (*entries[ordinal], block, self.shared[ordinal], export.bindings)
-            return KernelEntry(ordinal, name, *facts, (), described, export.constants)
+            return KernelEntry(
+                ordinal, name, module, symbol, block, shared, export.bindings, sizes=(), described=described,
+                constants=export.constants,
+            )  # fmt: skip
         words = sum(max(1, size // 4) for size in sizes)
         if words != export.constants or block is None:
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
                 f"{words} in its variant"
             )
-        return KernelEntry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], export.bindings, sizes)
+        return KernelEntry(ordinal, name, module, symbol, block, shared, export.bindings, sizes)
 
     def _described(self, ordinal: int) -> Parameters | None:
         return self.described[ordinal] if ordinal < len(self.described) else None
@@ -175,20 +187,23 @@ class PtxParts:
     def _kernel_by_name(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
         """Return the kernel of an export in a module without entries: the one with its name, or the only one."""
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
-        kind = self.modules[0][2]
+        kind = self.modules[0].kind
         kernels = declared_kernels(modules[0], kind, self.where)
         kernel = next((k for k in kernels if k.name == name), kernels[0] if len(kernels) == 1 else None)
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
             raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
-        described = self._described(ordinal)
+        described = self._described(ordinal)  # None: the bindings, then one parameter per constant
         sizes = kernel.parameters[bindings:] if described is None else ()
         self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
         if block is None or (kernel.required is not None and block != _padded_block(kernel.required)):
             block = self._required_block(export, kernel, block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
-        return KernelEntry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes, described, export.constants)
+        return KernelEntry(
+            ordinal, name, module=0, symbol=kernel.name, block=block, shared=shared, bindings=bindings, sizes=sizes,
+            described=described, constants=export.constants,
+        )  # fmt: skip
 
     def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], text: bytes | None) -> None:
         """Raise ArtifactError if the parameters of a kernel do not match its export. text: PTX of the module, if it

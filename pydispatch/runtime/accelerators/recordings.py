@@ -87,7 +87,7 @@ class FixedRecording(Generic[R]):
         self, executor: RecordingExecutor[R], plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
     ) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan
-        self.recorded: R | None = None
+        self.recorded: R | None = None  # until the first run after `update`
         self.update(blocks, constants, patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:

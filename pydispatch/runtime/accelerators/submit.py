@@ -1,6 +1,7 @@
 """Asynchronous calls on a device: one thread for each program runs them, one at a time.
 
-Waiting calls with a higher priority run first; calls of one priority run in the order of submission.
+Priorities are numbers, of which 0 is the highest. Waiting calls with a higher priority run first; calls of one priority
+run in the order of submission.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class CallThread:
     ) -> Future:
         """Queue the call `function(*args, **named)` and return its Future.
 
-        priority: a call begins before waiting calls with a larger number.
+        priority: 0 is the highest; a call begins before waiting calls with a larger number.
         """
         future = Future()
         self.pending[future] = None

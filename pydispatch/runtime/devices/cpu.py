@@ -20,7 +20,7 @@ from pydispatch.runtime.buffer import HostMemory, MakesBuffers
 from pydispatch.runtime.interface import Device
 from pydispatch.runtime.options import byte_count, check_options, flag, whole_number
 from pydispatch.runtime.program.derived import Sharing
-from pydispatch.runtime.program.linker import CpuLinker
+from pydispatch.runtime.program.linker import ChainOptions, CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, remember
 from pydispatch.runtime.program.variants import HostProperties
@@ -71,10 +71,17 @@ class CpuDevice(MakesBuffers, Device):
     """
 
     def __init__(self, name: str, threads: SharedScheduler, chains: bool = True) -> None:
+        """Create a device.
+
+        Args:
+            name: Its name, with options.
+            threads: Its threads and memory.
+            chains: Whether chains, dispatches that depend on each other tile by tile, run tile by tile.
+        """
         self.name = self.spec = name
         self._chains = chains
         self._threads = threads
-        self._sched, self._pool = threads.sched, threads.pool
+        self._sched, self._pool = threads.sched, threads.pool  # the scheduler's threads, and their memory pool
         self._host = host(self._sched.workers)
         self._registry: Registry | None = None
 
@@ -101,13 +108,21 @@ class CpuDevice(MakesBuffers, Device):
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
-        chains = ((_cache_sizes()[1] or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers) if self._chains else (0, 0)
-        linker = CpuLinker(self._host.processor_data, self._registry, chains)
-        module = load(file, self._host, self._sched, self._pool, linker, parameters, self._threads.sharing)
+        linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options())
+        module = load(
+            file, self._host, self._sched, self._pool, linker, parameters=parameters, sharing=self._threads.sharing
+        )
         program = Program(module, file.name, linker.imports)
-        if self._registry is None:
+        if self._registry is None:  # a program without code of this process can be pickled: it is loaded again
             remember(program, self.spec, source, parameters)
         return program
+
+    def _chain_options(self) -> ChainOptions:
+        """Return how chains of dispatches are tiled: half of the second-level cache is for the tile of a worker."""
+        if not self._chains:
+            return ChainOptions(cache_bytes=0, least_tiles=0)
+        _, second_level_bytes = _cache_sizes()
+        return ChainOptions((second_level_bytes or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers)
 
     def add_plugin(
         self, plugin: str | os.PathLike[str] | bytes | Plugin, /, *, priority: int = 0, **params: object
@@ -238,9 +253,11 @@ def level(features: frozenset[str]) -> str:
         "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
         "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     }
+    # Features that this build cannot detect do not count, but one of each level must be detected.
+    detectable = set(sched.known_cpu_features())
     reached = "generic"
     for name, needs in levels.items():
-        if not needs & set(sched.known_cpu_features()) <= features or not needs & features:
+        if not needs & detectable <= features or not needs & features:
             break
         reached = name
     return reached
@@ -265,10 +282,12 @@ def host(workers: int) -> HostProperties:
     if machine is None:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")
     features, known_features, processor_data = _features()
+    # Names that programs match with `hal.device.id`, the most specific one last.
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
     return HostProperties(
-        ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known_features, processor_data, workers
-    )
+        ids, format=f"embedded-elf-{_FORMATS.get(machine, machine)}", features=features, known=known_features,
+        processor_data=processor_data, workers=workers,
+    )  # fmt: skip
 
 
 def _model() -> str:

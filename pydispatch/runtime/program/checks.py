@@ -37,6 +37,11 @@ class Check:
     atol: float = 0.0
     rtol: float = 0.0
 
+    @property
+    def ulp_limits(self) -> tuple[float, float]:
+        """Smallest and largest allowed distance of `expect_close`, in units of the last place."""
+        return self.rtol, self.atol
+
 
 def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> None:
     """Raise CheckError that lists every failed check of one call."""
@@ -76,7 +81,7 @@ def _all_true(check: Check, values: list[Array]) -> str | None:
 def _equal(check: Check, values: list[Array]) -> str | None:
     """Check that two arrays have the same shape and bits, where a NaN equals any other; return a message otherwise."""
     if not _alike(values):
-        return _differences(check, values, None)
+        return _type_difference(check, values)
     same = _same_bits(*values)
     if not same.all() and _is_float(check.types[0]):
         a, b = (_wide(value, check.types[0]) for value in values)
@@ -88,7 +93,7 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
     """Check |a - b| <= atol + rtol |b| for all elements; equal bits, and NaN with NaN, pass too. Return a message
     otherwise."""
     if not _alike(values):
-        return _differences(check, values, None)
+        return _type_difference(check, values)
     same = _same_bits(*values)
     if not same.all():
         a, b = (_wide(value, check.types[0]) for value in values)
@@ -101,9 +106,10 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
 def _close(check: Check, values: list[Array]) -> str | None:
     """Return why values are not within the allowed distance in units of the last place; None if they are."""
     if not _alike(values):
-        return _differences(check, values, None)
+        return _type_difference(check, values)
     distances = _ulp_distances(values, check.types[0])
-    return _differences(check, values, (distances <= check.atol) & (distances >= check.rtol))
+    smallest, largest = check.ulp_limits
+    return _differences(check, values, (smallest <= distances) & (distances <= largest))
 
 
 def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.float64]:
@@ -142,10 +148,13 @@ def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[
     mantissa, min_exponent: bits of the mantissa, and the exponent of the smallest normal number.
     """
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
-    fraction, exponent = np.frexp(np.maximum(size, 2.0**min_exponent))
+    smallest_normal = 2.0**min_exponent
+    fraction, exponent = np.frexp(np.maximum(size, smallest_normal))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
     count = ((exponent.astype(np.int64) - 1 - min_exponent) << mantissa) + steps + 1
-    return np.where(size < 2.0**min_exponent, (size >= 2.0 ** (min_exponent - 1)).astype(np.int64), count)
+    # A subnormal number is rounded to 0, or to the smallest normal number from its half on.
+    rounded_count = (size >= smallest_normal / 2).astype(np.int64)
+    return np.where(size < smallest_normal, rounded_count, count)
 
 
 _FLOAT_LAYOUTS = {
@@ -198,17 +207,21 @@ def _wide(array: Array, kind: ElementType) -> Array:
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | None) -> str | None:
+def _type_difference(check: Check, values: list[Array]) -> str:
+    """Return the message for actual and expected values of different shapes or types."""
+    actual, expected = values
+    return f"expected {_type(expected, check)}, got {_type(actual, check)}"
+
+
+def _differences(check: Check, values: list[Array], same: NDArray[np.bool_]) -> str | None:
     """Return a report of the differing elements; None if all are equal.
 
     Args:
         check: The check.
-        values: Actual and expected values.
-        same: Whether elements are equal, bool; None if the arrays have other types or shapes.
+        values: Actual and expected values, of one shape and type.
+        same: Whether elements are equal, bool.
     """
     actual, expected = values
-    if same is None:
-        return f"expected {_type(expected, check)}, got {_type(actual, check)}"
     wrong = np.flatnonzero(~same.reshape(-1))
     if not len(wrong):
         return None
@@ -225,7 +238,8 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_] | No
             text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
         if check.kind == "expect_close":
             distance = _ulp_distances(values, check.types[0]).reshape(-1)[wrong].max()
-            text += f" and by {distance:g} units of the last place (limits {check.rtol:g} and {check.atol:g})"
+            low, high = check.ulp_limits
+            text += f" and by {distance:g} units of the last place (limits {low:g} and {high:g})"
         return text
     return f"{text}; {_count(len(wrong), actual)} differ"
 

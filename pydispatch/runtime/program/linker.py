@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydispatch import logs
 from pydispatch._core.artifact import ArtifactFile
@@ -18,26 +18,39 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.imports import Import, Registry, SuppliedCode
 
 
+class ChainOptions(NamedTuple):
+    """How chains of dispatches are tiled: dispatches that depend on each other tile by tile.
+
+    Attributes:
+        cache_bytes: Bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other.
+        least_tiles: Minimum number of tiles of a chain.
+    """
+
+    cache_bytes: int
+    least_tiles: int
+
+
 class CpuLinker:
     """Linker of the executables of one program on the CPU; implements `loader.Linker`.
 
     Attributes:
         imports: Provider of each import, set by `finish`.
         processor_data: The eight words of processor features that kernels receive.
-        chains: Arguments of `Module.set_chains`.
+        chains: How chains of dispatches are tiled.
     """
 
-    def __init__(
-        self, processor_data: tuple[int, ...], registry: Registry | None, chains: tuple[int, int] = (0, 0)
-    ) -> None:
-        self.processor_data, self.registry, self.chains = processor_data, registry, chains
+    def __init__(self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions) -> None:
+        self.registry = registry
+        self.processor_data = processor_data  # words of processor features that kernels receive
+        self.chains = chains  # how chains of dispatches are tiled
         self.imports: Sequence[Import] = ()
         self._resolution: Resolution | None = None  # of the registry's imports, once one is needed
-        self._importing: list[Chosen] = []  # executables with imports, in the order of loading
+        # Executables with imports in the order of loading, by which the resolution numbers its groups of imports.
+        self._importing: list[Chosen] = []
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Link all executables. Raise ArtifactError, or MissingImportError for unresolved imports or missing code."""
-        module.set_chains(*self.chains)
+        module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
@@ -59,11 +72,11 @@ class CpuLinker:
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)
-            resolution = self._queried()
+            resolution = self._import_resolution()
         try:
             count = module.load_executable(
-                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
-                chosen.entry["alignment"], resolution,
+                chosen.index, elf, chosen.name, chosen.constants, self.processor_data, variant=chosen.number,
+                alignment=chosen.entry["alignment"], resolution=resolution,
             )  # fmt: skip
         except MissingImportError as error:
             raise self._missing(chosen, error.symbols) from None
@@ -75,17 +88,18 @@ class CpuLinker:
 
     def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device."""
+        group = len(self._importing)  # of its imports in the resolution
         self._importing.append(chosen)
-        resolution = self._queried()
+        resolution = self._import_resolution()
         try:
             module.load_executable(
-                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
-                chosen.entry["alignment"], resolution, code.query, code.owner,
+                chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, variant=chosen.number,
+                alignment=chosen.entry["alignment"], resolution=resolution, query=code.query, owner=code.owner,
             )  # fmt: skip
         except Error as error:
             error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)
             raise
-        if resolution is None or not any(s.group == len(self._importing) - 1 for s in resolution.report()):
+        if resolution is None or not any(symbol.group == group for symbol in resolution.report()):
             self._importing.pop()  # it has no imports
 
     def _given(self, chosen: Chosen) -> SuppliedCode:
@@ -96,8 +110,8 @@ class CpuLinker:
             raise not_given(chosen, known, "library.so")
         return code
 
-    def _queried(self) -> Resolution | None:
-        """Return the resolution over the device's providers, created on first use; None without providers."""
+    def _import_resolution(self) -> Resolution | None:
+        """Return the search for imports in the device's providers, created on first use; None without providers."""
         if self.registry is not None and self._resolution is None:
             self._resolution = self.registry.manager.resolution()
         return self._resolution

@@ -74,8 +74,11 @@ def _load(
     for i, (category, key) in enumerate(module.queries()):
         module.answer(i, host.answer(category, key))
     for i, constant in enumerate(module.constants()):
-        if constant is not None and constant[3] is None:
-            module.bind_constant(i, _constant(file, *constant[:3]), file.is_mapped)
+        if constant is None:  # derived from others
+            continue
+        member, offset, size, parameter = constant
+        if parameter is None:
+            module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
     if len(executables) != module.executable_count:
         raise ArtifactError(
             f"{file.name}: {MANIFEST} lists {len(executables)} executables, {PROGRAM} {module.executable_count}"

@@ -40,7 +40,7 @@ class BoundParameter:
 class _Arrays(dict[str, Tensor]):
     """Parameters that are passed as Python arrays."""
 
-    path = "arrays"
+    path = "arrays"  # in place of the path of a ParameterFile, for messages
 
     def __init__(self, scope: str, arrays: Mapping[str, Any]) -> None:
         import numpy as np
@@ -67,7 +67,8 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundPara
     sources = _open(parameters)
     if not needed:
         return []
-    constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c is not None and c[3] is not None]
+    stored = [(i, constant) for i, constant in enumerate(module.constants()) if constant is not None]  # not derived
+    constants = [(i, parameter) for i, (_, _, _, parameter) in stored if parameter is not None]
     alignments = module.constant_alignments()
     return [
         _bind_one(module, constant, alignments[constant], needed[record_index], sources, needed)
@@ -132,7 +133,7 @@ def _bind_one(
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
-    module.bind_constant(constant, data, isinstance(source, ParameterFile) and not copied)
+    module.bind_constant(constant, data, is_mapped=isinstance(source, ParameterFile) and not copied)
     module.hold(data)
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 

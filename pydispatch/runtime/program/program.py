@@ -165,7 +165,7 @@ class Program:
 
     def _unknown(self, name: str) -> str:
         """Return the message for a name that no function has, with the nearest name if one is close."""
-        functions = self.__dict__.get("_functions", {})
+        functions = self.__dict__.get("_functions", {})  # __getattr__ may call this before __init__ has set it
         hint = did_you_mean(name, functions) if isinstance(name, str) else ""
         known = ", ".join(functions) or "none"
         return f"the program has no function '{name}'{'; ' if hint else '. '}{hint}It has: {known}"

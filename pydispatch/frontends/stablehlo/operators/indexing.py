@@ -51,7 +51,7 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
     )  # fmt: skip
     _check_axes(tracer, axes, x, indices)
     _check_inside(tracer, sizes, x)
-    for d in (*axes.collapsed, *axes.batching):
+    for d in (*axes.collapsed_dims, *axes.batching_dims):
         message = f"slices of {list(map(str, sizes))} lack axis {d} of {x}, so their size along it is 1"
         if isinstance(sizes[d], Expr):
             tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")  # a call writes sizes[d] in place of {a}
@@ -67,20 +67,22 @@ def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, in
     """
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
-    if not 0 <= axes.vector <= indices.rank:
-        raise tracer.b.fail(f"index_vector_dim {axes.vector} of {indices}")
-    tracer.axes((*axes.collapsed, *axes.batching), "collapsed and batching dimensions", x.rank)
-    tracer.axes((*axes.indexed, *axes.batching), "start_index_map", x.rank)
-    tracer.axes(axes.index_batching, "start_indices_batching_dims", indices.rank)
-    if len(axes.batching) != len(axes.index_batching) or axes.vector in axes.index_batching:
+    if not 0 <= axes.index_vector_dim <= indices.rank:
+        raise tracer.b.fail(f"index_vector_dim {axes.index_vector_dim} of {indices}")
+    tracer.axes((*axes.collapsed_dims, *axes.batching_dims), "collapsed and batching dimensions", x.rank)
+    tracer.axes((*axes.start_index_map, *axes.batching_dims), "start_index_map", x.rank)
+    tracer.axes(axes.indices_batching_dims, "start_indices_batching_dims", indices.rank)
+    batching_dims = axes.indices_batching_dims
+    if len(axes.batching_dims) != len(batching_dims) or axes.index_vector_dim in batching_dims:
         raise tracer.b.fail("each batching dimension of the operand has one of the indices")
-    coordinates = indices.shape[axes.vector] if axes.vector < indices.rank else 1
-    if coordinates != len(axes.indexed):
-        raise tracer.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.indexed)} axes are indexed")
-    rank = len(axes.offset) + len(axes.batch_of_indices(indices.rank))
-    tracer.axes(axes.offset, "offset_dims", rank)
-    if len(axes.offset) != len(axes.kept(x.rank)):
-        raise tracer.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
+    coordinates = indices.shape[axes.index_vector_dim] if axes.index_vector_dim < indices.rank else 1
+    if coordinates != len(axes.start_index_map):
+        raise tracer.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.start_index_map)} axes are indexed")
+    rank = len(axes.offset_dims) + len(axes.indices_batch_dims(indices.rank))
+    tracer.axes(axes.offset_dims, "offset_dims", rank)
+    slice_rank = len(axes.slice_dims(x.rank))
+    if len(axes.offset_dims) != slice_rank:
+        raise tracer.b.fail(f"offset_dims has {len(axes.offset_dims)} entries, slices have {slice_rank} axes")
 
 
 def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Resul
     )  # fmt: skip
     for x, update in zip(inputs, updates, strict=True):
         _check_axes(tracer, axes, x, indices)
-        if update.rank != len(axes.offset) + len(axes.batch_of_indices(indices.rank)) or update.dtype != x.dtype:
+        if update.rank != len(axes.offset_dims) + len(axes.indices_batch_dims(indices.rank)) or update.dtype != x.dtype:
             raise tracer.b.fail(f"{update} is no update of {x} at {indices}")
     if not inputs or any(x.rank != inputs[0].rank for x in inputs):
         raise tracer.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
@@ -119,9 +121,9 @@ def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indic
     if not 0 <= batch <= axis < x.rank or batch > indices.rank:
         raise tracer.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
     axes = gathers.GatherAxes(
-        offset=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
-        collapsed=(axis,), batching=tuple(range(batch)), index_batching=tuple(range(batch)), indexed=(axis,),
-        vector=indices.rank,
+        offset_dims=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
+        collapsed_dims=(axis,), batching_dims=tuple(range(batch)), indices_batching_dims=tuple(range(batch)),
+        start_index_map=(axis,), index_vector_dim=indices.rank,
     )  # fmt: skip
     sizes = [1 if d < batch or d == axis else n for d, n in enumerate(x.shape)]
     return gathers.gather(tracer.b, x, indices, axes, sizes)

@@ -10,9 +10,15 @@ from pydispatch.operations import gathers, shapes
 from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.scatters import scatter
 
-_ROWS = GatherAxes(offset=(2,), collapsed=(1,), batching=(0,), index_batching=(0,), indexed=(1,), vector=2)
+_ROWS = GatherAxes(
+    offset_dims=(2,), collapsed_dims=(1,), batching_dims=(0,), indices_batching_dims=(0,), start_index_map=(1,),
+    index_vector_dim=2,
+)  # fmt: skip
 """Axes of a gather by indices [n, w] from tables [n, k, c]: index w of table n selects one row of c elements."""
-_PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(), indexed=(0, 1), vector=2)
+_PAIRS = GatherAxes(
+    offset_dims=(2,), collapsed_dims=(0, 1), batching_dims=(), indices_batching_dims=(), start_index_map=(0, 1),
+    index_vector_dim=2,
+)  # fmt: skip
 """Axes of a scatter by indices [n, w, 2], which are pairs of the number of a table and a row."""
 
 

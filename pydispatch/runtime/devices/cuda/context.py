@@ -84,7 +84,8 @@ class Context(base.Context):
         is_checked: Whether each step is waited for, so that an error is attributed to the step that caused it.
         lost: Reason why the device is unusable, or "".
         is_shut: Whether the device is lost or closed.
-        recent: (function, names of steps) of the last launches, for the message of an error that shows up later.
+        recent_launches: (function, names of steps) of the last launches. A hardware error is reported by a later call,
+            whose message names them.
         capability: Compute capability, (major, minor).
         handle: CUcontext of the device, the primary one.
         current: Context manager that makes `handle` the current context of the thread.
@@ -104,7 +105,7 @@ class Context(base.Context):
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
-        self.recent: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)
+        self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)  # for error messages
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
@@ -119,10 +120,11 @@ class Context(base.Context):
         subject = f"{self.name} ({self.model}): its context"
         self.handle = self.check(driver.cuDevicePrimaryCtxRetain(self.device), subject)
         self.current = Current(self)
-        self.unload = driver.cuModuleUnload
-        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.garbage: deque[tuple[Any, Any]] = deque()
-        self._leaving: deque[tuple[Any, list[Block]]] = deque()  # (event, borrowed memory that is used until the event)
+        self.unload_module = driver.cuModuleUnload
+        self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
+        self.garbage: deque[tuple[Any, Any]] = deque()  # (function of the driver, handle) of objects to destroy
+        # (event, borrowed blocks that work before the event uses): released once the event is complete.
+        self._borrowed_until: deque[tuple[Any, list[Block]]] = deque()
         self._events: list[Any] = []  # events that may be recorded again
         try:
             with self.current:
@@ -169,7 +171,7 @@ class Context(base.Context):
             raise error
         if self.lost:
             self.require_usable()
-        reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent)
+        reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent_launches)
         self.lost, self.is_shut = reason, True
         dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
@@ -212,7 +214,7 @@ class Context(base.Context):
             result = self.retry(self._wait)
         if result[0]:
             self.failed(result[0], "waiting for the stream")
-        self.recent.clear()
+        self.recent_launches.clear()
 
     def _wait(self) -> tuple[Any, ...]:
         """Poll the stream until it is idle: continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`."""
@@ -290,7 +292,7 @@ class Context(base.Context):
     def trim(self) -> None:
         """Return unused memory to the driver."""
         self.require_usable()
-        self.tidy()
+        self.release_unused()
         self.pool.trim()
 
     # Other streams
@@ -319,22 +321,22 @@ class Context(base.Context):
             self.check(driver.cuStreamWaitEvent(then, event, 0), "cuStreamWaitEvent")
             self._events.append(event)  # the wait refers to this record of the event: it may be recorded again
 
-    def tidy(self) -> None:
-        """Destroy unused objects of the driver, and release borrowed memory that no call uses any more."""
-        unborrowed = self.pool.unborrowed
-        if not (unborrowed or self._leaving or self.garbage):
+    def release_unused(self) -> None:
+        """Destroy unused objects of the driver, and release borrowed memory that no work in flight uses any more."""
+        unused_borrowed = self.pool.unused_borrowed
+        if not (unused_borrowed or self._borrowed_until or self.garbage):
             return
         driver = self.driver
         with self.lock, self.current:
             self._destroy_garbage()
-            if unborrowed:
+            if unused_borrowed:
                 event, blocks = self.event(), []
-                while unborrowed:
-                    blocks.append(unborrowed.popleft())
+                while unused_borrowed:
+                    blocks.append(unused_borrowed.popleft())
                 self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
-                self._leaving.append((event, blocks))
-            while self._leaving and not driver.cuEventQuery(self._leaving[0][0])[0]:
-                event, _ = self._leaving.popleft()
+                self._borrowed_until.append((event, blocks))
+            while self._borrowed_until and not driver.cuEventQuery(self._borrowed_until[0][0])[0]:
+                event, _ = self._borrowed_until.popleft()
                 self._events.append(event)
 
     def _destroy_garbage(self) -> None:
@@ -345,7 +347,7 @@ class Context(base.Context):
         is_idle = False
         while self.garbage:
             destroy, handle = self.garbage.popleft()
-            if not is_idle and destroy is self.unload:  # code may be running
+            if not is_idle and destroy is self.unload_module:  # its code may be running
                 self.driver.cuStreamSynchronize(self.stream)
                 is_idle = True
             destroy(handle)
@@ -356,11 +358,11 @@ class Context(base.Context):
             if self.is_shut:
                 return
             self.synchronize()
-            self.tidy()
+            self.release_unused()
             self.is_shut = True
             for module in list(self.modules):
                 module.destroy()
-            self._leaving.clear()
+            self._borrowed_until.clear()  # no work is in flight: releases these blocks
             if self.pool.stats()["live_blocks"] == 0:
                 self._destroy()
 

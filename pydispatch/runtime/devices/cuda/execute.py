@@ -63,22 +63,22 @@ class CudaExecutor(Executor):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.modules = Modules(context)
-        self.names: dict[int, str] = {}
-        self.alignment = 1
+        self.names: dict[int, str] = {}  # index of a public function → its name
+        self.alignment = 1  # bytes: the largest that a loaded executable requires of its bindings
 
     def load(self, executable: Executable) -> int | None:
         """Load the kernels of an executable, and return the alignment in bytes that its bindings need; None for any."""
         name, variant = executable.name, executable.variant
         source = f", given by {executable.source}" if executable.source else ""
         parts = PtxParts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
-        pieces = parts.pieces(executable.code)
+        codes = parts.module_codes(executable.code)
         if variant.get("imports"):
-            if any(kind == CUBIN for _, _, kind in parts.modules):
+            if any(module.kind == CUBIN for module in parts.modules):
                 raise ArtifactError(
                     f"{parts.where}: it imports functions and is a cubin, which cannot be linked any more"
                 )
-            pieces = executable.resolution.link(name, pieces, variant)
-        self.modules.load(executable, parts, pieces)
+            codes = executable.resolution.link(name, codes, variant)
+        self.modules.load(executable, parts, codes)
         alignment = int(variant.get("alignment", 1))
         self.alignment = max(self.alignment, alignment)
         return alignment
@@ -95,10 +95,10 @@ class CudaExecutor(Executor):
         context = self.context
         if synchronous:
             context.synchronize()
-        context.recent.append(("", (StepName("host command"),)))
+        context.recent_launches.append(("", (StepName("host command"),)))
         return Surroundings(
-            "cuda", context, lambda block, at: (block.address + at, 0), context.stream_number, None,
-            int(context.handle), context.current,
+            "cuda", context, address_of=lambda block, at: (block.address + at, 0), stream=context.stream_number,
+            handle=int(context.handle), current=context.current,
         )  # fmt: skip
 
     # Running
@@ -106,17 +106,17 @@ class CudaExecutor(Executor):
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Enqueue all commands of a plan on the stream."""
         context = self.context
-        context.tidy()
+        context.release_unused()
         with context.lock:
             state: PlanState = record.state or self._state(record)
             if state.is_empty:
                 return
-            if context.is_shut:
+            if context.is_shut:  # closed or lost
                 context.require_usable()
             addresses = [0 if block is None else block.address for block in blocks]
-            if context.is_checked:
+            if context.is_checked:  # wait for each step, so that errors name it
                 self._run_checked(record, state, addresses, constants, patterns)
-            elif state.single is not None:
+            elif state.single is not None:  # the only step of the plan, a dispatch
                 self._run_single(state, state.single, addresses, constants, patterns)
             else:
                 self._graph(record, state, addresses, constants, patterns).launch()
@@ -144,9 +144,10 @@ class CudaExecutor(Executor):
         context = self.context
         step.bind(addresses, constants, patterns)
         result = step.launch(context.stream)
-        context.recent.append((state.function, (step.name,)))
-        if result[0]:
-            if cuda.is_of_other_context(result[0]):
+        context.recent_launches.append((state.function, (step.name,)))  # an error may be reported by a later call
+        status = result[0]
+        if status:
+            if cuda.is_of_other_context(status):
                 result = context.retry(lambda: step.launch(context.stream))
             context.check(result, f"launching {step.label}")
 
@@ -171,6 +172,7 @@ class CudaExecutor(Executor):
                 graph = self._new_graph(record, state.function, addresses, constants, patterns)
             else:
                 graph = state.graphs.take_oldest()
+                # Copies between overlapping ranges go through the graph's own scratch memory, one more buffer.
                 graph.update(self._with_scratch(addresses, graph.scratch), constants, patterns)
         state.graphs.put(key, graph)
         return graph
@@ -207,7 +209,7 @@ class CudaExecutor(Executor):
         context.synchronize()
         with context.current:
             for step in self._bound_steps(record, addresses, constants, patterns):
-                context.recent.append((state.function, (step.name,)))
+                context.recent_launches.append((state.function, (step.name,)))
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
 
@@ -228,7 +230,7 @@ class CudaExecutor(Executor):
         """Run the commands in order with an event between them, and return their device times."""
         context = self.context
         context.require_usable()
-        context.tidy()
+        context.release_unused()
         steps, bytes_ = self._steps(record)
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
         addresses = self._with_scratch([0 if block is None else block.address for block in blocks], scratch)
@@ -240,7 +242,7 @@ class CudaExecutor(Executor):
                     for command in steps:
                         for step in command:
                             step.bind(addresses, constants, patterns)
-                            context.recent.append((self._name(record), (step.name,)))
+                            context.recent_launches.append((self._name(record), (step.name,)))
                             context.check(step.launch(context.stream), f"launching {step.label}")
                         watch.mark()
                 context.synchronize()
@@ -259,8 +261,8 @@ class Fixed:
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
     ) -> None:
         self.executor, self.record, self.context = executor, record, executor.context
-        self.arguments = self._addressed(blocks, constants, patterns)
-        self.graph: Graph | None = None
+        self.arguments: tuple[list[int], bytes, list[int]]  # of the runs, set by update()
+        self.graph: Graph | None = None  # built by update(), except on a checked device
         self.update(blocks, constants, patterns)
 
     def _addressed(
@@ -274,17 +276,19 @@ class Fixed:
 
         On a checked device nothing is updated: `run` launches each step.
         """
-        values = self.arguments = self._addressed(blocks, constants, patterns)
+        self.arguments = self._addressed(blocks, constants, patterns)
         context, executor = self.context, self.executor
-        context.tidy()
+        context.release_unused()
         if context.is_checked:
             return
+        addresses, _, pattern_list = self.arguments
         with context.lock:
             if self.graph is None:
-                self.graph = executor._new_graph(self.record, executor._name(self.record), *values)
+                self.graph = executor._new_graph(self.record, executor._name(self.record), *self.arguments)
             else:
-                self.graph.update(executor._with_scratch(values[0], self.graph.scratch), *values[1:])
-        self.run = self.graph.launch  # type: ignore[method-assign]
+                # The graph's scratch memory, for copies between overlapping ranges, is one more buffer.
+                self.graph.update(executor._with_scratch(addresses, self.graph.scratch), constants, pattern_list)
+        self.run = self.graph.launch  # type: ignore[method-assign]  # later runs only launch the graph
 
     def run(self) -> None:
         """Run the plan step by step.

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 class Graph:
     """Instantiated graph over the steps of a plan, for one thread at a time.
 
-    Steps of one region run concurrently, after all steps of the previous region.
+    Commands of one region run concurrently, after all commands of the previous region. The steps of a command run one
+    after the other, except those of a fill, which write different bytes.
     """
 
     def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
-        """Create a graph that owns the placed steps of each command and the scratch memory."""
+        """Create a graph that owns the scratch memory and the steps of each command, which are bound already."""
         self.context, self.function, self.scratch = context, function, scratch
         self.steps = [step for command in steps for step in command]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
@@ -52,6 +53,7 @@ class Graph:
                             command[0].region,
                         )
                     dependencies = region_sources
+                    # Each step depends on the one before it; the steps of a fill are independent of each other.
                     is_chain = len(command) > 1 and not isinstance(command[0], Fill)
                     for step in command:
                         node = context.check(step.add(graph, dependencies), f"{what}, {step.label}")
@@ -99,7 +101,7 @@ class Graph:
         if context.is_shut:
             context.require_usable()
         (status,) = self._launch(self.executable, self._stream)
-        context.recent.append((self.function, self.dispatches))
+        context.recent_launches.append((self.function, self.dispatches))
         if status:
             self._retry(status)
 

@@ -53,7 +53,7 @@ class CudaBuffer(Buffer):
         dl_device = options.get("dl_device")
         if dl_device is not None and int(dl_device[0]) == CPU:
             version = {"max_version": options.get("max_version")}
-            return capsule_of_array(self.download(), SMALL_FLOATS.get(self.element.word >> 24), version)
+            return capsule_of_array(self.download(), SMALL_FLOATS.get(self.element.numerical), version)
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
         context, owner = self._context, self
@@ -65,7 +65,7 @@ class CudaBuffer(Buffer):
             context.copy(self.memory.block, memory.block, self.nbytes)  # type: ignore[attr-defined]
             owner = CudaBuffer(memory, self.shape, self.element, self.nbytes)
         stream = options.get("stream")
-        if stream != -1:
+        if stream != -1:  # None stands for the legacy default stream of the process
             context.order_before(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
         versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
@@ -78,7 +78,7 @@ class CudaBuffer(Buffer):
         Raise AttributeError for types without a typestr.
         """
         dtype = self.dtype
-        if self.element.packed or dtype.kind not in "biufc" or self.element.word >> 24 in SMALL_FLOATS:
+        if self.element.packed or dtype.kind not in "biufc" or self.element.numerical in SMALL_FLOATS:
             raise AttributeError(f"{_FEATURE} has no type for {self.element.name}; use DLPack")
         context = self._context
         return {
@@ -89,8 +89,8 @@ class CudaBuffer(Buffer):
 
 def dlpack_code(buffer: Buffer) -> int:
     """Return the DLPack type code of a buffer's elements."""
-    kind = buffer.element.word >> 24
-    return SMALL_FLOATS.get(kind, EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
+    code = EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1))
+    return SMALL_FLOATS.get(buffer.element.numerical, code)
 
 
 def stream_number(stream: Any) -> int:
@@ -107,8 +107,10 @@ def stream_number(stream: Any) -> int:
                 source = getattr(stream, name)
                 break
     source = getattr(source, "value", source)
+    if source is None and stream is not None:
+        source = 0  # a stream object without a handle is the default stream; the argument None is no stream
     try:
-        handle = int(0 if source is None and source is not stream else source)
+        handle = int(source)
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"stream: expected the handle of a CUDA stream, or a stream of PyTorch, CuPy or Numba, got {stream!r}"
@@ -135,11 +137,11 @@ def convert(context: Context, value: Any, is_out: bool = False) -> Any:
         if int(index) != context.index and int(kind) == CUDA:
             raise InvalidArgumentError(_elsewhere(value, int(index), context))
         return _from_dlpack(context, value, is_out)
-    interface = _interface(value)
+    interface = _cuda_array_interface_of(value)
     if interface is None:
         return value
     if is_out and not _is_writable(interface):
-        raise InvalidArgumentError(_fixed(value, "a read-only array"))
+        raise InvalidArgumentError(_read_only_message(value, "a read-only array"))
     return _from_interface(context, value, interface)
 
 
@@ -154,14 +156,14 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
             capsule = value.__dlpack__(stream=stream)  # a producer older than the versioned protocol
     array = open_capsule(capsule)  # over memory of the device: only its description is looked at
     if not array.flags.c_contiguous:
-        raise InvalidArgumentError(_scattered(value))
-    if is_out and not array.flags.writeable and not _is_writable(_interface(value)):
-        raise InvalidArgumentError(_fixed(value, read_only_text(array)))
+        raise InvalidArgumentError(_not_contiguous_message(value))
+    if is_out and not array.flags.writeable and not _is_writable(_cuda_array_interface_of(value)):
+        raise InvalidArgumentError(_read_only_message(value, read_only_text(array)))
     element = element_of(array.dtype)
     return _borrowed(context, int(array.__array_interface__["data"][0]), array.shape, element, array.nbytes, array)
 
 
-def _interface(value: Any) -> dict[str, Any] | None:
+def _cuda_array_interface_of(value: Any) -> dict[str, Any] | None:
     """Return the `__cuda_array_interface__` of a value; None without one."""
     try:
         interface = getattr(value, _FEATURE, None)
@@ -188,7 +190,7 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
     if strides is not None and 0 not in shape:
         for size, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
             if size != 1 and int(stride) != step:
-                raise InvalidArgumentError(_scattered(value))
+                raise InvalidArgumentError(_not_contiguous_message(value))
             step *= size
     nbytes = dtype.itemsize
     for size in shape:
@@ -220,13 +222,13 @@ def _elsewhere(value: Any, index: int, context: Context) -> str:
     )
 
 
-def _fixed(value: Any, what: str) -> str:
+def _read_only_message(value: Any, what: str) -> str:
     """Return the message for an `out=` value that cannot be written. what: what it is, such as "a read-only array"."""
     name = type(value).__name__
     return f"out: expected an array that can be written, got {what} ({name}); pass a buffer of the device"
 
 
-def _scattered(value: Any) -> str:
+def _not_contiguous_message(value: Any) -> str:
     """Return the message for an argument that is not contiguous."""
     what = f"an argument ({type(value).__name__}) is not contiguous"
     return f"{what}; make it so first: x.contiguous() or cupy.ascontiguousarray(x)"

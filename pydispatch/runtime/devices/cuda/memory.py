@@ -52,7 +52,7 @@ class StreamOrderedPool(BlockPool[Block]):
     """Pool over a memory pool of the driver. All work runs in the order of one stream, so the next user of a block runs
     after the last one.
 
-    unborrowed: Blocks over memory of other owners that no call uses any more.
+    unused_borrowed: Blocks over memory of other owners that no call uses any more.
     """
 
     granule = GRANULE
@@ -61,28 +61,29 @@ class StreamOrderedPool(BlockPool[Block]):
         super().__init__()
         self.context = context
         driver = self.driver = context.driver
-        self.unborrowed: deque[Block] = deque()
+        self.unused_borrowed: deque[Block] = deque()  # not referenced any more, but work in flight may use them
         properties = driver.CUmemPoolProps()
         properties.allocType = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = context.index
         self.handle = context.check(driver.cuMemPoolCreate(properties), "cuMemPoolCreate")
         self.attributes = driver.CUmemPool_attribute
+        # The driver's pool keeps all freed memory for later blocks; `trim` returns it to the system.
         threshold = self.attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         limit = driver.cuuint64_t(UNLIMITED_BYTES)
         context.check(driver.cuMemPoolSetAttribute(self.handle, threshold, limit), "cuMemPoolSetAttribute")
 
     def release(self, block: Block) -> None:
-        (self.released if block.owner is None else self.unborrowed).append(block)
+        (self.released if block.owner is None else self.unused_borrowed).append(block)
 
     def borrow(self, address: int, size: int, owner: Any) -> Block:
         """Return a block over memory of another owner, which the block keeps alive."""
         with self.lock:
             return Block(address, size, self._next_number(), owner)
 
-    def _collect(self) -> None:
+    def _take_back_released(self) -> None:
         """Collect released blocks, and free half of the unused memory if there is too much of it."""
-        super()._collect()
+        super()._take_back_released()
         if self.free_bytes > MAX_FREE_BYTES:
             self._free_to(MAX_FREE_BYTES // 2)
 
@@ -124,7 +125,7 @@ class StreamOrderedPool(BlockPool[Block]):
         context = self.context
         context.synchronize()
         with self.lock, context.current:
-            self._collect()
+            self._take_back_released()
             self._free_blocks()
             context.synchronize()
             context.check(self.driver.cuMemPoolTrimTo(self.handle, 0), "cuMemPoolTrimTo")
@@ -147,6 +148,6 @@ class StreamOrderedPool(BlockPool[Block]):
     def destroy(self) -> None:
         """Destroy the pool. All blocks must have been released, and no work may be running."""
         with self.lock:
-            self._collect()
+            self._take_back_released()
             self._free_blocks()
             self.driver.cuMemPoolDestroy(self.handle)

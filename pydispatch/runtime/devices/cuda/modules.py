@@ -53,7 +53,7 @@ class Modules:
     """
 
     def __init__(self, context: Context) -> None:
-        self.kernels: dict[tuple[int, int], CudaKernel] = {}
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}  # (executable, ordinal of the export) → kernel
         self.handles: list[Any] = []
         self.context = context
         context.modules.add(self)
@@ -62,29 +62,27 @@ class Modules:
         if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
             self.destroy()
 
-    def load(self, executable: Executable, parts: PtxParts, pieces: Sequence[bytes]) -> None:
+    def load(self, executable: Executable, parts: PtxParts, codes: Sequence[bytes]) -> None:
         """Load the kernels of an executable.
 
         Args:
             executable: The executable.
             parts: What its variant's code and manifest state of its modules.
-            pieces: Code of its modules, with imports resolved.
+            codes: Code of its modules, with imports resolved.
 
         Raises:
             ArtifactError: The driver rejects the code.
             DeviceUnavailableError: The device lacks a feature.
         """
         context = self.context
-        entries = parts.plan(pieces, executable.exports)
+        entries = parts.kernel_entries(codes, executable.exports)
         for entry in entries:
             self._check_entry(entry, parts.where)
-        loaded = [
-            self._load(piece, kind, parts.where) for piece, (_, _, kind) in zip(pieces, parts.modules, strict=True)
-        ]
+        loaded = [self._load(code, module.kind, parts.where) for code, module in zip(codes, parts.modules, strict=True)]
         with context.current:
             for variable, word in parts.constant_values(executable.constants):
                 if not self._set_constant(loaded, variable, word, parts.where):
-                    self._check_named(pieces, variable, parts.where)
+                    self._check_named(codes, variable, parts.where)
             for entry in entries:
                 kernel = self._kernel(loaded, entry, executable.name, parts.where)
                 self.kernels[executable.index, entry.ordinal] = kernel
@@ -190,9 +188,9 @@ class Modules:
             is_set = True
         return is_set
 
-    def _check_named(self, pieces: Sequence[bytes], variable: str, where: str) -> None:
+    def _check_named(self, codes: Sequence[bytes], variable: str, where: str) -> None:
         """Raise ArtifactError unless a module mentions the variable. A compiler may have removed an unused one."""
-        if not any(variable.encode() in piece for piece in pieces):
+        if not any(variable.encode() in code for code in codes):
             raise ArtifactError(
                 f"{where}: no module has a variable '{variable}' for the executable constant of that name; declare it "
                 f"as .const or .global .b32 {variable}"
@@ -212,4 +210,4 @@ class Modules:
         """Hand the modules to the context's garbage. They are unloaded after the work in flight is complete."""
         handles, self.handles, self.kernels = self.handles, [], {}
         if not self.context.lost:
-            self.context.garbage.extend((self.context.unload, handle) for handle in handles)
+            self.context.garbage.extend((self.context.unload_module, handle) for handle in handles)

@@ -88,8 +88,8 @@ class Dispatch(Step):
         self.name = StepName(label, kernel.executable, kernel.export)
         self.grid, self.first = command.grid, command.first_constant
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
-        self.memory = bytearray(max(1, packer.size))
-        self.packed = b""
+        self.memory = bytearray(max(1, packer.size))  # the parameter values, which bind() writes
+        self.packed = b""  # content of `memory` at the last bind(), to find out whether it has changed
         memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
             *[memory_address + offset for offset in packer.offsets]
@@ -138,19 +138,20 @@ class Dispatch(Step):
 
 
 class Copy(Step):
-    """Copy between ranges that do not overlap.
-
-    Args:
-        context: The device.
-        region: Index of its region: steps of one region may run concurrently.
-        source: (buffer index, byte offset) that is read.
-        target: (buffer index, byte offset) that is written.
-        size: Number of bytes.
-    """
+    """Copy between ranges that do not overlap."""
 
     def __init__(
         self, context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int
     ) -> None:
+        """Create a copy.
+
+        Args:
+            context: The device.
+            region: Index of its region: steps of one region may run concurrently.
+            source: (buffer index, byte offset) that is read.
+            target: (buffer index, byte offset) that is written.
+            size: Number of bytes.
+        """
         driver = self.driver = context.driver
         self.context, self.region, self.size = context, region, size
         self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
@@ -195,22 +196,24 @@ class Fill(Step):
 
     A fill command with an 8-byte pattern, for example, needs two of these steps: both write elements of 4 bytes with a
     pitch of 8 bytes, one with pattern bytes 0 to 3, the other with pattern bytes 4 to 7.
-
-    Args:
-        context: The device.
-        region: Index of its region: steps of one region may run concurrently.
-        command_index: Index of the fill command in the plan, and of its pattern in the `patterns` of `bind`.
-        target: (buffer index, byte offset) of the command's memory.
-        element_bytes: Bytes of an element: 1, 2 or 4.
-        count: Number of elements.
-        pattern_byte: Index of the pattern's byte, lowest first, with which an element begins.
-        pitch: Bytes from one element to the next; 0 if they are adjacent.
     """
 
     def __init__(
         self, context: Context, region: int, command_index: int, target: tuple[int, int], *, element_bytes: int,
         count: int, pattern_byte: int = 0, pitch: int = 0,
     ) -> None:  # fmt: skip
+        """Create a fill.
+
+        Args:
+            context: The device.
+            region: Index of its region: steps of one region may run concurrently.
+            command_index: Index of the fill command in the plan, and of its pattern in the `patterns` of `bind`.
+            target: (buffer index, byte offset) of the command's memory.
+            element_bytes: Bytes of an element: 1, 2 or 4.
+            count: Number of elements.
+            pattern_byte: Index of the pattern's byte, lowest first, with which an element begins.
+            pitch: Bytes from one element to the next; 0 if they are adjacent.
+        """
         driver = self.driver = context.driver
         self.context, self.region, self.command_index, self.target = context, region, command_index, target
         self.element_bytes, self.count, self.pattern_byte, self.pitch = element_bytes, count, pattern_byte, pitch
@@ -298,7 +301,8 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
     """Return a copy of `size` bytes as copies of at most `MAX_COPY_BYTES` each, the limit of a graph's copy node.
 
-    source, target: (buffer index, byte offset); the ranges do not overlap.
+    source, target: (buffer index, byte offset); the ranges do not overlap. region: index of the copies' region in the
+    plan: commands of one region may run concurrently.
     """
     (source_buffer, source_offset), (target_buffer, target_offset) = source, target
     return [

@@ -26,7 +26,7 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
     """See `Scheme.open`. Options: capability=8.6 takes kernels for that compute capability or older ones, default 9.0;
     races=1 reports data races between threads."""
     base, _, index = name.partition(":")
-    if index not in ("", "0", "//"):
+    if index not in ("", "0", "//"):  # "//" is IREE's spelling of the default device: "ptx-interpreter://"
         raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")
     check_options(base, options, OPTIONS)
     races = flag(base, options, "races")

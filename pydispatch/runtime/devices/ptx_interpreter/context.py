@@ -40,8 +40,8 @@ class Context(base.Context):
         self.released_modules: deque[Loaded] = deque()  # modules of programs that are gone
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
-        self.borrow = self._borrow
-        self.transfers = base.Transfers()
+        self.borrow = self._borrow  # None in contexts that cannot borrow the memory of arrays
+        self.transfers = base.Transfers()  # counts of copies and their bytes
         self.is_poisoned = poison_requested()
         self.memory.shared_byte = base.POISON_BYTE if self.is_poisoned else 0
 

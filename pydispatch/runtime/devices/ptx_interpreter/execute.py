@@ -52,13 +52,15 @@ class InterpretedKernel:
 
 
 class SeparateTransients(Record):
-    """Plan with one allocation per transient, so that accesses beyond a transient are detected. separate: (buffer,
-    bytes).
+    """Plan with one allocation per transient, so that accesses beyond a transient are detected.
+
+    separate: (index of its buffer, bytes) of each transient.
     """
 
     __slots__ = ("separate",)
 
-    def _commands_with_arena(self) -> None:
+    def _move_transients_to_arena(self) -> None:
+        """Move no transient: without `transients` the plan has no arena, and commands refer to their buffers."""
         self.separate = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
 
@@ -79,20 +81,24 @@ class Executor(execute.Executor):
         return SeparateTransients(data, self.alignments)
 
     def load(self, executable: Executable) -> int:
-        """Load the PTX modules of an executable; see `Executor.load`. Raise DeviceUnavailableError for cubins."""
+        """Load the PTX modules of an executable, and return the alignment of its bindings in bytes.
+
+        Raise DeviceUnavailableError for cubins.
+        """
         name, source, variant, file = executable.name, executable.source, executable.variant, executable.file
         where = f"executable '{name}'{f' ({source})' if source else ''}"
         parts = PtxParts(executable.code, variant.get("ptx"), f"{file}: {where}")
-        if any(kind == CUBIN for _, _, kind in parts.modules):
+        if any(module_range.kind == CUBIN for module_range in parts.modules):
             raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
-        pieces = parts.pieces(executable.code)
+        texts = parts.module_codes(executable.code)
         if variant.get("imports"):
-            pieces = executable.resolution.link(name, pieces, variant)
-        entries = parts.plan(pieces, executable.exports)
-        names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(pieces))]
-        modules = [read.read(piece, f"{where}: {label}") for piece, label in zip(pieces, names, strict=True)]
+            texts = executable.resolution.link(name, texts, variant)
+        entries = parts.kernel_entries(texts, executable.exports)
+        names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(texts))]
+        modules = [read.read(text, f"{where}: {label}") for text, label in zip(texts, names, strict=True)]
         for module in modules:
             self._check_target(module, where)
+        # Errors of running kernels name their module without the executable.
         modules = [replace(module, name=label) for module, label in zip(modules, names, strict=True)]
         loaded = [self._load(module, where) for module in modules]
         self._write_constants(loaded, modules, parts.constant_values(executable.constants))

@@ -51,7 +51,9 @@ class PipelineCache:
     def _load(self) -> bytes:
         """Return the content of the file; b"" if it is missing, too large, or of another driver."""
         data = cache.load(*self.entry)
-        return data if data is not None and len(data) <= _MAX_BYTES and data[:32] == self.header else b""
+        if data is None or len(data) > _MAX_BYTES or data[: api.CACHE_HEADER_BYTES] != self.header:
+            return b""
+        return data
 
     def save(self) -> None:
         """Write the cache to the file if pipelines were added since it was read. A file that cannot be written is no
@@ -61,7 +63,8 @@ class PipelineCache:
         size = ffi.new("size_t*")
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:
             return
-        if size[0] <= max(32, self.stored) or size[0] > _MAX_BYTES:
+        # A cache without pipelines is its header alone.
+        if size[0] <= max(api.CACHE_HEADER_BYTES, self.stored) or size[0] > _MAX_BYTES:
             return
         data = ffi.new("char[]", size[0])
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:

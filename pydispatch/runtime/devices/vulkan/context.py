@@ -110,6 +110,9 @@ class Context(Closing, base.Context):
         self.arena = api.Arena()
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
+        family = instance.queue_family(physical)
+        assert family is not None, "instances list only devices that can compute"
+        self.family = family
         self.handle = self._create(lib)
         self.calls = api.functions(CALLS, lib.vkGetDeviceProcAddr, self.handle)
         self.lock = threading.RLock()
@@ -117,14 +120,14 @@ class Context(Closing, base.Context):
         self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
         self.queue = queue[0]
         # Addresses that submit_and_wait() takes: vkQueueSubmit, the queue, vkWaitSemaphores, the device.
-        self.functions = tuple(
+        self.addresses = tuple(
             int(self.ffi.cast("uintptr_t", pointer))
             for pointer in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
         )
         self.lost = self.closed = False
         self._name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
-        self._timeline()
-        self._make_pools(lib, force_staging)
+        self._create_timeline()  # sets semaphore, semaphores and value
+        self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")
         create = self.arena.new("VkCommandPoolCreateInfo", flags=api.POOL_RESETS_BUFFERS, queueFamilyIndex=self.family)
         api.check(self.calls.vkCreateCommandPool(self.handle, create, self.ffi.NULL, pool), "vkCreateCommandPool")
@@ -138,14 +141,11 @@ class Context(Closing, base.Context):
 
     def _create(self, lib: Any) -> Any:
         """Create the VkDevice with one queue for compute."""
-        family = self.instance.queue_family(self.physical)
-        assert family is not None
-        self.family = family
         arena, features = self.arena, self.features
         extensions = [name for name in (ATOMIC_FLOAT,) if name in features.extensions]
         queue = arena.new(
             "VkDeviceQueueCreateInfo",
-            queueFamilyIndex=family,
+            queueFamilyIndex=self.family,
             queueCount=1,
             pQueuePriorities=arena.array("float", [1.0]),
         )
@@ -159,15 +159,16 @@ class Context(Closing, base.Context):
         )
         return handle[0]
 
-    def _timeline(self) -> None:
+    def _create_timeline(self) -> None:
         """Create the timeline semaphore. `value` counts submissions; each sets the semaphore to it when it is done."""
-        ffi, arena = self.ffi, self.arena
+        arena = self.arena
         kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=api.TIMELINE_SEMAPHORE, initialValue=0)
-        handle = ffi.new("VkSemaphore*")
         create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
-        api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, handle), "vkCreateSemaphore")
-        self.semaphore, self.semaphores = handle[0], handle
-        self.arena.retained.append(handle)
+        self.semaphores = arena.array("VkSemaphore", 1)  # the array for the structures of submissions and waits
+        api.check(
+            self.calls.vkCreateSemaphore(self.handle, create, self.ffi.NULL, self.semaphores), "vkCreateSemaphore"
+        )
+        self.semaphore = self.semaphores[0]
         self.value = 0
 
     def _make_pools(self, lib: Any, force_staging: bool) -> None:
@@ -179,12 +180,16 @@ class Context(Closing, base.Context):
         limit, total_bytes = min(self.heap_bytes, 1 << 40), self.heap_bytes
         if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
             total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        self.pool = ChunkPool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, total_bytes)
+        self.pool = ChunkPool(
+            self.handle, self.calls, kind, mapped=self.is_mapped, name=f"vulkan:{self.index}", limit=limit,
+            total=total_bytes,
+        )  # fmt: skip
         self.staging = self.pool
         if not self.is_mapped:
             self.staging = ChunkPool(
-                self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, total_bytes
-            )
+                self.handle, self.calls, staging, mapped=True, name=f"vulkan:{self.index} staging", limit=limit,
+                total=total_bytes,
+            )  # fmt: skip
         for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
@@ -226,10 +231,12 @@ class Context(Closing, base.Context):
             self.value = recording.submission.value[0] = self.value + 1
             return recording.submission.addresses
 
-        submit, queue, wait, device = self.functions
+        submit, queue, wait, device = self.addresses
+        # A C function, so that no Python exception is raised between the submission and its end.
         failure = submit_and_wait(self.lock, submission, submit, queue, wait, device)
         if failure is not None:
-            self._failed(failure[1], failure[0])
+            function, status = failure
+            self._failed(status, function)
         recorded[0].check()
         return recorded[0]
 
@@ -337,7 +344,7 @@ class Context(Closing, base.Context):
             if not self.lost:
                 self.calls.vkDeviceWaitIdle(self.handle)
                 self.cache.save()
-            self.end()
+            self.release_programs()
 
     def _pools(self) -> set[ChunkPool]:
         return {self.pool, self.staging}

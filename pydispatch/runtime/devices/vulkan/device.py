@@ -67,7 +67,9 @@ class VulkanDevice(AcceleratorDevice):
 
     def _host(self) -> HostProperties:
         names = self._context.features.names
-        return HostProperties(("vulkan", self.name), FORMAT, names, names, (0,) * 8, 1)
+        return HostProperties(
+            ids=("vulkan", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1
+        )
 
     def _check_code(self, data: bytes, where: str) -> None:
         """Raise ArtifactError unless `data` is a valid SPIR-V module."""

@@ -119,7 +119,8 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             return handle_bits(block.buffer), block.offset + at
 
         recorded = None if buffer is None else handle_bits(buffer)
-        return Surroundings("vulkan", context, address_of, None, recorded, handle_bits(context.handle))
+        handle = handle_bits(context.handle)
+        return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """Run a plan with a timestamp after each command; see `Executor.time`."""

@@ -14,7 +14,7 @@ LAYER = "VK_LAYER_KHRONOS_validation"
 VARIABLE = "PYDISPATCH_VULKAN_VALIDATION"
 KINDS = {0: "other", 1: "integrated GPU", 2: "discrete GPU", 3: "virtual GPU", 4: "CPU"}
 _ERROR_BITS = 0x1000 | 0x100  # errors and warnings
-_COMPUTE = 2
+_GRAPHICS, _COMPUTE = 1, 2  # VkQueueFlagBits
 
 
 def _no_driver() -> str:
@@ -148,7 +148,7 @@ class Instance:
         families = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, families)
         compute = [i for i in range(count[0]) if families[i].queueFlags & _COMPUTE]
-        return min(compute, key=lambda i: (families[i].queueFlags & 1, i), default=None)
+        return min(compute, key=lambda i: (families[i].queueFlags & _GRAPHICS, i), default=None)
 
 
 _lock = threading.Lock()

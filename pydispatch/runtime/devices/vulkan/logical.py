@@ -17,9 +17,24 @@ class LogicalDevice(Protocol):
     """Interface of a logical device (`context.Context`) that other parts of the Vulkan device use.
 
     Attributes:
+        ffi: The cffi interface.
+        calls: Functions of the device by name.
+        handle: VkDevice.
+        features: Features and limits of the device.
+        index: Index of the device, as in "vulkan:0".
+        model: Name of the device for messages.
+        cache: `cache.PipelineCache` of the device.
+        command_pool: VkCommandPool of all command buffers.
+        descriptors: `descriptors.Descriptors`, which allocates descriptor sets.
+        garbage: Functions that free objects of dead recordings and programs. The garbage collector of Python appends
+            to it at any time; `recorded_buffer.free_garbage` calls them.
+        recordings: Weak set of all live recordings, which add themselves.
         alignment: Alignment in bytes that bindings need.
         max_range: Largest size of a binding in bytes.
         ends_loops: Whether the driver silently ends long loops.
+        pool: Device memory.
+        staging: Memory that the host can access: `pool` if device memory is mapped.
+        semaphores: Array of one VkSemaphore, the timeline of submissions.
     """
 
     ffi: Any
@@ -57,6 +72,7 @@ class Submission:
     __slots__ = ("_arena", "addresses", "value")
 
     def __init__(self, context: LogicalDevice, command_buffer: Any) -> None:
+        """Fill the structures for a VkCommandBuffer. `Context.run` submits them, and waits for `value`."""
         arena = api.Arena()
         self.value = arena.array("uint64_t", [0])
         timeline = arena.new(

@@ -97,8 +97,8 @@ class ChunkPool(BlockPool[Block]):
         self.name, self.limit, self.total = name, limit, total
         self.chunks: list[Chunk] = []
         self.is_destroyed = False
-        self.epoch = 0
-        self.name_buffer: Any = None
+        self.epoch = 0  # number of destroyed chunks: recordings of an earlier epoch may refer to them
+        self.name_buffer: Any = None  # name_buffer(VkBuffer, text) sets the debug name of a chunk; None for no names
 
     def _allocate(self, size: int) -> Block:
         """Allocate a block in a free range: as it is, after merging free blocks, or in a new chunk."""

@@ -75,9 +75,9 @@ class Executables:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
-        self.modules: list[Any] = []
-        self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, ordinal of the export) → kernel
+        self.modules: list[Any] = []  # VkShaderModule of each loaded module
+        self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}  # by numbers of bindings and of push constants
         self.context = context
 
     def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
@@ -111,10 +111,11 @@ class Executables:
         """Return the kernel of an export with its layouts; its pipeline is still missing."""
         kernel = VulkanKernel()
         kernel.executable, kernel.export = executable, export.name
-        kernel.is_spilled = parts.is_spilled(export.ordinal)
+        kernel.is_spilled = parts.is_spilled(export.ordinal)  # one more binding has the constants
         kernel.constants = 0 if kernel.is_spilled else export.constants
-        kernel.is_watched = parts.is_watched(export.ordinal)
+        kernel.is_watched = parts.is_watched(export.ordinal)  # one more binding reports loops that ended early
         kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
+        # A buffer that is not declared as read-only may be written in a way that reflection does not see.
         written = {r.binding for r in entry.resources if r.written or not r.read_only}
         kernel.written = [i in written for i in range(kernel.bindings)]
         limits = self.context.features.limits
@@ -150,9 +151,9 @@ class Executables:
         if entry is None:
             have = ", ".join(e.name for e in reflections[module].entry_points) or "none"
             raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
-        if parts.is_spilled(ordinal):
+        if parts.is_spilled(ordinal):  # the constants are in a buffer, the binding after those of the program
             constants, bindings = 0, bindings + 1
-        bindings += parts.is_watched(ordinal)
+        bindings += parts.is_watched(ordinal)  # the last binding reports loops that the device ended early
         problem = interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -366,7 +367,7 @@ class SpirvParts:
 
     def _read(self, notes: Any, size: int) -> None:
         """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
-        code.
+        code. The class describes the attributes; `workgroup_sizes` and `read_only` are for other readers.
         """
         notes = table(notes)
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
@@ -376,6 +377,7 @@ class SpirvParts:
         self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
         self.spilled = [flag(value) for value in listed(notes.get("spilled", []))]
         self.watched = [flag(value) for value in listed(notes.get("watched", []))]
+        # Of each export, only checked here: the workgroup size, and whether each binding is only read.
         for sizes in listed(notes.get("workgroup_sizes", [])):
             list(map(count, listed(sizes, 3)))
         for flags in listed(notes.get("read_only", [])):

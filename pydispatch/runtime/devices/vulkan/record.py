@@ -7,7 +7,7 @@ one for each buffer of the plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError
@@ -33,6 +33,22 @@ _PATTERN_BYTES = 64 << 10
 _TOP, _BOTTOM = 0x1, 0x2000
 
 
+class MovedOperand(NamedTuple):
+    """Operand of a dispatch that is copied to a temporary block, because the device cannot bind its offset.
+
+    Attributes:
+        temporary: The block that is bound.
+        block, offset, size: The operand: `size` bytes from byte `offset` of a block.
+        is_written: Whether it is copied back after the dispatch.
+    """
+
+    temporary: Block
+    block: Block
+    offset: int
+    size: int
+    is_written: bool
+
+
 class CommandBufferRecorder:
     """Recorder of one command buffer. Used under the context's lock.
 
@@ -42,18 +58,19 @@ class CommandBufferRecorder:
         buffer: VkCommandBuffer.
         stages: Pipeline stages of the commands since the last barrier.
         bound: Index of a dispatch among the commands → its descriptor set.
-        moved: Index of a dispatch → (temporary block, block, offset, bytes, whether it is written) of each operand that
-            is copied to a temporary block because the device cannot bind its offset.
+        moved: Index of a dispatch → its operands that the device cannot bind in place.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.calls = context, context.ffi, context.calls
-        self.arena = api.Arena()
+        self.arena = api.Arena()  # owner of the structures that the recorded calls read
         if context.garbage:
             free_garbage(context)
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
-        self.stages = 0
+        self.stages = 0  # pipeline stages (VkPipelineStageFlags) of the commands since the last barrier
+        self.bound: dict[int, Any] = {}
+        self.moved: dict[int, list[MovedOperand]] = {}
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -201,8 +218,6 @@ class CommandBufferRecorder:
 
         A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block.
         """
-        self.bound: dict[int, Any] = {}
-        self.moved: dict[int, list[tuple[Block, Block, int, int, bool]]] = {}
         dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
         count = sum(kernel.bindings for _, _, kernel in dispatches)
         if not dispatches:
@@ -215,7 +230,9 @@ class CommandBufferRecorder:
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
             self.bound[index] = set_
-            ranges = [self._bindable_range(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
+            ranges = [
+                self._bindable_range(index, slot, blocks, kernel, binding) for binding, slot in enumerate(command.slots)
+            ]
             if kernel.is_spilled:
                 first, end = command.first_constant, command.first_constant + command.constant_count
                 ranges.append(self._spilled(constants[CONSTANT_BYTES * first : CONSTANT_BYTES * end]))
@@ -270,7 +287,8 @@ class CommandBufferRecorder:
         if length == 0:
             return block, 0, 4
         temporary = self.temporary(bound_bytes)
-        self.moved.setdefault(index, []).append((temporary, block, offset, length, kernel.written[binding]))
+        operand = MovedOperand(temporary, block, offset, length, is_written=kernel.written[binding])
+        self.moved.setdefault(index, []).append(operand)
         return temporary, 0, bound_bytes
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
@@ -302,22 +320,22 @@ class CommandBufferRecorder:
         moved = self.moved.get(index, ())
         if moved:
             self.barrier()
-            for temporary, block, offset, length, _ in moved:
-                self.copy(block, offset, temporary, 0, length)
+            for operand in moved:
+                self.copy(operand.block, operand.offset, operand.temporary, 0, operand.size)
             self.barrier()
-        calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
+        calls.vkCmdBindPipeline(buffer, api.BIND_COMPUTE, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[index]])
-        calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
+        calls.vkCmdBindDescriptorSets(buffer, api.BIND_COMPUTE, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
         if command.constant_count and not kernel.is_spilled:
             first, size = words + 4 * command.first_constant, 4 * command.constant_count
-            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, size, first)
+            calls.vkCmdPushConstants(buffer, kernel.layout, api.COMPUTE_STAGE, 0, size, first)
         calls.vkCmdDispatch(buffer, *command.grid)
         self.stages |= _COMPUTE
-        if any(written for *_, written in moved):
+        written_operands = [operand for operand in moved if operand.is_written]
+        if written_operands:
             self.barrier()
-            for temporary, block, offset, length, written in moved:
-                if written:
-                    self.copy(temporary, 0, block, offset, length)
+            for operand in written_operands:
+                self.copy(operand.temporary, 0, operand.block, operand.offset, operand.size)
 
     def finish(self) -> RecordedBuffer:
         """End the recording and return it. Its last barrier makes the results visible to the host."""

@@ -19,22 +19,25 @@ class RecordedBuffer:
     It owns the resources from the first command on, so that an exception at any time releases them.
 
     Attributes:
+        buffer: VkCommandBuffer; None once it was released.
         sets: Descriptor sets: (pool, array of sets, count).
         blocks: Memory that the recording owns.
         queries: Query pool of the timestamps, or None.
-        watches: Words in which kernels report loops that ended early.
+        watches: (`uint32_t*` to the word in which a dispatch reports loops that ended early, its kernel).
+        submission: Structures that submit the command buffer.
+        epoch: `ChunkPool.epoch` at the time of the recording, which is void once memory was destroyed.
     """
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
     def __init__(self, context: LogicalDevice, buffer: Any) -> None:
-        self.sets: list[tuple[Any, Any, int]] = []
-        self.blocks: list[Block] = []
-        self.queries: Any = None
-        self.watches: list[tuple[Any, VulkanKernel]] = []
+        self.sets: list[tuple[Any, Any, int]] = []  # (descriptor pool, array of descriptor sets, count)
+        self.blocks: list[Block] = []  # memory that the recording owns
+        self.queries: Any = None  # query pool of the timestamps, or None
+        self.watches: list[tuple[Any, VulkanKernel]] = []  # word that reports loops that ended early, and its kernel
         self.context, self.buffer = context, buffer
         self.submission: Submission = context.new_submission(buffer)
-        self.epoch = context.pool.epoch
+        self.epoch = context.pool.epoch  # the recording is void if memory is destroyed after it
         context.recordings.add(self)
 
     def check(self) -> None:

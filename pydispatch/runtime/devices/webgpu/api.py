@@ -7,7 +7,7 @@ The Python classes of the package are not used, since they take longer than the 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from pydispatch._core.driver import CALLBACKS, LOST, MAPPED, Mailbox
 from pydispatch.errors import DeviceUnavailableError, InternalError, InvalidArgumentError, OutOfMemoryError
@@ -22,6 +22,7 @@ MAP_READ, MAP_WRITE, COPY_SOURCE, COPY_TARGET, UNIFORM_BUFFER, STORAGE_BUFFER, Q
     1, 2, 4, 8, 0x40, 0x80, 0x200,
 )  # fmt: skip
 COMPUTE_STAGE = 4
+MAP_SUCCEEDED = 1  # WGPUMapAsyncStatus
 TIMESTAMPS = 2  # WGPUQueryType
 
 
@@ -105,15 +106,22 @@ class Errors:
         self.reported: list[tuple[int, str]] = []  # (code, text) of the errors since the scope was opened
         self.mapping = ""  # why the last mapping failed
         self._lost: str | None = None
+        # `callback` takes the C function of CALLBACKS for a type of callback; all of them put messages into the box.
         self._scope = self.ffi.new("WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback"))
         self.on_lost = self.callback("WGPUDeviceLostCallback")
-        self.on_error = self.callback("WGPUUncapturedErrorCallback", has_mode=False)
+        self.on_error = self.callback("WGPUUncapturedErrorCallback", has_mode=False)  # its structure has no mode
         self._push_scope, self._pop_scope = self.lib.wgpuDevicePushErrorScope, self.lib.wgpuDevicePopErrorScope
         self.device: Any = None
 
     def callback(self, kind: str, has_mode: bool = True) -> dict[str, Any]:
-        """Return the fields of a callback that passes its messages to this object."""
+        """Return the fields of a callback that passes its messages to this object.
+
+        Args:
+            kind: C type of the callback; CALLBACKS has the address of a C function of each type.
+            has_mode: Whether its structure has a mode: SPONTANEOUS allows wgpu to call it within any of its functions.
+        """
         cast = self.ffi.cast
+        # `userdata1` is the mailbox of this object, which the C function puts its message into.
         fields = {"callback": cast(kind, CALLBACKS[kind]), "userdata1": cast("void*", self.box.address)}
         return {"mode": SPONTANEOUS, **fields} if has_mode else fields
 
@@ -149,15 +157,19 @@ class Errors:
 
         Raise DeviceLostError if lost.
         """
-        self._pop_scope(self.device, self._scope[0])
-        is_lost = self.lost
+        self._pop_scope(self.device, self._scope[0])  # its callback puts the first error of the scope into the mailbox
+        is_lost = self.lost  # reads the mailbox into `reported`
         error = self.reported[0] if self.reported else None
         if is_lost or (error is not None and _LOST in error[1]):
-            self.fail("")
+            self.raise_lost()
         self.reported.clear()
         return error
 
-    def fail(self, what: str) -> None:
+    def raise_lost(self) -> NoReturn:
+        """Raise DeviceLostError, because the device was lost."""
+        self.fail(what="")  # the message begins with the name of the device
+
+    def fail(self, what: str) -> NoReturn:
         """Raise the first recorded error, or DeviceLostError. what: begins the message."""
         is_lost = self.lost
         kind, message = self.reported[0] if self.reported else (0, "")

@@ -61,23 +61,24 @@ class Context(Closing, base.Context):
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         # Whether the host can map the buffers of the device; else uploads and downloads use staging buffers.
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
-        total_bytes = 1 << 40
+        total_bytes = 1 << 40  # no limit: a discrete GPU does not state its memory, and its driver reports a failure
         if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):  # drivers promise more than there is
             total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
-        self.pool = BufferPool(self.errors, self.lock, usage, name, limit, total_bytes)
+        readback_usage = api.MAP_READ | api.COPY_TARGET
+        self.pool = BufferPool(self.errors, self.lock, usage, name, limit=limit, total=total_bytes)
         self.readback = BufferPool(
-            self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total_bytes
+            self.errors, self.lock, readback_usage, f"{name} staging", limit=limit, total=total_bytes
         )
         self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, handle) of unused objects
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)
         # Addresses of the functions that `copy_mapped` calls: to write to a mapped buffer, and to read from one.
-        self._mapping = [
+        self._write_functions, self._read_functions = (
             tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
             for range_ in ("wgpuBufferGetMappedRange", "wgpuBufferGetConstMappedRange")
-        ]
+        )
         self._submissions: deque[int] = deque()  # indices of submissions that may be running
         self._has_writes = False  # whether wgpuQueueWriteBuffer was called since the last submission
         self._commands = ffi.new("WGPUCommandBuffer[1]")
@@ -96,15 +97,15 @@ class Context(Closing, base.Context):
         create.deviceLostCallbackInfo = self.errors.on_lost
         create.uncapturedErrorCallbackInfo = self.errors.on_error
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
-        box = self.errors.box
+        mailbox = self.errors.box  # callbacks put (kind, code, handle, text) into it
         lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
-        if not box:
+        if not mailbox:
             lib.wgpuInstanceProcessEvents(instance_of(backend))
-        opened = [(handle, text) for kind, _, handle, text in box.take() if kind == OPENED]
-        if not opened or not opened[0][0]:
-            answer = api.without_frame(opened[0][1]) if opened else "no answer"
-            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {answer}")
-        return ffi.cast("WGPUDevice", opened[0][0])
+        opened = [(handle, text) for kind, _, handle, text in mailbox.take() if kind == OPENED]
+        handle, text = opened[0] if opened else (0, "no answer")
+        if not handle:
+            raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {api.without_frame(text)}")
+        return ffi.cast("WGPUDevice", handle)
 
     # Submitting, under the lock
 
@@ -112,7 +113,7 @@ class Context(Closing, base.Context):
         """Raise DeviceUnavailableError if the device was closed or lost."""
         self.require_own()
         if self.errors.lost is not None:
-            self.errors.fail("")
+            self.errors.raise_lost()
         if self.closed:
             raise DeviceUnavailableError(f"{self.name} was closed")
 
@@ -120,9 +121,9 @@ class Context(Closing, base.Context):
         """Return a new command encoder. It opens an error scope, which `submit` or `abandon` closes."""
         self.require_own()
         if self.errors.lost is not None:
-            self.errors.fail("")
+            self.errors.raise_lost()
         if self.garbage:
-            self._free()
+            self._release_garbage()
         self.errors.begin()
         return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
 
@@ -161,7 +162,7 @@ class Context(Closing, base.Context):
             self._submissions.clear()
             self.require_usable()
 
-    def _free(self) -> None:
+    def _release_garbage(self) -> None:
         """Release the objects in `garbage`. The garbage collector appends to it, also while a thread holds the lock."""
         while self.garbage:
             release, handle = self.garbage.popleft()
@@ -287,18 +288,20 @@ class Context(Closing, base.Context):
         """
         self.require_own()
         if self.errors.lost is not None:
-            self.errors.fail("")
+            self.errors.raise_lost()
         if self._has_writes:  # of uploads that wait for the next submission
             self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)
             self._has_writes = False
         self.errors.begin()
+        functions = self._read_functions if is_read else self._write_functions
+        mailbox = self.errors.box  # receives the driver's message if mapping fails: `errors.mapping`
         status = copy_mapped(
-            self._mapping[is_read], _number(self.device), _number(block.buffer), is_read, map_offset, map_length,
-            copy_offset, _number(host), size, self.errors.box,
+            functions, _number(self.device), _number(block.buffer), is_read, map_offset, map_length, copy_offset,
+            _number(host), size, mailbox,
         )  # fmt: skip
         self._submissions.clear()
         self.errors.end(f"{self.name}: mapping {size} bytes")
-        if status != 1:
+        if status != api.MAP_SUCCEEDED:
             raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self.errors.mapping}")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
@@ -317,14 +320,13 @@ class Context(Closing, base.Context):
         the last one.
         """
         with self.lock:
-            if self.closed or self.is_forked:
-                self.closed = True
+            was_closed, self.closed = self.closed, True
+            if was_closed or self.is_forked:  # in the child of a fork the device belongs to the parent process
                 return
             if self.errors.lost is None:
                 self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
-            self.closed = True
-            self.end()
-            self._free()
+            self.release_programs()
+            self._release_garbage()
             self.trim()
 
     def _pools(self) -> tuple[BufferPool, ...]:
@@ -333,7 +335,7 @@ class Context(Closing, base.Context):
     def _destroy(self) -> None:
         """Release all objects of wgpu; no block is in use."""
         self.pipelines.release()
-        self._free()
+        self._release_garbage()
         for pool in self._pools():
             pool.close()
         self.lib.wgpuQueueRelease(self.queue)

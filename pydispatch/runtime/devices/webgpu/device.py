@@ -44,7 +44,9 @@ class WebGPUDevice(AcceleratorDevice):
 
     def _host(self) -> HostProperties:
         names = self._context.names
-        return HostProperties(("webgpu", self.name), FORMAT, names, names, (0,) * 8, 1)
+        return HostProperties(
+            ids=("webgpu", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1
+        )
 
     def _check_code(self, data: bytes, where: str) -> None:
         """Raise ArtifactError unless `data` is a WGSL module with an entry point."""

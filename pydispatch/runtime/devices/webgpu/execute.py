@@ -17,7 +17,8 @@ from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.webgpu.kernels import Kernels, WgslParts
 from pydispatch.runtime.devices.webgpu.plan import Plan
-from pydispatch.runtime.devices.webgpu.record import PassRecorder, RecordedPlan
+from pydispatch.runtime.devices.webgpu.record import PassRecorder
+from pydispatch.runtime.devices.webgpu.recorded_plan import RecordedPlan
 from pydispatch.runtime.devices.webgpu.timing import seconds_of
 
 if TYPE_CHECKING:
@@ -121,13 +122,9 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
         recorded = None if encoder is None else handle_bits(encoder)
         return Surroundings(
-            "webgpu",
-            context,
-            lambda block, at: (handle_bits(block.buffer), at),
-            None,
-            recorded,
-            handle_bits(context.device),
-        )
+            "webgpu", context, address_of=lambda block, at: (handle_bits(block.buffer), at), stream=None,
+            command_buffer=recorded, handle=handle_bits(context.device),
+        )  # fmt: skip
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """Run a plan with a compute pass for each command; see `Executor.time`."""
@@ -143,7 +140,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
 
 class _Host:
-    """Caller of the host commands of one run of a plan; implements `record.HostCommands`."""
+    """Caller of the host commands of one run of a plan; implements `recorded_plan.HostCommands`."""
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
         assert executor.calls is not None
@@ -154,7 +151,9 @@ class _Host:
 
     def call(self, command: Custom, encoder: Any) -> None:
         function, blocks, constants = self.arguments
-        self.calls.call(function, command, blocks, constants, self.executor.surroundings(encoder is None, encoder))
+        # Without an encoder all earlier work is complete, and the command runs by itself.
+        surroundings = self.executor.surroundings(synchronous=encoder is None, encoder=encoder)
+        self.calls.call(function, command, blocks, constants, surroundings)
 
 
 class Fixed(FixedRecording[RecordedPlan]):
@@ -165,7 +164,8 @@ class Fixed(FixedRecording[RecordedPlan]):
     def run(self) -> None:
         """Submit the recording once."""
         recorded = self.recorded
+        blocks, constants, patterns = self.arguments
         if recorded is None:
             with self.context.lock:
-                recorded = self.recorded = self.executor.record(self.plan, *self.arguments)
-        self.executor.submit(recorded, self.plan, self.arguments[0], self.arguments[1])
+                recorded = self.recorded = self.executor.record(self.plan, blocks, constants, patterns)
+        self.executor.submit(recorded, self.plan, blocks, constants)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats.artifact.strict import count, listed, table, text
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
     from pydispatch._core.commands import Dispatch, Export
     from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+
+class ShaderKey(NamedTuple):
+    """Variant of a WGSL module.
+
+    Attributes:
+        keeps_access: Whether buffers keep their declared access; else all are read_write.
+        is_folded: Whether workgroup ids are computed from a folded grid.
+        is_merged: Whether buffers are merged, because the device cannot bind as many.
+        entry: Entry point of a folded or merged variant, whose text is for it alone; "" for other variants.
+    """
+
+    keeps_access: bool
+    is_folded: bool
+    is_merged: bool
+    entry: str
 
 
 class WebGPUKernel:
@@ -57,11 +73,13 @@ class WebGPUKernel:
         values: Mapping[str, float],
     ) -> None:
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
-        self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
+        # `entry.bindings` has, for each binding that the shader uses, whether it is writable.
+        self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.values = values
         self.merged: Merged | None = None
-        self.shaders: dict[tuple[bool, bool, bool, str], Any] = {}
+        self.shaders: dict[ShaderKey, Any] = {}
+        # (which bindings are read-only, whether the grid is folded) → (pipeline, bind group layout)
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -116,14 +134,15 @@ class Kernels:
         if parts.is_whole and (problem := unknown_constant(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:
+            # Supplied code may number its bindings in its own way.
             modules = [self._adapted(module, executable, parts) for module in modules]
-        shaders: list[dict[tuple[bool, bool, bool, str], Any]] = [{} for _ in modules]
+        shaders: list[dict[ShaderKey, Any]] = [{} for _ in modules]
         for export in executable.exports:
             index = parts.module_of(export, modules, where)
             kernel = self._kernel(executable, export, modules[index], parts)
             kernel.shaders = shaders[index]
             with self.context.lock:
-                self._shader(kernel, is_same=True)
+                self._shader(kernel, keeps_access=True)
             self.kernels[executable.index, export.ordinal] = kernel
 
     @staticmethod
@@ -188,9 +207,12 @@ class Kernels:
         cached = kernel.variants.get((read_only, is_folded))
         if cached is None:
             context, pipelines = self.context, self.context.pipelines
-            shader = self._shader(kernel, read_only == kernel.read_only, is_folded=is_folded, merged=kernel.merged)
-            uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, kernel.merged is not None)
-            group, layout = pipelines.layout(read_only, frozenset(uniform for (uniform, _), used in uniforms if used))
+            keeps_access, merged = read_only == kernel.read_only, kernel.merged
+            shader = self._shader(kernel, keeps_access, is_folded=is_folded, merged=merged)
+            # A kernel with merged buffers reads the offset of each original buffer from a uniform buffer.
+            uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, merged is not None)
+            uniform_groups = frozenset(uniform.group for uniform, is_used in uniforms if is_used)
+            group, layout = pipelines.layout(read_only, uniform_groups)
             name, where = kernel.entry.name, kernel.where
             pipeline = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, pipeline))
@@ -198,20 +220,22 @@ class Kernels:
         return cached
 
     def _shader(
-        self, kernel: WebGPUKernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
+        self, kernel: WebGPUKernel, keeps_access: bool, is_folded: bool = False, merged: Merged | None = None
     ) -> Any:
         """Return the shader module of a kernel, created on first use.
 
         Args:
-            is_same: Whether buffers keep their declared access; else all are read_write.
+            keeps_access: Whether buffers keep their declared access; else all are read_write.
             is_folded: Whether the module computes workgroup ids from a folded grid.
             merged: Text of the kernel with merged buffers; None for the original one.
         """
-        key = is_same, is_folded, merged is not None, kernel.entry.name if is_folded or merged is not None else ""
+        is_for_one_entry = is_folded or merged is not None
+        entry_name = kernel.entry.name if is_for_one_entry else ""
+        key = ShaderKey(keeps_access, is_folded, is_merged=merged is not None, entry=entry_name)
         shader = kernel.shaders.get(key)
         if shader is None:
             context, module = self.context, kernel.module
-            text = merged.text if merged is not None else module.text if is_same else all_read_write(module)
+            text = merged.text if merged is not None else module.text if keeps_access else all_read_write(module)
             if is_folded:
                 changed = read(text.encode(), module.where)
                 entry = changed.entry(kernel.entry.name)
@@ -251,9 +275,12 @@ class WgslParts:
     The layout comes from the key "wgsl" of the manifest; without this key the member is one module.
 
     Attributes:
+        modules: (offset, size) of each module in the member, in bytes.
+        entries: (index of the module, name of the entry point) of each export; None without the key, and for code that
+            is supplied at load time: its entry points have the names of the exports.
         overrides: Names of the executable constants.
-        files: File names of the modules for messages; empty for generated modules.
-        is_whole: Whether the modules are the user's own.
+        files: File names of the user's own modules, for messages; empty for generated modules.
+        is_whole: Whether the modules are the user's own, not generated around the user's functions.
         read_only: For a declared executable, by export and binding, whether the program expects it to be only read.
     """
 
@@ -289,7 +316,7 @@ class WgslParts:
         is_given: whether the code is supplied at load time.
         """
         self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
-        if is_given:
+        if is_given:  # of an executable without code, the notes only have its constants and bindings
             self.read_only = [[flag is True for flag in listed(flags)] for flags in listed(notes.get("read_only", []))]
             return
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
@@ -297,7 +324,7 @@ class WgslParts:
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(name)) for module, name in pairs]
         self.files = [text(name) for name in listed(notes.get("files", []))]
-        self.is_whole = bool(self.files)
+        self.is_whole = bool(self.files)  # only the user's own modules have file names
         if self.files and len(self.files) != len(self.modules):
             raise ValueError(f"{len(self.files)} files of {len(self.modules)} modules")
         for offset, length in self.modules:
@@ -314,6 +341,7 @@ class WgslParts:
     def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
         """Return the index of the module that has the entry point of an export."""
         if self.entries is None:
+            # If no module has it, the caller finds that out for the first module, and reports it.
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):
             raise ArtifactError(

@@ -101,6 +101,6 @@ class BufferPool(BlockPool[Block]):
     def close(self) -> None:
         """Release all free buffers and close the pool; no block can be acquired afterwards."""
         with self.lock:
-            self._collect()
+            self._take_back_released()
             self._free_blocks()
             self.is_closed = True

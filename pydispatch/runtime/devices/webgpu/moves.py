@@ -64,22 +64,24 @@ class Moves:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        self._made: dict[str, tuple[Any, Any]] = {}
+        self._pipelines: dict[str, tuple[Any, Any]] = {}  # entry point → (pipeline, bind group layout)
 
     def release(self) -> None:
         """Release the pipelines."""
-        pipelines, self._made = self._made, {}
+        pipelines, self._pipelines = self._pipelines, {}
         self.context.garbage.extend(
             (self.context.lib.wgpuComputePipelineRelease, pipeline) for pipeline, _ in pipelines.values()
         )
 
     def pipeline(self, name: str) -> tuple[Any, Any]:
         """Return the pipeline and the bind group layout of "fill" (one binding) or "copy" (two bindings)."""
-        cached = self._made.get(name)
+        cached = self._pipelines.get(name)
         if cached is None:
             pipelines = self.context.pipelines
-            group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), frozenset([CONSTANTS[0]]))
+            buffer_count = 1 if name == "fill" else 2
+            group, layout = pipelines.layout((False,) * buffer_count, uniforms=frozenset([CONSTANTS.group]))
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
-            cached = self._made[name] = pipelines.pipeline(module, name, layout, {}, name, name), group
+            pipeline = pipelines.pipeline(module, entry=name, layout=layout, values={}, label=name, where=name)
+            cached = self._pipelines[name] = pipeline, group
             self.context.lib.wgpuShaderModuleRelease(module)
         return cached

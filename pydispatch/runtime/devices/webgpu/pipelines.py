@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.devices.webgpu import api
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+
+class BufferRange(NamedTuple):
+    """Range of a WGPUBuffer that is bound: `size` bytes from byte `offset` on."""
+
+    buffer: Any
+    offset: int
+    size: int
 
 
 class Pipelines:
@@ -115,8 +123,8 @@ class Pipelines:
             raise ArtifactError(_shader_error(problem[1], where))
         return pipeline
 
-    def group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
-        """Create a bind group. ranges: (buffer, offset, bytes) by binding."""
+    def group(self, layout: Any, ranges: Sequence[BufferRange]) -> Any:
+        """Create a bind group with a range for each binding."""
         arena, context = api.Arena(), self.context
         entries = arena.array("WGPUBindGroupEntry", max(1, len(ranges)))
         for index, (buffer, offset, size) in enumerate(ranges):

@@ -10,12 +10,15 @@ from pydispatch.runtime.accelerators.plan import ARENA_ALIGNMENT, Record
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
 
+CORE_ALIGNMENT = 64
+"""Bytes: the alignment of transients in plans of the C core."""
+
 
 class Plan(Record):
     """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in `separate`.
 
-    separate: (buffer, bytes) of transients with memory of their own: operands of host commands, which cannot copy
-    within one buffer.
+    separate: (index of its buffer, bytes) of each transient with memory of its own: operands of host commands, which
+    cannot copy within one buffer.
     """
 
     __slots__ = ("alignment", "separate")
@@ -24,24 +27,27 @@ class Plan(Record):
         self.alignment = alignment
         super().__init__(data)
 
-    def _commands_with_arena(self) -> None:
+    def _move_transients_to_arena(self) -> None:
         """Give operands of host commands buffers of their own, which such commands bind whole, and the others offsets
         in the arena."""
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.separate = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
-        self.transients = [transient for transient in self.transients if transient[0] not in operands]
-        if self.alignment > 64:  # which plans give
-            self._stretch()
-        super()._commands_with_arena()
+        self.transients = [(index, offset) for index, offset in self.transients if index not in operands]
+        if self.alignment > CORE_ALIGNMENT:
+            self._align_transients()
+        super()._move_transients_to_arena()
 
-    def _stretch(self) -> None:
-        """Move transients apart; those that share no byte share none afterwards."""
-        starts = sorted({offset for _, offset in self.transients})
-        offset_of: dict[int, int] = {}
-        last = at = 0
-        for start in starts:
-            at += start - last
-            last, at = start, -(-at // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-            offset_of[start] = at
-        self.arena_bytes += at - last
-        self.transients = [(index, offset_of[offset]) for index, offset in self.transients]
+    def _align_transients(self) -> None:
+        """Move transients apart so that each starts at a multiple of ARENA_ALIGNMENT in the arena.
+
+        No two starts get closer, so that transients that share no byte share none afterwards.
+        """
+        new_offset_of: dict[int, int] = {}
+        last_offset = last_new_offset = 0
+        for offset in sorted({offset for _, offset in self.transients}):
+            distance = offset - last_offset
+            new_offset = -(-(last_new_offset + distance) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+            new_offset_of[offset] = new_offset
+            last_offset, last_new_offset = offset, new_offset
+        self.arena_bytes += last_new_offset - last_offset
+        self.transients = [(index, new_offset_of[offset]) for index, offset in self.transients]

@@ -1,14 +1,13 @@
-"""Recording of a plan as a list of wgpu calls (pieces), which is encoded for each run: command buffers run only once.
+"""Recording of a plan as a `RecordedPlan`.
 
-Commands of a plan refer to buffers by index; `blocks` has the device memory of each. A piece is a copy or a clear, a
-host command, or a list of launches that form one compute pass.
+Commands of a plan refer to buffers by index; `blocks` has the device memory of each.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydispatch._core.commands import Command, Copy, Custom, Dispatch, Fill, Slot
 from pydispatch.errors import InvalidArgumentError
@@ -17,6 +16,8 @@ from pydispatch.formats.wgsl.interface import CONSTANTS
 from pydispatch.formats.wgsl.merge import ALIGNMENT, OFFSETS, Merged
 from pydispatch.runtime.devices.webgpu.memory import Block
 from pydispatch.runtime.devices.webgpu.moves import WORDS
+from pydispatch.runtime.devices.webgpu.pipelines import BufferRange
+from pydispatch.runtime.devices.webgpu.recorded_plan import RecordedPlan
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.kernels import Kernels, WebGPUKernel
@@ -26,111 +27,28 @@ _MAX_MOVE_BYTES = 64 << 20
 """Bytes of one dispatch of a shader of `moves`, which keeps its binding below every device's limit."""
 _INVOCATIONS = 64
 """Invocations of a workgroup of the shaders of `moves`, as their @workgroup_size states."""
+_MAX_GRID = 65535
+"""Workgroups along one axis that every device starts."""
 MIN_BINDING_BYTES = 16  # bytes that are bound: one element of any type
 
-Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
-"""(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
+
+class CopyBack(NamedTuple):
+    """Copy, after a dispatch, of `size` bytes from a temporary block to the operand that it stood for."""
+
+    temporary: Block
+    start: int
+    block: Block
+    offset: int
+    size: int
 
 
-class HostCommands(Protocol):
-    """Interface for calls of the host commands of a plan."""
+class PendingUniform(NamedTuple):
+    """Range of `uniform_bytes` whose bind group is created at the end, and appended to `groups` with its index."""
 
-    def waits(self, command: Custom) -> bool:
-        """Return whether all earlier work must be complete before a host command is called."""
-
-    def call(self, command: Custom, encoder: Any) -> None:
-        """Call a host command. encoder: command encoder to record into; None if all earlier work is complete."""
-
-
-class RecordedPlan:
-    """Recorded plan as a list of pieces; its owner keeps it alive until it is submitted.
-
-    A piece is a list of launches for one compute pass, a call (function, arguments) on the command encoder, or a host
-    command.
-    """
-
-    __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
-
-    def __init__(self, context: LogicalDevice) -> None:
-        self.pieces: list[Any] = []
-        self.blocks: list[Block] = []  # memory of its own
-        self.groups: list[Any] = []  # bind groups, which the plan owns
-        self.marks: list[int] = []  # the number of pieces after each command, where they are timed
-        self.context = context
-        context.recordings.add(self)
-
-    def release(self) -> None:
-        """Release the bind groups and blocks of the recording, which cannot run afterwards."""
-        release, groups, blocks = self.context.lib.wgpuBindGroupRelease, self.groups, self.blocks
-        self.groups, self.blocks = [], []
-        self.context.garbage.extend((release, group) for group in groups)
-        for block in blocks:
-            self.context.release(block)
-
-    def __del__(self) -> None:
-        if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
-            self.release()
-
-    def run(self, what: str, host: HostCommands | None = None) -> None:
-        """Submit the whole recording.
-
-        Args:
-            what: Begin of error messages.
-            host: Caller of the host commands in the recording; None if it has none.
-        """
-        self.submit(self.pieces, what, host)
-
-    def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
-        """Submit some pieces of the recording.
-
-        They are one submission, split before each host command that requires all earlier work to be complete.
-        """
-        first = 0
-        for index, piece in enumerate(pieces):
-            if type(piece) is Custom and host is not None and host.waits(piece):
-                self._encode(pieces[first:index], what, host)
-                self.context.wait()
-                host.call(piece, None)
-                first = index + 1
-        if first < len(pieces):
-            self._encode(pieces[first:], what, host)
-
-    def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
-        """Encode pieces into one command encoder and submit it."""
-        context = self.context
-        with context.lock:
-            encoder = context.encoder()
-            try:
-                for piece in pieces:
-                    if type(piece) is list:
-                        self._launch(piece, encoder)
-                    elif type(piece) is tuple:
-                        piece[0](encoder, *piece[1:])
-                    else:
-                        assert host is not None
-                        host.call(piece, encoder)
-            except BaseException:
-                context.abandon(encoder)
-                raise
-            context.submit(encoder, what)
-
-    def _launch(self, launches: list[Launch], encoder: Any) -> None:
-        """Encode a compute pass with these launches."""
-        lib, null = self.context.lib, self.context.ffi.NULL
-        bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
-        use = lib.wgpuComputePassEncoderSetPipeline
-        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
-        last = None
-        for pipeline, group, uniforms, x, y, z in launches:
-            if pipeline is not last:
-                use(compute, pipeline)
-                last = pipeline
-            bind(compute, 0, group, 0, null)
-            for group_index, uniform in uniforms:
-                bind(compute, group_index, uniform, 0, null)
-            start(compute, x, y, z)
-        lib.wgpuComputePassEncoderEnd(compute)
-        lib.wgpuComputePassEncoderRelease(compute)
+    groups: list[tuple[int, Any]]
+    group_index: int
+    offset: int
+    size: int
 
 
 class PassRecorder:
@@ -141,15 +59,14 @@ class PassRecorder:
         lib: Functions of wgpu.
         recording: The recording.
         uniform_bytes: Contents of the uniform buffers of all launches: push constants, offsets and grids.
-        pending_uniforms: (list that receives the bind group, index of the group, offset in `uniform_bytes`, bytes) of
-            each uniform buffer.
+        pending_uniforms: The uniform buffers of all launches, ranges of one buffer that `finish` creates.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
         self.recording = RecordedPlan(context)
         self.uniform_bytes = bytearray()
-        self.pending_uniforms: list[tuple[list[Any], int, int, int]] = []
+        self.pending_uniforms: list[PendingUniform] = []
 
     # Copies and fills
 
@@ -196,26 +113,28 @@ class PassRecorder:
             pattern: Eight bytes to fill with.
         """
         pipeline, layout = self.context.moves.pipeline(name)
-        window, skip = self._window(target, to, size)
-        ranges, first = [window], 0
+        target_range, target_start = self._aligned_range(target, to, size)
+        ranges, first = [target_range], 0
         if source is not None:
-            window, from_ = self._window(source, at, size + 4)
-            ranges.append(window)
-            first = from_ - skip & 0xFFFFFFFF
-        words = struct.pack("<3I8sI", skip, size, first, pattern, 0)
-        count = -(-((skip & 3) + size) // (4 * _INVOCATIONS))
+            # A word of the target may take bytes of two words of the source: bind one more word.
+            source_range, source_start = self._aligned_range(source, at, size + 4)
+            ranges.append(source_range)
+            first = source_start - target_start & 0xFFFFFFFF  # source byte of the target's byte 0, modulo 2^32
+        unused = 0
+        words = struct.pack("<3I8sI", target_start, size, first, pattern, unused)  # `Move` in the shader
         assert len(words) == 4 * WORDS
-        group = self._group(layout, ranges)
-        self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
+        workgroups = -(-((target_start & 3) + size) // (4 * _INVOCATIONS))  # one invocation for each word
+        grid = min(max(1, workgroups), _MAX_GRID), 1, 1  # in a smaller grid invocations write several words each
+        self._add(pipeline, self._group(layout, ranges), grid, {CONSTANTS.group: words})
 
-    def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
-        """Return the (buffer, offset, bytes) to bind for a range of a block, and the start of the range in that
-        binding.
+    def _aligned_range(self, block: Block, at: int, size: int) -> tuple[BufferRange, int]:
+        """Return what to bind for a range of a block, and the start of the range in that binding.
 
         The offset is rounded down to the alignment that the device requires of bindings.
         """
         start = at & -self.context.alignment
-        return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
+        end = min(block.size, at + size + 3 & ~3)
+        return BufferRange(block.buffer, start, end - start), at - start
 
     def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
@@ -223,8 +142,8 @@ class PassRecorder:
         self.recording.blocks.append(block)
         return block
 
-    def _group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
-        """Return a bind group for (buffer, offset, bytes) ranges, which lives as long as the recording."""
+    def _group(self, layout: Any, ranges: Sequence[BufferRange]) -> Any:
+        """Return a bind group of these ranges, which lives as long as the recording."""
         group = self.context.pipelines.group(layout, ranges)
         self.recording.groups.append(group)
         return group
@@ -238,17 +157,20 @@ class PassRecorder:
             grid: Number of workgroups in x, y and z.
             uniforms: Index of a bind group → content of its uniform buffer.
         """
-        if not self.recording.pieces or type(self.recording.pieces[-1]) is not list or self._is_marked():
-            self.recording.pieces.append([])
-        step = self.context.uniform_alignment
+        pieces = self.recording.pieces
+        if not pieces or type(pieces[-1]) is not list or self._last_piece_is_timed():
+            pieces.append([])
+        # A uniform buffer begins at a multiple of the device's alignment and is bound in multiples of 16 bytes.
+        alignment = self.context.uniform_alignment
         groups: list[tuple[int, Any]] = []
         for group_index, words in uniforms.items():
-            self.pending_uniforms.append((groups, group_index, len(self.uniform_bytes), -(-len(words) // 16) * 16))
-            self.uniform_bytes += words.ljust(-(-len(words) // step) * step, b"\0")
-        self.recording.pieces[-1].append((pipeline, group, groups, *grid))
+            bound_bytes = -(-len(words) // 16) * 16
+            self.pending_uniforms.append(PendingUniform(groups, group_index, len(self.uniform_bytes), bound_bytes))
+            self.uniform_bytes += words.ljust(-(-len(words) // alignment) * alignment, b"\0")
+        pieces[-1].append((pipeline, group, groups, *grid))
 
-    def _is_marked(self) -> bool:
-        """Return whether the last piece belongs to a command that is timed by itself."""
+    def _last_piece_is_timed(self) -> bool:
+        """Return whether the last piece belongs to a command that is timed by itself, so that no other joins it."""
         return bool(self.recording.marks) and self.recording.marks[-1] == len(self.recording.pieces)
 
     # Plans
@@ -271,14 +193,8 @@ class PassRecorder:
             if isinstance(command, Dispatch):
                 self._dispatch(command, blocks, constants, kernels)
             elif isinstance(command, Fill):
-                target_slot = command.target
-                self.fill(
-                    _block(blocks, target_slot),
-                    target_slot.offset,
-                    target_slot.size,
-                    patterns[index],
-                    command.pattern_size,
-                )
+                slot = command.target
+                self.fill(_block(blocks, slot), slot.offset, slot.size, patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 self.recording.pieces.append(command)
             elif isinstance(command, Copy):
@@ -293,11 +209,12 @@ class PassRecorder:
         if 0 in command.grid:
             return
         launch_grid = kernels.form_of(kernel, command.grid)
-        copies_back: list[tuple[Block, int, Block, int, int]] = []
-        uniforms: dict[int, bytes] = {}
+        copies_back: list[CopyBack] = []
+        uniforms: dict[int, bytes] = {}  # index of a bind group → content of its uniform buffer
         if kernel.merged is not None:
             ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, copies_back)
-            uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets) or bytes(16)
+            empty = bytes(16)  # a uniform buffer has at least 16 bytes
+            uniforms[OFFSETS.group] = struct.pack(f"<{len(offsets)}I", *offsets) or empty
             read_only = (False,) * len(ranges)
         else:
             ranges = [
@@ -305,25 +222,26 @@ class PassRecorder:
             ]
             read_only = kernel.read_only
             if any(read_only):
-                written = {range_[0] for range_, flag in zip(ranges, read_only, strict=True) if not flag}
-                if any(range_[0] in written for range_, flag in zip(ranges, read_only, strict=True) if flag):
+                # A buffer may not be bound read-only and writable in one dispatch.
+                written = {bound.buffer for bound, flag in zip(ranges, read_only, strict=True) if not flag}
+                if any(bound.buffer in written for bound, flag in zip(ranges, read_only, strict=True) if flag):
                     read_only = (False,) * len(ranges)
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
-            uniforms[CONSTANTS[0]] = constants[first : first + 4 * command.constant_count]
+            uniforms[CONSTANTS.group] = constants[first : first + 4 * command.constant_count]
         is_folded = launch_grid != command.grid
         if is_folded:
             x, y, z = command.grid
-            uniforms[GRID[0]] = struct.pack("<4I", x, y, z, x * y * z)
+            uniforms[GRID.group] = struct.pack("<4I", x, y, z, x * y * z)
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
         self._add(pipeline, self._group(layout, ranges), launch_grid, uniforms)
-        for temporary, start, block, at, size in copies_back:
-            self.copy(temporary, start, block, at, size)
+        for copy in copies_back:
+            self.copy(copy.temporary, copy.start, copy.block, copy.offset, copy.size)
 
     def _merged_ranges(
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
-        copies_back: list[tuple[Block, int, Block, int, int]],
-    ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
+        copies_back: list[CopyBack],
+    ) -> tuple[list[BufferRange], list[int]]:  # fmt: skip
         """Return the bindings of a kernel with merged buffers, and the first element of each original buffer.
 
         The operands of several bindings are copied into one temporary buffer, one after the other.
@@ -333,10 +251,10 @@ class PassRecorder:
             blocks: Memory by index, which operands refer to.
             kernel: The kernel.
             merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
-            copies_back: Receives the copies to record after the dispatch: (block, offset, target, its offset, bytes).
+            copies_back: Receives the copies to record after the dispatch.
 
         Returns:
-            (buffer, offset, bytes) of each buffer, and for each original binding the index of its first element.
+            The range of each merged buffer, and for each original binding the index of its first element.
         """
         ranges, offsets = [], []
         for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
@@ -356,9 +274,9 @@ class PassRecorder:
                 block = _block(blocks, slot)
                 self.copy(block, slot.offset, temporary, start, slot.size)
                 if binding in merged.written:
-                    copies_back.append((temporary, start, block, slot.offset, slot.size))
+                    copies_back.append(CopyBack(temporary, start, block, slot.offset, slot.size))
             offsets += [start // element_bytes for start in starts]
-            ranges.append((temporary.buffer, 0, total))
+            ranges.append(BufferRange(temporary.buffer, 0, total))
         return ranges, offsets
 
     def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
@@ -372,9 +290,9 @@ class PassRecorder:
 
     def _bindable_range(
         self, slot: Slot, blocks: Sequence[Block | None], kernel: WebGPUKernel, binding: int,
-        copies_back: list[tuple[Block, int, Block, int, int]],
-    ) -> tuple[Any, int, int]:  # fmt: skip
-        """Return the (buffer, offset, bytes) to bind for an operand.
+        copies_back: list[CopyBack],
+    ) -> BufferRange:  # fmt: skip
+        """Return the range to bind for an operand.
 
         An operand at an unaligned offset, or at the end of its block, is copied to a temporary block.
 
@@ -389,21 +307,21 @@ class PassRecorder:
         buffer = kernel.entry.buffers.get(binding)
         min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, buffer.bytes + 3 & ~3)
         size = max(min_bytes, slot.size + 3 & ~3)
-        if buffer is not None and buffer.is_all and slot.size < buffer.bytes:
+        if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
                 f"{buffer.type} of {buffer.bytes}: give it a larger tensor, or declare an array without a size"
             )
         self._check_size(kernel, f"binding {binding}", size)
-        if slot.size == 0 and min_bytes <= block.size:
-            return block.buffer, 0, min_bytes
+        if slot.size == 0 and min_bytes <= block.size:  # any bytes do: its own offset may be at the end of the block
+            return BufferRange(block.buffer, 0, min_bytes)
         if offset % context.alignment == 0 and offset + size <= block.size:
-            return block.buffer, offset, size
+            return BufferRange(block.buffer, offset, size)
         temporary = self.temporary(size)
         self.copy(block, offset, temporary, 0, slot.size)
         if not kernel.read_only[binding]:
-            copies_back.append((temporary, 0, block, offset, slot.size))
-        return temporary.buffer, 0, size
+            copies_back.append(CopyBack(temporary, 0, block, offset, slot.size))
+        return BufferRange(temporary.buffer, 0, size)
 
     def finish(self) -> RecordedPlan:
         """Finish the recording: write the constants of all dispatches to one uniform buffer, and return the
@@ -414,8 +332,8 @@ class PassRecorder:
             block = self.temporary(len(self.uniform_bytes))
             context.write(block, context.ffi.from_buffer(self.uniform_bytes), len(self.uniform_bytes))
             layout = context.pipelines.uniform_group()
-            for bound, group_index, at, size in self.pending_uniforms:
-                bound.append((group_index, self._group(layout, [(block.buffer, at, size)])))
+            for groups, group_index, offset, size in self.pending_uniforms:
+                groups.append((group_index, self._group(layout, [BufferRange(block.buffer, offset, size)])))
         return recorded
 
 

@@ -12,7 +12,7 @@ from pydispatch.runtime.devices.webgpu import api
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
-    from pydispatch.runtime.devices.webgpu.record import HostCommands, RecordedPlan
+    from pydispatch.runtime.devices.webgpu.recorded_plan import HostCommands, RecordedPlan
 
 _STAMPS = 4096  # of one query set, at most
 

@@ -10,15 +10,17 @@ from pydispatch.link.wgsl.link import LinkedWgsl, WgslLibrary
 
 
 class Wgsl:
-    """WGSL; implements `libraries.Dialect`."""
+    """WGSL; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except
+    `kind` and `prototypes`.
+    """
 
-    kind = "wgsl"
+    kind = "wgsl"  # of a Provider of functions
     language = "WGSL"
     device = "a WebGPU device"
-    functions = "shader functions"
+    functions = "shader functions"  # in a library
     suffix = ".wgsl"
-    prototypes = "wgsl"
-    makes_library = "a text with functions"
+    prototypes = "wgsl"  # key of the prototypes of imported functions in a manifest
+    makes_library = "a text with functions"  # in place of the command that compiles a library
     how_libraries = "a library is a text of WGSL with functions"
 
     def is_code(self, data: bytes) -> bool:

@@ -60,7 +60,7 @@ class Barriers:
 
     Attributes:
         waiting: Threads that wait.
-        idle: Whether no thread waits or has arrived at any barrier.
+        is_unused: Whether no thread waits or has arrived at any barrier.
     """
 
     def __init__(self, batch: ThreadBatch, make_ready: Callable[[ThreadGroup], None]) -> None:
@@ -68,7 +68,7 @@ class Barriers:
         self.waiting: list[Waiting] = []
         self._arrived = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that have arrived
         self._counts = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that a barrier waits for; 0: all living
-        self.idle = True
+        self.is_unused = True
 
     def arrive(
         self,
@@ -90,7 +90,7 @@ class Barriers:
             wait: The threads as they wait, of which the thread blocks and barriers are set here; None for bar.arrive.
         """
         batch = self._batch
-        self.idle = False
+        self.is_unused = False
         slots = batch.block_slots()[frame.threads]
         barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
         if (barrier_numbers > 15).any():
@@ -159,7 +159,7 @@ class Barriers:
         self._arrived[is_complete] = 0
         self._counts[is_complete] = 0
         batch.epochs += is_complete.any(axis=1)
-        self.idle = not still_waiting and not self._arrived.any()
+        self.is_unused = not still_waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.operands])
         for wait in opened:
             self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))

@@ -51,6 +51,17 @@ class Frame:
     def __init__(
         self, batch: ThreadBatch, code: FunctionCode, threads: Any, local_offset: int, full: Frame | None, index: Any
     ) -> None:
+        """Create the frame of threads that run a function.
+
+        Args:
+            batch: The batch of the threads.
+            code: The function.
+            threads: Indices of the threads in the batch, int64 [n].
+            local_offset: Where the function's local memory begins in that of a thread, in bytes.
+            full: Frame of all threads of the call if these are some of them; its registers are loaded as they are
+                used. None: the frame has all threads, and register arrays of its own.
+            index: Positions of the threads in `full`, int64 [n]; None without one.
+        """
         self.batch, self.code, self.threads, self.local_offset = batch, code, threads, local_offset
         self.n = threads.size
         self.full, self.index = full, index
@@ -58,10 +69,10 @@ class Frame:
         self._shared: Any = None  # address of each thread's shared memory
         self._loaded_blocks: set[int] = set()  # blocks of code whose registers are loaded
         self._written_stores: set[int] = set()  # stores that `flush` writes back
-        self.regs: list[Any] = code.template.copy()
+        self.regs: list[Any] = code.template.copy()  # the constants, and None for other operands
         self.regs[0] = self
         if full is None:
-            stores = code.pool.take(self.n)
+            stores = code.pool.take(self.n)  # register arrays of an earlier call of as many threads, or None
             self.stores = (
                 stores if stores is not None else [code.pool.make(i, self.n) for i in range(len(code.store_kinds))]
             )

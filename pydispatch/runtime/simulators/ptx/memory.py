@@ -30,7 +30,7 @@ PARAM = 0x7D00_0000_0000
 """Where generic addresses of kernel parameters begin."""
 WINDOW = 1 << 32
 """Bytes of the generic addresses of shared memory, of local memory, and of parameters."""
-_FREED_KEPT = 256
+_MAX_FREED = 256
 """Number of freed allocations that are remembered for messages."""
 
 
@@ -63,6 +63,7 @@ class Allocation:
         kind: "global", "const", "shared" or "local".
         name: The variable, else "".
         live: Whether it is not freed.
+        is_adopted: Whether the bytes are those of a caller's array.
         views: The bytes as arrays of other types.
     """
 
@@ -72,6 +73,7 @@ class Allocation:
     kind: str = "global"
     name: str = ""
     live: bool = True
+    is_adopted: bool = False
     views: ElementViews = field(init=False)
 
     def __post_init__(self) -> None:
@@ -161,14 +163,15 @@ class GlobalMemory:
         """
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
-        return self._append_allocation(array.reshape(-1).view(np.uint8), array.nbytes, "global", name="")
+        bytes_ = array.reshape(-1).view(np.uint8)
+        return self._append_allocation(bytes_, array.nbytes, kind="global", name="", is_adopted=True)
 
-    def _append_allocation(self, data: Any, size: int, kind: str, name: str) -> int:
+    def _append_allocation(self, data: Any, size: int, kind: str, name: str, is_adopted: bool = False) -> int:
         """Add an allocation after the last one, with a gap, and return its address."""
         start = self._next
         self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)
-        self._allocations.append(Allocation(start, size, data, kind, name))
+        self._allocations.append(Allocation(start, size, data, kind, name, is_adopted=is_adopted))
         return start
 
     def free(self, address: int) -> None:
@@ -178,11 +181,11 @@ class GlobalMemory:
             raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
         allocation = self._allocations.pop(index)
         del self._starts[index]
-        if allocation.data.base is None:
+        if not allocation.is_adopted:  # adopted arrays are memory of their owners
             self._used -= allocation.size
         allocation.free()
         self._freed.append(allocation)
-        del self._freed[:-_FREED_KEPT]
+        del self._freed[:-_MAX_FREED]  # the last ones are remembered for messages
 
     def find(self, address: int) -> Allocation | None:
         """Return the allocation that holds the byte at an address; None if no byte is there."""

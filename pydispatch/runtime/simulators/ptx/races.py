@@ -152,10 +152,22 @@ class RaceDetector:
                     self._check_writes(now, allocation, granules, table.granule_bytes)
                 for reads in table.readers:
                     self._check(
-                        reads[granules], now, allocation, granules, table.granule_bytes, wrote=False, writes=True
+                        reads[granules],
+                        now,
+                        allocation,
+                        granules,
+                        table.granule_bytes,
+                        first_writes=False,
+                        second_writes=True,
                     )
             self._check(
-                table.writer[granules], now, allocation, granules, table.granule_bytes, wrote=True, writes=write
+                table.writer[granules],
+                now,
+                allocation,
+                granules,
+                table.granule_bytes,
+                first_writes=True,
+                second_writes=write,
             )
             if write:
                 table.writer[granules] = now
@@ -186,12 +198,12 @@ class RaceDetector:
         for k in np.flatnonzero(shares_granule)[:_SHOWN_RACES]:
             first, second = order[k], order[k + 1]
             offset = int(granules[first]) * granule_bytes
-            self._record(now[first], now[second], allocation, offset, wrote=True, writes=True)
+            self._record(now[first], now[second], allocation, offset, first_writes=True, second_writes=True)
         self._count += max(0, int(shares_granule.sum()) - _SHOWN_RACES)
 
     def _check(
-        self, before: Any, now: Any, allocation: Allocation, granules: Any, granule_bytes: int, *, wrote: bool,
-        writes: bool,
+        self, before: Any, now: Any, allocation: Allocation, granules: Any, granule_bytes: int, *, first_writes: bool,
+        second_writes: bool,
     ) -> None:  # fmt: skip
         """Record races between earlier accesses and accesses now, unless a barrier or a fence orders them.
 
@@ -203,8 +215,8 @@ class RaceDetector:
             allocation: The accessed memory.
             granules: Index of the granule that the thread accesses.
             granule_bytes: Bytes of a granule.
-            wrote: Whether the earlier accesses are writes.
-            writes: Whether the accesses now are writes.
+            first_writes: Whether the earlier accesses are writes.
+            second_writes: Whether the accesses now are writes.
         """
         threads_per_block = self._launch.threads
         is_conflict = (before["thread"] > 0) & (before["thread"] != now["thread"])
@@ -222,25 +234,27 @@ class RaceDetector:
         races = np.flatnonzero(is_conflict & is_unordered)
         for k in races[:_SHOWN_RACES]:
             offset = int(granules[k]) * granule_bytes
-            self._record(before[k], now[k], allocation, offset, wrote=wrote, writes=writes)
+            self._record(before[k], now[k], allocation, offset, first_writes=first_writes, second_writes=second_writes)
         self._count += max(0, races.size - _SHOWN_RACES)
 
-    def _record(self, before: Any, now: Any, allocation: Allocation, offset: int, *, wrote: bool, writes: bool) -> None:
+    def _record(
+        self, first: Any, second: Any, allocation: Allocation, offset: int, *, first_writes: bool, second_writes: bool
+    ) -> None:
         """Count a race at byte `offset` of an allocation, and keep it for the message if it is the first of its lines.
 
         Args:
-            before, now: The two accesses, records of type `_ACCESS`.
+            first, second: The two accesses, records of type `_ACCESS`.
             allocation: The accessed memory.
             offset: The byte of it.
-            wrote: Whether the access before is a write.
-            writes: Whether the access now is a write.
+            first_writes: Whether the first access is a write.
+            second_writes: Whether the second access is a write.
         """
         self._count += 1
-        first_line, second_line = int(before["line"]), int(now["line"])
+        first_line, second_line = int(first["line"]), int(second["line"])
         if (first_line, second_line) not in self._races:
             self._races[first_line, second_line] = Race(
-                first=(first_line, wrote, int(before["thread"]) - 1),
-                second=(second_line, writes, int(now["thread"]) - 1),
+                first=(first_line, first_writes, int(first["thread"]) - 1),
+                second=(second_line, second_writes, int(second["thread"]) - 1),
                 where=self._name(allocation, offset),
             )
 

@@ -175,7 +175,8 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
             their frame until as many threads have arrived as the barrier needs.
             """
             barriers = batch.barriers
-            if barriers.idle and count is None and value is None and group.size == batch.living:
+            # A barrier of all threads that no other thread has arrived at opens at once, which starts a new epoch.
+            if barriers.is_unused and count is None and value is None and group.size == batch.living:
                 batch.epochs += 1
                 return after
             regs = frame.regs
@@ -184,6 +185,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
                 barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait=None)
                 return after
             group.release_frame()
+            # `arrive` sets the thread blocks (slots) and barriers of the waiting threads.
             wait = Waiting(
                 group.activation, after, group.positions(), slots=None, barrier_numbers=None, instruction=instruction
             )

@@ -171,7 +171,7 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     With .shiftamt it is the distance of that bit from the top one. If there is none, it is 0xFFFFFFFF.
     """
-    type_ = integer_type(builder, instruction, "shiftamt")
+    type_ = integer_type(builder, instruction, allowed=("shiftamt",))
     d, a = builder.bind(instruction, "u32", type_)
     bits = 8 * SIZES[type_]
     returns_shift = "shiftamt" in instruction.modifiers

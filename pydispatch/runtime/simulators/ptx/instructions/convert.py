@@ -81,24 +81,26 @@ def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], A
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize
     signed = dtype.kind == "i"
-    lower = -(2.0 ** (bits - 1)) if signed else 0.0
-    upper = 2.0 ** (bits - 1) if signed else 2.0**bits
-    highest = dtype.type(np.iinfo(dtype).max)
-    lowest = dtype.type(np.iinfo(dtype).min)
-    nan = dtype.type(0)
+    # The least integer, and one more than the greatest, which f64 has exactly.
+    least = -(2.0 ** (bits - 1)) if signed else 0.0
+    exclusive_limit = 2.0 ** (bits - 1) if signed else 2.0**bits
+    greatest_integer = dtype.type(np.iinfo(dtype).max)
+    least_integer = dtype.type(np.iinfo(dtype).min)
+    result_of_nan = dtype.type(0)
     if source_type == "f64" or bits == 64:
-        nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
-    ftz = "ftz" in words
+        result_of_nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
+    flushes_subnormals = "ftz" in words
 
     def compute(value: Any) -> Any:
-        """Round to an integer, and saturate; NaN becomes the value `nan`."""
-        integral = _widen(value, source_type, ftz)
+        """Round to an integer, and saturate to the range of the target type; NaN becomes `result_of_nan`."""
+        integral = _widen(value, source_type, flushes_subnormals)
         integral = _INTEGRAL[mode](integral)
-        in_range = (integral >= lower) & (integral < upper)
+        in_range = (integral >= least) & (integral < exclusive_limit)
         result = np.where(in_range, integral, 0.0).astype(dtype)
         if not in_range.all():
-            result = np.where(integral >= upper, highest, np.where(integral < lower, lowest, result))
-            result = np.where(np.isnan(integral), nan, result)
+            clamped_below = np.where(integral < least, least_integer, result)
+            result = np.where(integral >= exclusive_limit, greatest_integer, clamped_below)
+            result = np.where(np.isnan(integral), result_of_nan, result)
         return result
 
     return compute

@@ -7,7 +7,7 @@ over the threads. `builder.bind` returns the slots of the destination and the so
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,26 @@ _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
 
 
-def float_words(builder: FunctionBuilder, instruction: Instruction, *more: str) -> tuple[str, set[str], str]:
-    """Return (rounding mode, the other words, type)."""
+class FloatModifiers(NamedTuple):
+    """Modifiers of an instruction on floats. add.rz.ftz.f32 has the mode "rz", the words {"rz", "ftz"} and the type
+    "f32".
+    """
+
+    rounding: str
+    words: set[str]
+    type: str
+
+
+def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: str) -> FloatModifiers:
+    """Return the modifiers of an instruction; the rounding mode is "rn" if it states none.
+
+    Refuse the instruction if another one is neither a common word nor one of `more`.
+    """
     words = set(instruction.modifiers[:-1])
     allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
     if words - allowed:
         builder.fail(instruction)
-    return next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1]
+    return FloatModifiers(next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1])
 
 
 def finished(
@@ -57,7 +70,7 @@ def finished(
 
 def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of add and sub."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
     if mode == "rn":
@@ -77,7 +90,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     if mode == "rn":
         return finished(builder, instruction, np.multiply, words, type_, count=2)
     if type_ == "f64":
@@ -89,21 +102,21 @@ def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate fma and mad: one rounding, which every GPU since 2010 does for mad too."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
     return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate div. Its .approx and .full also return the exact quotient, rounded to nearest."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
     return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of rcp."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
             # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0.
@@ -118,7 +131,7 @@ def _upper(x: Any) -> Any:
 
 def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of sqrt with a rounding mode."""
-    mode, words, type_ = float_words(builder, instruction)
+    mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
     return finished(builder, instruction, lambda x: compute(x, mode), words, type_, count=1)
 
@@ -135,7 +148,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Build the closure of an approximation: computed in f64 and rounded; of f64, only rsqrt has one, whose result
         has the upper word alone."""
-        _, words, type_ = float_words(builder, instruction)
+        _, words, type_ = float_modifiers(builder, instruction)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
                 builder.fail(instruction)
@@ -166,7 +179,7 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
 
 def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of min and max of two or three operands."""
-    _, words, type_ = float_words(builder, instruction, "NaN", "xorsign", "abs")
+    _, words, type_ = float_modifiers(builder, instruction, "NaN", "xorsign", "abs")
     least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 
     def compute(x: Any, y: Any) -> Any:
@@ -186,10 +199,10 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
-    _, words, type_ = float_words(builder, instruction)
-    d, a = builder.bind(instruction, type_, type_)
+    modifiers = float_modifiers(builder, instruction)
+    d, a = builder.bind(instruction, modifiers.type, modifiers.type)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
-    if "ftz" in words:
+    if "ftz" in modifiers.words:
 
         def flushed(regs: list[Any]) -> None:
             regs[d][...] = ufunc(flush(regs[a]))

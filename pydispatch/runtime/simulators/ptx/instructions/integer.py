@@ -7,6 +7,7 @@ destination and the sources; `builder.fail` refuses an instruction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,13 @@ def is_integer(type_: str) -> bool:
     return type_[:1] in "usb" and type_[1:].isdigit()
 
 
-def integer_type(builder: FunctionBuilder, instruction: Instruction, *words: str) -> str:
+def integer_type(builder: FunctionBuilder, instruction: Instruction, *, allowed: Sequence[str] = ()) -> str:
     """Return the integer type of an instruction, which is its last modifier: add.sat.s32 -> "s32".
 
-    Refuse the instruction if the type is none of integers, or if another modifier is not one of `words`.
+    Refuse the instruction if the type is none of integers, or if another modifier is not in `allowed`.
     """
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
-    if not is_integer(type_) or any(m not in words for m in instruction.modifiers[:-1]):
+    if not is_integer(type_) or any(m not in allowed for m in instruction.modifiers[:-1]):
         builder.fail(instruction)
     return type_
 
@@ -42,7 +43,7 @@ def _plain(ufunc: Any) -> Any:
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Build the closure of a binary operation; sums may saturate (.sat), and extremes be at least 0 (.relu)."""
         modifier = "sat" if ufunc in (np.add, np.subtract) else "relu"
-        type_ = integer_type(builder, instruction, modifier)
+        type_ = integer_type(builder, instruction, allowed=(modifier,))
         if instruction.modifiers[0] == "sat":
             return _saturated(builder, instruction, ufunc)
         d, a, b = builder.bind(instruction, type_, type_, type_)
@@ -157,7 +158,7 @@ def _product(
 
 def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul.lo, mul.hi and mul.wide."""
-    type_ = integer_type(builder, instruction, "lo", "hi", "wide")
+    type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide"))
     mode = instruction.modifiers[0]
     dtype, product, wide = _product(builder, instruction, type_, mode)
     d, a, b = builder.bind(instruction, wide, dtype, dtype)
@@ -172,7 +173,7 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
-    type_ = integer_type(builder, instruction, "lo", "hi", "wide", "sat")
+    type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide", "sat"))
     dtype, product, wide = _product(builder, instruction, type_, instruction.modifiers[0])
     d, a, b, c = builder.bind(instruction, wide, dtype, dtype, wide)
     saturate = "sat" in instruction.modifiers
@@ -246,7 +247,7 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul24 and mad24, .lo and .hi, of the low 24 bits of each factor."""
-    type_ = integer_type(builder, instruction, "lo", "hi")
+    type_ = integer_type(builder, instruction, allowed=("lo", "hi"))
     wide = np.dtype("i8" if type_ == "s32" else "u8")
     d, a, b, *addend = builder.bind(instruction, type_, *(3 if instruction.opcode == "mad24" else 2) * [type_])
     is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)

@@ -1,0 +1,120 @@
+"""Recorded plan: a list of wgpu calls (pieces), which is encoded for each run, since command buffers run only once.
+
+A piece is a copy or a clear, a host command, or a list of launches that form one compute pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydispatch._core.commands import Custom
+from pydispatch.runtime.devices.webgpu.memory import Block
+
+if TYPE_CHECKING:
+    from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
+
+Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
+"""(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
+
+
+class HostCommands(Protocol):
+    """Interface for calls of the host commands of a plan."""
+
+    def waits(self, command: Custom) -> bool:
+        """Return whether all earlier work must be complete before a host command is called."""
+
+    def call(self, command: Custom, encoder: Any) -> None:
+        """Call a host command. encoder: command encoder to record into; None if all earlier work is complete."""
+
+
+class RecordedPlan:
+    """Recorded plan as a list of pieces; its owner keeps it alive until it is submitted.
+
+    A piece is a list of launches for one compute pass, a call (function, arguments) on the command encoder, or a host
+    command.
+    """
+
+    __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
+
+    def __init__(self, context: LogicalDevice) -> None:
+        self.pieces: list[Any] = []
+        self.blocks: list[Block] = []  # memory of its own
+        self.groups: list[Any] = []  # bind groups, which the plan owns
+        self.marks: list[int] = []  # the number of pieces after each command, where they are timed
+        self.context = context
+        context.recordings.add(self)
+
+    def release(self) -> None:
+        """Release the bind groups and blocks of the recording, which cannot run afterwards."""
+        release, groups, blocks = self.context.lib.wgpuBindGroupRelease, self.groups, self.blocks
+        self.groups, self.blocks = [], []
+        self.context.garbage.extend((release, group) for group in groups)
+        for block in blocks:
+            self.context.release(block)
+
+    def __del__(self) -> None:
+        if hasattr(self, "context"):  # a signal handler's exception can leave __init__ anywhere
+            self.release()
+
+    def run(self, what: str, host: HostCommands | None = None) -> None:
+        """Submit the whole recording.
+
+        Args:
+            what: Begin of error messages.
+            host: Caller of the host commands in the recording; None if it has none.
+        """
+        self.submit(self.pieces, what, host)
+
+    def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
+        """Submit some pieces of the recording.
+
+        They are one submission, split before each host command that requires all earlier work to be complete. `what`
+        begins error messages. `host` is None for a plan without host commands.
+        """
+        first = 0
+        for index, piece in enumerate(pieces):
+            if type(piece) is Custom and host is not None and host.waits(piece):
+                self._encode(pieces[first:index], what, host)
+                self.context.wait()
+                host.call(piece, encoder=None)
+                first = index + 1
+        if first < len(pieces):
+            self._encode(pieces[first:], what, host)
+
+    def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
+        """Encode pieces into one command encoder and submit it."""
+        context = self.context
+        with context.lock:
+            encoder = context.encoder()
+            try:
+                for piece in pieces:
+                    if type(piece) is list:
+                        self._launch(piece, encoder)
+                    elif type(piece) is tuple:
+                        piece[0](encoder, *piece[1:])
+                    else:
+                        assert host is not None
+                        host.call(piece, encoder)
+            except BaseException:
+                context.abandon(encoder)
+                raise
+            context.submit(encoder, what)
+
+    def _launch(self, launches: list[Launch], encoder: Any) -> None:
+        """Encode a compute pass with these launches."""
+        lib, null = self.context.lib, self.context.ffi.NULL
+        bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
+        use = lib.wgpuComputePassEncoderSetPipeline
+        compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
+        last = None
+        for pipeline, group, uniforms, x, y, z in launches:
+            if pipeline is not last:
+                use(compute, pipeline)
+                last = pipeline
+            bind(compute, 0, group, 0, null)
+            for group_index, uniform in uniforms:
+                bind(compute, group_index, uniform, 0, null)
+            start(compute, x, y, z)
+        lib.wgpuComputePassEncoderEnd(compute)
+        lib.wgpuComputePassEncoderRelease(compute)
