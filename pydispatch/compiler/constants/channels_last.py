@@ -28,7 +28,7 @@ from pydispatch.compiler.constants.padded_channels import GROUP
 from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.fusion.build import affine_maps, rewrite_loops
 from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
-from pydispatch.compiler.fusion.maps import copied
+from pydispatch.compiler.fusion.maps import defining_copy
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
@@ -301,7 +301,7 @@ def _read_transposed_copies(function: Operation) -> None:
 
     If no other operation reads the tensor itself, it need not be stored.
     """
-    copies = [c for op in walk(function) if op.name == GENERIC and (c := copied(op.results[0])) is not None]
+    copies = [c for op in walk(function) if op.name == GENERIC and (c := defining_copy(op.results[0])) is not None]
     for copy in copies:
         source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
         if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):

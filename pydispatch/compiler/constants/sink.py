@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.dim_orders import computed_in, transposed
-from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
+from pydispatch.compiler.fusion.maps import defining_copy, padded, pads_simply, read_through_copies
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.structured import Structured, structured
@@ -58,7 +58,7 @@ def _order_of(value: SSAValue) -> list[int] | None:
 
     A copy [batch, height, width, channels] of [batch, channels, height, width] has the order [0, 3, 1, 2].
     """
-    copy = copied(value)
+    copy = defining_copy(value)
     if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
         return None
     return [r.position for r in copy.maps[0].results if isinstance(r, AffineDimExpr)]
@@ -110,7 +110,7 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
         len(user.results) != 1
         or not generic.is_parallel
         or not is_identity(generic.maps[-1])
-        or copied(user.results[0])
+        or defining_copy(user.results[0])
     ):
         return None
     read_whole = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]

@@ -219,7 +219,7 @@ class Pipeline:
             for function in host_functions(self.module):
                 quantize_before_moves(function)
                 pool_integers(function)
-                multiply_integers(function, products="" if others else byte_products)  # those that all levels have
+                multiply_integers(function, byte_products="" if others else byte_products)  # those that all levels have
                 requantize(function)
                 pad_channels(function)
         if self.options.reassociate:

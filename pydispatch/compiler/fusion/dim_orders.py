@@ -20,7 +20,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, insert_copy
-from pydispatch.compiler.fusion.maps import copied, generic_like, padded, pads_simply
+from pydispatch.compiler.fusion.maps import defining_copy, generic_like, padded, pads_simply
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
 from pydispatch.ir.values import reordered_type, shape_of
@@ -34,7 +34,7 @@ def write_as_read(op: Operation) -> None:
     if len(op.results) != 1 or not generic.reduces or KEPT_ORDER in op.attributes:
         return
     if not is_projection(generic.maps[-1]) or _order_computed(generic) is not None:
-        return
+        return  # write_as_computed() gives the result the order of the operands
     result = op.results[0]
     order = _order_of_readers(result)
     if order is None or order == sorted(order):
@@ -55,12 +55,15 @@ def write_as_read(op: Operation) -> None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """Make an elementwise operation or a row reduction write its result in the order of its operands. Return a copy in
-    the old order for its readers; None if nothing changes.
+    """Make an elementwise operation or a row reduction write its result in the order of its operands.
+
+    Return a new copy of the result in the old order, which the caller gives to the readers; None if nothing changes.
     """
     generic = structured(op)
     order = _order_computed(generic)
-    if order is None or len(op.results) != 1 or not is_projected_permutation(generic.maps[-1]) or copied(op.results[0]):
+    if order is None or len(op.results) != 1 or not is_projected_permutation(generic.maps[-1]):
+        return None
+    if defining_copy(op.results[0]) is not None:  # `op` itself only copies: its order is its purpose
         return None
     return computed_in(op, order)
 
@@ -89,8 +92,9 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
 
 def _order_computed(generic: Structured) -> list[int] | None:
-    """Return the loop order that all computed operands share, where they cannot be written in the order of their reader
-    instead. Only operands read by a permutation count. Return None for a contraction, or without a common order.
+    """Return the loop order that all computed operands share; None for a contraction, or without a common order.
+
+    Only operands count that the generic reads by a permutation, and that are not written in the order of their readers.
     """
     if generic.contracts:
         return None
@@ -98,9 +102,16 @@ def _order_computed(generic: Structured) -> list[int] | None:
         tuple(cast(AffineDimExpr, e).position for e in map_.results)
         for value, map_ in zip(generic.inputs, generic.maps, strict=False)
         if isinstance(value, OpResult) and not is_fill(value.op) and is_permutation(map_)
-        and not (is_reduction(value.op) and _order_computed(structured(value.op)) is None and _order_of_readers(value))
+        and not _is_written_as_read(value)
     }  # fmt: skip
     return list(orders.pop()) if len(orders) == 1 else None
+
+
+def _is_written_as_read(value: OpResult) -> bool:
+    """Return whether a value is a reduction's result that `write_as_read` can give the order of its readers."""
+    if not is_reduction(value.op) or _order_computed(structured(value.op)) is not None:
+        return False
+    return bool(_order_of_readers(value))
 
 
 def _order_of_readers(result: OpResult) -> list[int] | None:
@@ -142,7 +153,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     """Move a transposition below the elementwise operation that reads it, and return the transposed result; None where
     that is not possible.
     """
-    copy = copied(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
+    copy = defining_copy(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
         return None
     result_type, source = op.results[0].type, copy.inputs[0]
@@ -151,10 +162,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     type_ = TensorType(result_type.element_type, shape_of(source))
     new = type(op).create(
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
-    written_dims = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]
-    return transposed(
-        before(new, op), [written_dims.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results], op
-    )
+    return transposed(before(new, op), _dims_in_copy(copy), op)
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
@@ -162,12 +170,18 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     that is not possible.
     """
     pad = cast(tensor.PadOp, op)
-    copy = copied(pad.source)
+    copy = defining_copy(pad.source)
     if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
         return None
-    loops = [cast(AffineDimExpr, e).position for e in copy.maps[1].results]  # the loop of each dimension of the result
-    order = [loops.index(cast(AffineDimExpr, e).position) for e in copy.maps[0].results]
-    return transposed(padded(pad, copy.inputs[0], order), order, op)
+    dims_in_copy = _dims_in_copy(copy)
+    return transposed(padded(pad, copy.inputs[0], dims_in_copy), dims_in_copy, op)
+
+
+def _dims_in_copy(copy: Structured) -> list[int]:
+    """Return, for each dimension of the tensor that a transposing copy reads, the dimension of its result."""
+    input_map, result_map = copy.maps
+    result_loops = [cast(AffineDimExpr, e).position for e in result_map.results]  # loop of each dimension of the result
+    return [result_loops.index(cast(AffineDimExpr, e).position) for e in input_map.results]
 
 
 def transposed(value: SSAValue, permutation: Sequence[int], op: Operation) -> SSAValue:

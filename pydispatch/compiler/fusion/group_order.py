@@ -55,14 +55,18 @@ class GroupOrder:
         return self._neighbours(self._sources, node)
 
     def needs(self, nodes: Iterable[int], others: Collection[int]) -> bool:
-        """Return whether one of `nodes` depends on one of `others`, directly or transitively."""
+        """Return whether one of `nodes` depends on one of `others`, directly or transitively.
+
+        Raises TooFarError if the search visits more than MOST_VISITED nodes.
+        """
         lowest_rank = min(self._rank[other] for other in others)
         candidates = [node for node in nodes if self._rank[node] > lowest_rank]
         if not candidates:
             return False
-        return not self._search(self._sources, candidates, lowest_rank - 1, self._next_rank, MOST_VISITED).isdisjoint(
-            others
+        sources = self._search(
+            self._sources, candidates, above=lowest_rank - 1, below=self._next_rank, limit=MOST_VISITED
         )
+        return not sources.isdisjoint(others)
 
     def require_near(self, lhs: int, rhs: int) -> None:
         """Raise TooFarError when `merge` of two nodes would visit too many others."""
@@ -70,16 +74,19 @@ class GroupOrder:
 
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`. No other node may be on a path between the two."""
-        predecessors, successors = self._between(a, into, None)
+        predecessors, successors = self._between(a, into, limit=None)
         assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__
+        # The ranks of all these nodes are distributed anew: the lowest ones to the predecessors, the next one to the
+        # merged node, the highest ones to the successors. One rank remains unused, because two nodes become one.
         ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
-        for node, rank in zip(sorted(predecessors, key=by_rank), ranks, strict=False):
+        merged_at = len(predecessors)
+        predecessor_ranks, merged_rank, successor_ranks = ranks[:merged_at], ranks[merged_at], ranks[merged_at + 2 :]
+        for node, rank in zip(sorted(predecessors, key=by_rank), predecessor_ranks, strict=True):
             self._rank[node] = rank
-        merged = ranks[len(predecessors)]
-        for node, rank in zip(sorted(successors, key=by_rank), ranks[len(predecessors) + 2 :], strict=True):
+        for node, rank in zip(sorted(successors, key=by_rank), successor_ranks, strict=True):
             self._rank[node] = rank
-        self._rank[into] = merged
+        self._rank[into] = merged_rank
         del self._rank[a]
         self._merged[a] = into
         for edges in (self._sources, self._readers):

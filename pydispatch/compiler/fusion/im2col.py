@@ -42,13 +42,14 @@ MOST_COLUMNS = 28
 FEWEST_ROWS = 32
 """Minimum number of output channels: with fewer, building the im2col matrix dominates the product."""
 
-MOST_BYTES = 4 << 20
-"""Maximum size of the im2col matrix, which should stay in a cache between being written and read."""
+MOST_BYTES, MOST_BYTES_CHANNELS_LAST = 4 << 20, 16 << 20
+"""Maximum size of the im2col matrix, which should stay in a cache between being written and read. With channels last,
+fewer reads of the filter pay for a larger one."""
 
-LARGE_FILTER, MOST_OF_IT = 1 << 20, 0.5
+LARGE_FILTER, MAX_IMAGE_PER_FILTER = 1 << 20, 0.5
 """Minimum bytes of a filter that exceeds the L2 cache, and maximum size of an image's columns relative to it."""
 
-FEWEST_PIXELS, FEWEST_OF_CONSTANT = 64, 32
+FEWEST_PIXELS, FEWEST_PIXELS_CONSTANT_FILTER = 64, 32
 """Minimum number of pixels of an image where columns overlap, in general and for a constant filter. 49 pixels of
 3x3x512 took 0.99 to 1.33x the time (Zen 5, under load), 256 pixels less. A constant filter is packed into panels, and a
 network reads it from memory in each call: layers of 7x7x512 in a ResNet-18 took 1.36 ms each, 1.07 ms with im2col."""
@@ -112,18 +113,19 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
 def pays(convolution: Convolution) -> bool:
     """Return whether the product is likely to be faster, judged by sizes alone."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
-    step = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
-    size = convolution.count(convolution.batches) * convolution.count(convolution.spatial) * step
+    pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
+    column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
+    matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
     if convolution.channels_last:
-        filter_, image = convolution.count(convolution.rows) * step, convolution.count(convolution.spatial) * step
-        overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
-        fewest = FEWEST_OF_CONSTANT if is_constant(convolution.filter) else FEWEST_PIXELS
-        large = filter_ >= LARGE_FILTER and image <= MOST_OF_IT * filter_
-        return (
-            0 < size <= 4 * MOST_BYTES and large and (not overlap or convolution.count(convolution.spatial) >= fewest)
-        )
-    short = convolution.sizes[convolution.spatial[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
-    return 0 < size <= MOST_BYTES and short and convolution.count(convolution.rows) >= FEWEST_ROWS
+        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes
+        is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
+        columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])  # the last step is the channel
+        fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
+        are_pixels_enough = not columns_overlap or pixels >= fewest_pixels
+        return 0 < matrix_bytes <= MOST_BYTES_CHANNELS_LAST and is_filter_large and are_pixels_enough
+    # Byte products need groups of adjacent steps, which only the im2col matrix has.
+    is_direct_slow = convolution.sizes[convolution.spatial[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
+    return 0 < matrix_bytes <= MOST_BYTES and is_direct_slow and filters >= FEWEST_ROWS
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
@@ -135,6 +137,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
+    # A filter is indexed by one loop per dimension (axis_dims); the image has sums of loops in its index.
     filters = [(factor, dims) for factor in (c.a, c.b) if (dims := factor.axis_dims) is not None]
     if len(filters) != 1:
         return None  # with two such factors, it is a plain product already
@@ -153,6 +156,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     channels_last = result_dims[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter, whatever that of the loops
         steps = tuple(d for d in order if d in steps)
+        # Batches are the leading dimensions that index the image by themselves; a window moves along the others.
         moved_positions = (i for i, d in enumerate(image_dims) if not any(x.is_identity(d) for x in image.coordinates))
         batches = tuple(image_dims[: next(moved_positions, len(image_dims))])
     else:
@@ -160,8 +164,11 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     spatial = tuple(d for d in image_dims if d not in batches)
     if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(generic, batches):
         return None
-    expected_orders = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
-    if len(spatial) < 1 + channels_last or (result_dims, order) != expected_orders[0 if channels_last else 1]:
+    if channels_last:
+        fewest_spatial, result_order, filter_order = 2, [*batches, *spatial, *rows], [*steps, *rows]
+    else:
+        fewest_spatial, result_order, filter_order = 1, [*batches, *rows, *spatial], [*rows, *steps]
+    if len(spatial) < fewest_spatial or result_dims != result_order or order != filter_order:
         return None
     return Convolution(
         op=op,
@@ -209,7 +216,8 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     else:
         patch_dims, filter_dims, result_dims = (steps, spatial), (rows, steps), (rows, spatial)
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
-    patches_type, dynamic_dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
+    patches_type = TensorType(element, [convolution.sizes[d] for d in order])
+    dynamic_dims = dynamic_sizes(output, op)  # those of batches, which the patches have too: no others are dynamic
     new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
     image_index = AffineMap(
         len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
@@ -217,19 +225,22 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     patches = insert_copy(op, convolution.image, image_index, patches_type, dynamic_dims)
     n = len(convolution.batches)
     batch_groups = [[i] for i in range(n)]
-    columns = _matrix(op, patches, batch_groups, patch_dims, convolution)
-    filter_matrix = _matrix(op, convolution.filter, ones=[], dims=filter_dims, convolution=convolution)
+    columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
+    filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
     groups = [*batch_groups, run_of(n, result_dims[0]), run_of(n + len(result_dims[0]), result_dims[1])]
-    initial_matrix = _matrix(op, output, batch_groups, result_dims, convolution)
+    initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
     dims = [AffineExpr.dimension(i) for i in range(n + 3)]
     outer, row, pixel, step = dims[:n], dims[n], dims[n + 1], dims[n + 2]
-    results = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
+    indices = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
     if convolution.channels_last:
-        results = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
-    maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
-    inputs = [filter_matrix, columns] if op.inputs[0] is convolution.filter else [columns, filter_matrix]
-    maps = maps if op.inputs[0] is convolution.filter else [maps[1], maps[0], maps[2]]
-    product = rewrite_loops(op, [*inputs, initial_matrix], maps, [*["parallel"] * (n + 2), "reduction"])
+        indices = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
+    filter_map, columns_map, result_map = (AffineMap(n + 3, 0, tuple(index)) for index in indices)
+    factors = [(filter_matrix, filter_map), (columns, columns_map)]
+    if op.inputs[0] is not convolution.filter:  # the body expects the factors in the order of the convolution's inputs
+        factors.reverse()
+    operands = [*(matrix for matrix, _ in factors), initial_matrix]
+    maps = [*(map_ for _, map_ in factors), result_map]
+    product = rewrite_loops(op, operands, maps, [*["parallel"] * (n + 2), "reduction"])
     expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])
@@ -237,16 +248,20 @@ def _rewrite_to_product(convolution: Convolution) -> None:
 
 
 def _matrix(
-    op: Operation, value: SSAValue, ones: DimGroups, dims: tuple[tuple[int, ...], ...], convolution: Convolution
+    op: Operation, value: SSAValue, batch_groups: DimGroups, matrix_dims: tuple[tuple[int, ...], ...],
+    convolution: Convolution,
 ) -> SSAValue:  # fmt: skip
-    """Return a tensor with `dims[0]` and `dims[1]` each collapsed to one dimension, after the batch dimensions in
-    `ones`.
+    """Return a tensor of the convolution as a matrix, or as a batch of matrices, inserted before `op`.
+
+    Args:
+        op: The convolution.
+        value: The tensor. Its dimensions are batches, then those of a matrix's rows, then those of its columns.
+        batch_groups: [[0], [1], ...] for its batch dimensions, which stay as they are; empty for the filter.
+        matrix_dims: The loops of the rows' dimensions, and those of the columns' dimensions. Each group becomes one
+            dimension.
+        convolution: The convolution.
     """
-    n = len(ones)
-    groups = [*ones, run_of(n, dims[0]), run_of(n + len(dims[0]), dims[1])]
-    return collapsed(
-        op,
-        value,
-        groups,
-        [*(convolution.sizes[d] for d in convolution.batches[:n]), *(convolution.count(group) for group in dims)],
-    )
+    n, (row_dims, column_dims) = len(batch_groups), matrix_dims
+    groups = [*batch_groups, run_of(n, row_dims), run_of(n + len(row_dims), column_dims)]
+    batch_sizes = [convolution.sizes[d] for d in convolution.batches[:n]]
+    return collapsed(op, value, groups, [*batch_sizes, convolution.count(row_dims), convolution.count(column_dims)])

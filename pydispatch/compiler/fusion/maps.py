@@ -29,7 +29,7 @@ from pydispatch.ir.values import reordered_type, shape_of
 # -- copies
 
 
-def copied(value: SSAValue) -> Structured | None:
+def defining_copy(value: SSAValue) -> Structured | None:
     """Return the generic that defines `value` if it only copies elements of another tensor; None for other values.
 
     The index that it reads consists of distinct loop dimensions and constants, as in a transposition or a broadcast.
@@ -62,13 +62,15 @@ def read_through_copies(op: Operation) -> SSAValue | None:
     generic = structured(op)
     inputs, maps = list(generic.inputs), list(generic.maps)
     for operand_index, value in enumerate(generic.inputs):
-        copy = copied(value)
+        copy = defining_copy(value)
         if copy is None:
             continue
+        source_map, copy_map = copy.maps
         copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-        for loop, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
+        for loop, result in zip(copy_map.results, maps[operand_index].results, strict=True):
             copy_loops[cast(AffineDimExpr, loop).position] = result
-        source_index = [r.replace_dims_and_symbols(copy_loops, []) for r in copy.maps[0].results]
+        source_index = [r.replace_dims_and_symbols(copy_loops, []) for r in source_map.results]
+        # A kept order has contiguous elements along the last dimension, which must stay the last one.
         if KEPT_ORDER in op.attributes and source_index[-1:] != list(maps[operand_index].results[-1:]):
             continue
         trial_maps = [
@@ -308,7 +310,7 @@ def generic_like(
         index = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
         if isinstance(index, AffineDimExpr):
             inner.properties["dim"] = IntegerAttr(index.position, 64)
-        else:
+        else:  # the only other expression is the constant 0 of a dropped loop of one iteration
             zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
             inner.results[0].replace_all_uses_with(zero)
             erase_op(inner)

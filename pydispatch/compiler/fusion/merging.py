@@ -46,10 +46,10 @@ class FusionGroups:
         self.position = {op: i for i, op in enumerate(block.ops)}
         self.members: dict[int, set[Operation]] = {}
         self.group_of: dict[Operation, int] = {}
-        self.intermediates: dict[int, set[Operation]] = {}
-        self.rejected: dict[tuple[Operation, Operation], str] = {}
+        self.intermediates: dict[int, set[Operation]] = {}  # group → duplicable operations between its members
+        self.rejected: dict[tuple[Operation, Operation], str] = {}  # (producer, reader) → reason
         self.order = GroupOrder()
-        # Group → what all its operations have in common; None where they differ.
+        # Group → the iteration space that all its operations have, and their tensors; None where spaces differ.
         self._uniform: dict[int, Uniform | None] = {}
 
     # -- the graph
@@ -87,13 +87,16 @@ class FusionGroups:
         group = self.position[op]
         self.members[group] = {op}
         self.group_of[op] = group
-        self._uniform[group] = Uniform.of(op, self.legality.space_of(op))
+        self._uniform[group] = Uniform.of(op, self.legality.space_of(op))  # iteration space, for the fast path of join
         for candidate in self._groups_read(op):
+            # An earlier join may have merged the candidate, which removes it from `members`.
             if candidate != self.group_of[op] and candidate in self.members:
                 self.join(self.group_of[op], candidate)
 
     def _groups_read(self, op: Operation) -> list[int]:
-        """Return the groups whose values `op` reads, also through duplicable operations; the largest tensors first."""
+        """Return the groups whose values `op` reads, also through duplicable operations; those with the tensors of the
+        highest rank first.
+        """
         ranks: dict[int, int] = {}
         seen: set[Operation] = set()
         pending = inputs_of(op)
@@ -115,7 +118,8 @@ class FusionGroups:
     def join(self, group: int, other: int) -> str | None:
         """Merge a group into `other`, which precedes it, and return None; if that is not legal, return the reason.
 
-        Two groups with one iteration space have no duplicable operations between them and need fewer checks.
+        The merged group is `other`; `group` no longer exists. Two groups with one iteration space have no duplicable
+        operations between them and need fewer checks.
         """
         intermediates: set[Operation] = set()
         uniform = self._uniform_union(group, other)
@@ -305,7 +309,7 @@ class FusionGroups:
         """Merge a group with the groups that it reads, where that is legal."""
         for other in dict.fromkeys(g for op in self.in_order(self.members[group]) for g in self._groups_read(op)):
             if other in self.members and other != group and self.join(group, other) is None:
-                group = other
+                group = other  # the merged group has the number of `other`
 
     def _readers(self, group: int) -> set[int | None]:
         """Return the groups that read values of a group, also through duplicable operations; None stands for a reader

@@ -124,10 +124,13 @@ class _ElementwiseSplitter:
         """Insert the generics before the operation, and replace it."""
         *body, end = self.g.block.ops
         for op in body:
-            for result in () if _is_copied(op) else op.results:
+            if _is_cheaper_than_tensor(op):
+                continue  # `_generic` clones it into each reader
+            for result in op.results:
                 shape = [DYNAMIC_INDEX if n is None else n for n in self.g.extents]
                 output = tensor.EmptyOp(self._sizes(), TensorType(result.type, shape))
-                self.tensors[result] = self._generic(result, before(output, self.op), self.loops), self.loops
+                tensor_of_result = self._generic(result, before(output, self.op), self.loops)
+                self.tensors[result] = tensor_of_result, self.loops
         outputs = zip(end.operands, self.g.outputs, self.g.output_maps, strict=True)
         replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
 
@@ -167,8 +170,6 @@ class _ElementwiseSplitter:
         return before(generic, self.op)
 
 
-def _is_copied(op: Operation) -> bool:
-    """Return whether an operation of a body is cloned into each reader: constants and indices, which are cheaper than a
-    tensor.
-    """
+def _is_cheaper_than_tensor(op: Operation) -> bool:
+    """Return whether an operation of a body computes a constant or an index, which needs no tensor of its values."""
     return not op.operands or any(isinstance(r.type, IndexType) for r in op.results)

@@ -41,17 +41,25 @@ def _pays(contraction: Contraction) -> bool:
     """
     generic, b = contraction.generic, contraction.b
     value = contraction.tensor_of(b)
-    if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in generic.extents):
+    has_strided_columns = contraction.n is not None and not b.is_last(contraction.n)
+    if not has_strided_columns or not isinstance(value.type, TensorType):
         return False
-    if b.axis_dims is None or not isinstance(value.type, TensorType) or any(n < 0 for n in shape_of(value)):
+    has_static_sizes = all(n is not None for n in generic.extents) and all(n >= 0 for n in shape_of(value))
+    is_plain_tensor = b.direct and b.axis_dims is not None  # no computed elements, and a loop for each axis
+    if not has_static_sizes or not is_plain_tensor:
         return False
-    if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known(value):
+    if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known_before_calls(value):
         return False
-    return math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims) > MOST_ORDERINGS
+    orderings = math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims)
+    return orderings > MOST_ORDERINGS
 
 
-def _is_known(value: SSAValue) -> bool:
-    """Return whether a tensor is a constant or a global."""
+def _is_known_before_calls(value: SSAValue) -> bool:
+    """Return whether a tensor is a constant or a global, or is computed from one by pure operations.
+
+    Only the first operand of each operation is followed: that of a reshape, padding or copy is its tensor. An operation
+    without operands defines a constant or reads a global.
+    """
     owner = source_of(value).owner
     while isinstance(owner, Operation) and owner.operands and info_of(owner).is_pure:
         owner = source_of(owner.operands[0]).owner

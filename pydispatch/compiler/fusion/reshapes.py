@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.sizes import reassociation as groups_of
 from pydispatch.compiler.fusion.build import reassociation
-from pydispatch.compiler.fusion.maps import copied, generic_like
+from pydispatch.compiler.fusion.maps import defining_copy, generic_like
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
@@ -74,7 +74,7 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
     if not isinstance(source.owner, Operation) or source.owner.name != GENERIC or 1 in shape_of(source):
         return {}
     if generic.contracts and not _is_repeated(source):
-        return {}
+        return {}  # a product is faster with its loop in one; for repeated heads, the saved memory matters more
     shapes: Shapes = {}
     for group, r in zip(groups_of(reshape), map_.results, strict=True):
         if len(group) > 1:
@@ -86,7 +86,7 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
 
 def _is_repeated(value: SSAValue) -> bool:
     """Return whether a tensor is a broadcast of another one."""
-    copy = copied(value)
+    copy = defining_copy(value)
     return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
 
 

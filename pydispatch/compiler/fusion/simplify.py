@@ -207,10 +207,11 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
         return None
     middle_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
     if [n for n in middle_shape if n != 1] == [n for n in shape if n != 1] and shape.count(-1) == 1:
-        return inner.operands[0]  # only dimensions of size 1 were added and dropped
-    is_static = all(n >= 0 for n in shape)
+        return inner.operands[0]  # only dimensions of size 1 were added and dropped: a single dynamic one is the same
+    is_static = all(n >= 0 for n in shape)  # the equal types then have equal sizes
     has_same_groups = inner.properties["reassociation"] == op.properties["reassociation"]
-    return inner.operands[0] if is_static or (has_same_groups and op.name == "tensor.collapse_shape") else None
+    restores_groups = has_same_groups and op.name == "tensor.collapse_shape"  # an expand may divide dynamic sizes anew
+    return inner.operands[0] if is_static or restores_groups else None
 
 
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:

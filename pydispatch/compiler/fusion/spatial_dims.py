@@ -94,7 +94,10 @@ def _is_row_of_a_reduction(op: Operation) -> bool:
 
 
 def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
-    """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape."""
+    """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape.
+
+    Each operand that has dimensions of `run` has them adjacent and in order (`_collapsible_dims`).
+    """
     kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
     new_dims = [
         AffineExpr.dimension(kept_dims.index(d)) if d in kept_dims else AffineExpr.constant(0)
@@ -108,7 +111,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
         groups: DimGroups = []
         for axis, dim in enumerate(dims):
             if dim in run[1:]:
-                groups[-1].append(axis)
+                groups[-1].append(axis)  # the axis before it has the previous dimension of `run`
             else:
                 groups.append([axis])
         remaining = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
@@ -117,7 +120,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
             shape = shape_of(value)
             value = collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         operands.append(value)
-        result_groups = groups
+        result_groups = groups  # at the end those of the last operand, which has the dimensions of the result
     product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept_dims])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)

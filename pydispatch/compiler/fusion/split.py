@@ -55,7 +55,7 @@ MOST_ROWS, FEWEST_READ = 8, 1 << 19
 FEWEST_STEPS = 96
 """Minimum number of steps along K in each part."""
 
-# Reductions over short, non-adjacent runs of memory (`_short_runs`).
+# Reductions over short, non-adjacent runs of memory (`_innermost_loop_of_short_runs`).
 MOST_IN_RUN, FEWEST_RUNS = 64, 64
 """Maximum number of elements of a run, and minimum number of runs."""
 
@@ -82,7 +82,8 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     identity = identity_of(combine, combine.results[0].type)
     if identity is None:
         return
-    if (inner := _short_runs(op)) is not None:
+    if (inner := _innermost_loop_of_short_runs(op)) is not None:
+        # Whole rows are reduced first, and the innermost loop afterwards; the first reduction may be split once more.
         op = _split_off(op, combine, identity, inner)
     choice = _choose_split_loop(op)
     if choice is None:
@@ -97,12 +98,12 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     new_maps: list[AffineMap] = []
     for value, map_ in zip(generic.inputs, generic.maps, strict=False):
         inputs.append(_expanded(op, value, map_, loop, parts))
-        new_maps.append(_shifted(map_, loop, split=True))
+        new_maps.append(_map_over_parts(map_, loop, is_split=True))
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
     initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
-    result_map = _shifted(generic.maps[-1], loop, split=False)
+    result_map = _map_over_parts(generic.maps[-1], loop, is_split=False)
     new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
     partials = rewrite_loops(
         op, [*inputs, initial], new_maps, [*generic.iterators[:loop], "parallel", *generic.iterators[loop:]]
@@ -135,7 +136,7 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
     replace_op(op, result)
 
 
-def _short_runs(op: GenericOp) -> int | None:
+def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
     """Return the innermost loop of a reduction over many short, non-adjacent runs of memory; None for others.
 
     An example is the sum over the channels of a group and all pixels of an image [pixels, groups, channels]. If the
@@ -151,6 +152,7 @@ def _short_runs(op: GenericOp) -> int | None:
     if not memory_order or len(memory_order) != len(generic.maps[0].results) or not reads_alike:
         return None
     inner, outer = memory_order[-1], [i for i in loops if i != memory_order[-1]]
+    # Runs are apart if a loop that is not reduced lies between the innermost reduced loop and the next outer one.
     has_gaps = bool(outer) and any(
         i not in loops and memory_order.index(i) > memory_order.index(outer[-1]) for i in memory_order
     )
@@ -177,7 +179,7 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
     result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(inner)))
     kinds = ["parallel" if i == inner else kind for i, kind in enumerate(generic.iterators)]
     partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
-    _combine(op, combine, partials, len(result_map.results) - 1)
+    _combine(op, combine, partials, axis=len(result_map.results) - 1)
     return cast(GenericOp, partials.owner)
 
 
@@ -240,29 +242,31 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     generic = structured(op)
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
         return None
-    sizes = [n or 0 for n in generic.extents]
+    sizes = [n or 0 for n in generic.extents]  # 0 where no operand states the size: such a loop is not split
+    # Loops of windows: parts of them would overlap in the operand, which then cannot be reshaped into parts.
     sliding_loops = {
         d for m in generic.maps for e in m.results if not isinstance(e, AffineDimExpr) for d in e.used_dims()
     }
     loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
     results, steps = math.prod(shape_of(generic.outputs[0])), math.prod(sizes[i] for i in loops)
-    has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS
+    # The reductions that are split; the constants above describe each kind.
+    has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS  # a sum of all elements
     has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
     is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
     rows = _rows_streamed(generic, results) if is_contraction(op) else 0
-    streams_rows = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows
+    streams_rows = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows  # a few rows times a large matrix
     if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
         return None
     part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS
-    fewest = FEWEST_STEPS if streams_rows else 1
-    splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * part_counts[0]]
+    fewest_steps, most_parts = FEWEST_STEPS if streams_rows else 1, part_counts[0]
+    splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * most_parts]
     for loop in splittable:
-        parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest), None)
+        parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest_steps), None)
         if parts is not None:
             return loop, parts
     if not splittable:
         return None
-    parts = next((p for p in part_counts if sizes[splittable[0]] >= p * fewest), None)  # leaves a remainder
+    parts = next((p for p in part_counts if sizes[splittable[0]] >= p * fewest_steps), None)  # leaves a remainder
     return None if parts is None else (splittable[0], parts)
 
 
@@ -295,16 +299,16 @@ def _rows_streamed(generic: Structured, results: int) -> int:
     return results // shape_of(generic.outputs[0])[-1] if is_matrix_argument else 0
 
 
-def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
+def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
     """Return an indexing map for the loops in which `loop` has become two: over parts, then over the steps of a part.
 
-    split: whether a dimension that `loop` alone indexes has become two, one for each of the new loops. Otherwise the
+    is_split: whether a dimension that `loop` alone indexes has become two, one for each of the new loops. Otherwise the
     loop over steps indexes it.
     """
     moved = [AffineExpr.dimension(dim if dim < loop else dim + 1) for dim in range(map_.num_dims)]
     results: list[AffineExpr] = []
     for expr in map_.results:
-        if split and isinstance(expr, AffineDimExpr) and expr.position == loop:
+        if is_split and isinstance(expr, AffineDimExpr) and expr.position == loop:
             results += [AffineExpr.dimension(loop), AffineExpr.dimension(loop + 1)]
         else:
             results.append(expr.replace_dims_and_symbols(moved, []))

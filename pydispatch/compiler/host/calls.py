@@ -12,8 +12,8 @@ from pydispatch.compiler.host.commands import HostTensor
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.opcodes import Access
-from pydispatch.formats.program.program import HIGH_WORD, HostCommand, HostOperand
+from pydispatch.formats.program.opcodes import Access, both_words
+from pydispatch.formats.program.program import HostCommand, HostOperand
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow.calls import CallOp
 
@@ -52,13 +52,14 @@ def call(straight: Straight, op: Operation) -> None:
             tensor_index[index] = len(tensors)
             add(tensor, declared, Access.READ_WRITE if index in written else Access.READ, f"operand {index}")
             continue
-        if (bit_width(declared) or 65) > 64:
+        bits = bit_width(declared)
+        if bits is None or bits > 64:  # None: no scalar
             raise CompileError(
                 f"operand {index} of '@{name}' has the type {declared}", location_of(op),
                 "host commands take tensors and scalars of up to 64 bits",
             )  # fmt: skip
         operands.append(HostOperand(dtype_of(declared, location_of(op)), sizes=None))
-        constants += [straight.registers[value], straight.registers[value] | HIGH_WORD]
+        constants += both_words(straight.registers[value])
     for index, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
         if not isinstance(declared, TensorType):
             raise CompileError(f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors")
@@ -83,8 +84,9 @@ def call(straight: Straight, op: Operation) -> None:
 
 def _updated(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:
     """Return the tensor that the command overwrites in place: the operand, or a copy of it."""
+    storage = straight.tensors[value].storage
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
-    return straight.in_place(value, sum(1 for t in operands if t.storage is straight.tensors[value].storage))
+    return straight.in_place(value, operands_in_memory=sum(1 for t in operands if t.storage is storage))
 
 
 def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:

@@ -26,6 +26,7 @@ def form_chains(commands: Sequence[ScheduledCommand]) -> None:
         outside = {r.storage for c in commands if c not in chain.commands for r in (*c.reads, *c.writes)}
         for storage in _touched(chain.commands) - outside:
             size = chain.bytes_of(storage)
+            # Such a transient holds a few tiles at a time, each at an aligned offset.
             if storage.kind is BufferKind.TRANSIENT and size % ALIGNMENT == 0:
                 storage.tile_bytes = size
 
@@ -46,15 +47,23 @@ def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
 
 
 class _Chain:
-    """A chain of dispatches. groups: number of workgroups that each dispatch has in a tile."""
+    """Chain of dispatches.
+
+    Attributes:
+        commands: The dispatches.
+        groups: Number of workgroups that each dispatch has in a tile.
+    """
 
     def __init__(self, first: ScheduledCommand) -> None:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """Return the size of a tile's slice of a storage, in bytes; 0 if a command may access more than its slice."""
+        """Return the size of a tile's slice of a storage, in bytes; 0 if a command may access more than its slice.
+
+        A command accesses as many bytes in a tile as each of its workgroups, times its workgroups in the tile.
+        """
         sizes = {
-            _bytes(command, storage) * groups
+            _bytes_per_workgroup(command, storage) * groups
             for command, groups in zip(self.commands, self.groups, strict=True)
             if storage in _touched([command])
         }
@@ -63,6 +72,9 @@ class _Chain:
     def join(self, command: ScheduledCommand) -> bool:
         """Append a dispatch if each shared tile is written and read by the same workgroups; return whether it was
         appended.
+
+        Tiles grow: as many of the tiles so far are joined to one as cover the bytes of a number of the dispatch's
+        workgroups, the same numbers for each shared storage.
         """
         shared = [
             (one, other)
@@ -71,19 +83,21 @@ class _Chain:
             if _memory(one) is _memory(other)
             and any(_memory(r.storage) is _memory(one) for c in (*self.commands, command) for r in c.writes)
         ]
-        factor, groups = 1, 0
+        tiles_joined, own_groups = 1, 0
         for one, other in shared:
-            tile, own = self.bytes_of(one), _bytes(command, other)
-            if not tile or not own:
+            tile_bytes, group_bytes = self.bytes_of(one), _bytes_per_workgroup(command, other)
+            if not tile_bytes or not group_bytes:
                 return False
-            if not groups:
-                factor, groups = lcm(tile, own) // tile, lcm(tile, own) // own
-            if tile * factor != own * groups:
+            if not own_groups:
+                joined_bytes = lcm(tile_bytes, group_bytes)
+                tiles_joined, own_groups = joined_bytes // tile_bytes, joined_bytes // group_bytes
+            if tile_bytes * tiles_joined != group_bytes * own_groups:
                 return False
-        if not groups or max(*(g * factor for g in self.groups), groups) > MOST_GROUPS:
+        groups = [*(g * tiles_joined for g in self.groups), own_groups]
+        if not own_groups or max(groups) > MOST_GROUPS:
             return False
         self.commands.append(command)
-        self.groups = [*(g * factor for g in self.groups), groups]
+        self.groups = groups
         return True
 
 
@@ -92,7 +106,7 @@ def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:
     return {r.storage for c in commands for r in (*c.reads, *c.writes)}
 
 
-def _bytes(command: ScheduledCommand, storage: Storage) -> int:
+def _bytes_per_workgroup(command: ScheduledCommand, storage: Storage) -> int:
     """Return the size of a workgroup's slice of a storage, in bytes; 0 if unknown."""
     return command.tiles.bytes.get(storage, 0) if command.tiles is not None else 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from pydispatch.compiler.host.rules import table
+from pydispatch.compiler.host.rules import tensor_rules
 from pydispatch.compiler.host.straight import unsupported
 from pydispatch.formats.program.program import Program
 from pydispatch.formats.program.steps import CheckKind
@@ -17,7 +17,7 @@ def add_check(program: Program, op: Operation, function: str) -> int:
     """
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
-        raise unsupported(op, table())
+        raise unsupported(op, tensor_rules())
     atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
     location = location_of(op)
     return program.add_check(CheckKind[name], str(location) if location else "", function, atol, rtol)

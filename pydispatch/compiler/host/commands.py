@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydispatch.formats.program.commands import Custom
 from pydispatch.formats.program.opcodes import Access
@@ -20,15 +21,16 @@ class Storage:
 
     Attributes:
         kind: Whether it is an argument, a result, a constant or a transient.
-        size: Register that has its size in bytes.
+        size: Register that has its size in bytes; NONE for arguments and constants.
         index: Index among the storages of its kind.
         buffer: Index of its buffer in the function; NONE until it is assigned.
         copied_from: Argument whose content is copied into it first; None if it begins undefined.
-        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0.
+        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0. Such a
+            sequence runs tile by tile (`chains.py`), and the transient has memory for a few tiles instead of all.
     """
 
     kind: BufferKind
-    size: int
+    size: int = NONE
     index: int = 0
     buffer: int = NONE
     copied_from: Storage | None = None
@@ -88,13 +90,25 @@ class Tiles:
     Attributes:
         bytes: Storage → bytes of the slice that each workgroup accesses, where workgroup i accesses slice i; 0 if a
             workgroup may access other slices.
-        groups: As in `Function.dispatch`.
-        follows: As in `Function.dispatch`.
+        groups: Workgroups in a tile if the dispatch is in such a sequence, else 0. Set by `form_chains`.
+        follows: Whether it continues the sequence of the command before it. Set by `form_chains`.
     """
 
     bytes: dict[Storage, int]
     groups: int = 0
     follows: bool = False
+
+
+class Binding(NamedTuple):
+    """Binding of a dispatch.
+
+    Attributes:
+        tensor: The tensor.
+        is_written: Whether the dispatch writes it.
+    """
+
+    tensor: HostTensor
+    is_written: bool
 
 
 @dataclass
@@ -133,8 +147,8 @@ class CommandList:
         return Range(tensor.storage) if first is None or count is None else Range(tensor.storage, first, count)
 
     def dispatch(
-        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[HostTensor, bool]],
-        tiles: Sequence[int] = (),
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[Binding],
+        slice_bytes: Sequence[int] = (),
     ) -> None:  # fmt: skip
         """Add a dispatch.
 
@@ -142,22 +156,27 @@ class CommandList:
             export: Register of the export's index.
             grid: Registers of the number of workgroups in x, y and z.
             constants: Registers of the push constants, of 32 bits each.
-            bindings: (tensor, whether the dispatch writes it) of each binding.
-            tiles: Bytes that a workgroup accesses of each binding, see `Tiles`; empty if unknown.
+            bindings: The tensors that it binds.
+            slice_bytes: Bytes that a workgroup accesses of each binding, see `Tiles`; empty if unknown.
         """
-        tile_bytes: dict[Storage, int] = {}
-        for (tensor, _), size in zip(bindings, tiles, strict=False):
+        bytes_of_storage: dict[Storage, int] = {}
+        for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
             own = 0 if tensor.is_part else size  # slices of a part of a storage are not at multiples of their size
-            tile_bytes[tensor.storage] = own if tile_bytes.get(tensor.storage, own) == own else 0
-        stated = Tiles(tile_bytes) if tiles else None
+            has_same_slices = bytes_of_storage.get(tensor.storage, own) == own  # as other bindings of the storage
+            bytes_of_storage[tensor.storage] = own if has_same_slices else 0
+        tiles = Tiles(bytes_of_storage) if slice_bytes else None
 
         def emit(function: ProgramFunction) -> None:
+            """Emit the dispatch, after `form_chains` has completed `tiles`."""
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
-            chaining = (stated.groups, stated.follows) if stated else ()
-            function.dispatch(export, grid, constants, ranges, *chaining)
+            if tiles is None:
+                function.dispatch(export, grid, constants, ranges)
+            else:
+                function.dispatch(export, grid, constants, ranges, tile_groups=tiles.groups, follows=tiles.follows)
 
-        self.add([t for t, write in bindings if not write], [t for t, write in bindings if write], emit)
-        self.commands[-1].tiles = stated
+        reads = [binding.tensor for binding in bindings if not binding.is_written]
+        self.add(reads, [binding.tensor for binding in bindings if binding.is_written], emit)
+        self.commands[-1].tiles = tiles
 
     def copy(self, source: HostTensor, target: HostTensor, length: int) -> None:
         """Add a copy. length: register of the size in bytes."""

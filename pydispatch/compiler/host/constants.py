@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.flatten.globals import PARAMETER
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.opcodes import element_bits
+from pydispatch.formats.program.opcodes import element_bits, numerical_of
 from pydispatch.formats.program.program import Constant, Numerical, Program
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
@@ -56,7 +56,7 @@ class Constants:
     derived: dict[str, int] = field(default_factory=dict)
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
-    def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
+    def index_of(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
         """Return the index of the constant `value` in the program's table; add it on first use. Raises CompileError at
         `op` for an unsupported kind of constant.
         """
@@ -126,8 +126,8 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
         return _packed(raw, count, bits)
     element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")
     array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
-    if dtype >> 24 == Numerical.BOOLEAN:
-        array = array & 1
+    if numerical_of(dtype) == Numerical.BOOLEAN:
+        array = array & 1  # a splat of true is the byte 0xff
     if array.size == 1 and count != 1:
         array = np.full(count, array[0], dtype=element)
     return np.ascontiguousarray(array).reshape(shape)
@@ -140,9 +140,9 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
     raw, bits = value.raw(), element_bits(dtype)
     if bits < 8:
         return _packed(raw, value.count, bits)
-    array = raw.view(f"u{bits // 8}" if bits <= 64 else f"V{bits // 8}")
-    if dtype >> 24 == Numerical.BOOLEAN and value.array.dtype != np.bool_:
-        array = array & 1
+    array = raw.view(f"u{bits // 8}" if bits <= 64 else f"V{bits // 8}")  # V: opaque bytes, for complex128
+    if numerical_of(dtype) == Numerical.BOOLEAN and value.array.dtype != np.bool_:
+        array = array & 1  # integers stand for booleans: an i1 is their lowest bit
     return array.reshape(value.type.get_shape())
 
 
@@ -180,7 +180,7 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
     if words[0] != words[-1] or not (words == words[0]).all():
         return None
     word = int(words[0])
-    if dtype >> 24 == Numerical.BOOLEAN:
+    if numerical_of(dtype) == Numerical.BOOLEAN:
         return word & 1
     if bits < 8:
         all_bits = (1 << bits) - 1

@@ -74,8 +74,9 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
         elif isinstance(inner, func.ReturnOp):
             written = op.attributes[WRITTEN]
             assert isinstance(written, IntegerAttr)
-            returned = [registers[v] for v in inner.operands]
-            for register in (*returned[:3], function.constant(written.value.data), *returned[3:]):
+            grid_x, grid_y, grid_z, *sizes = [registers[v] for v in inner.operands]
+            written_bindings = function.constant(written.value.data)  # a bit for each binding
+            for register in (grid_x, grid_y, grid_z, written_bindings, *sizes):
                 add_scalar_result(function, register)
         elif not lowering.lower(inner, registers):
             raise InternalError(f"the contract of @{op.sym_name.data} has '{inner.name}', which is no host code")
@@ -83,11 +84,11 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
 
 def _argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
     """Return the register of a scalar argument that is passed as one or two zero-extended 32-bit words."""
-    low = function.emit(Opcode.SCALAR, words[0])
+    low = function.scalar_argument(words[0])
     if len(words) == 2:
-        high = function.binary(Opcode.SHL, function.emit(Opcode.SCALAR, words[1]), function.constant(32))
+        high = function.binary(Opcode.SHL, function.scalar_argument(words[1]), function.constant(32))
         return function.binary(Opcode.OR, low, high)
     bits = 64 if isinstance(type, IndexType) else bit_width(type) or 64
     if isinstance(type, IntegerType) and bits < 64:
-        return function.emit(Opcode.SEXT, low, modifier=bits)
+        return function.unary(Opcode.SEXT, low, width=bits)
     return low

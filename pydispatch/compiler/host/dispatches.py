@@ -13,18 +13,17 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.host.commands import HostTensor
+from pydispatch.compiler.host.commands import Binding, HostTensor
+from pydispatch.compiler.host.scalar_table import ULE
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.executables import tied_operands
 from pydispatch.errors import CompileError
+from pydispatch.formats.program.opcodes import both_words
 from pydispatch.formats.program.program import HIGH_WORD, Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
-
-Bindings = list[tuple[HostTensor, bool]]
-"""The tensors that a dispatch binds, and whether it writes each."""
 
 
 def dispatch(straight: Straight, op: Operation) -> None:
@@ -39,7 +38,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
     words: list[int] = []
-    bindings: Bindings = []
+    bindings: list[Binding] = []
     binding_index: dict[int, int] = {}  # index of an argument → its index among the bindings
     dims = iter(op.argument_dims)
     for index, value in enumerate(op.arguments):
@@ -52,7 +51,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
         for axis, (actual_size, declared_size) in enumerate(zip(tensor.dims, declared, strict=True)):
             straight.require_equal(actual_size, declared_size, f"operand {index} of '@{export}', axis {axis}", op)
         binding_index[index] = len(bindings)
-        bindings.append((_aligned(straight, tensor, alignment), False))
+        bindings.append(Binding(_aligned(straight, tensor, alignment), is_written=False))
     result_dims = iter(op.result_dims)
     for result, tied in zip(op.results, tied_operands(op), strict=True):
         if not isinstance(result.type, TensorType):
@@ -61,10 +60,10 @@ def dispatch(straight: Straight, op: Operation) -> None:
         dtype = dtype_of(result.type.element_type, location_of(op))
         if tied < 0:
             tensor = straight.new_tensor(shape, dtype)
-            bindings.append((tensor, True))
+            bindings.append(Binding(tensor, is_written=True))
         else:
             tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
-            bindings[binding_index[tied]] = (tensor, True)
+            bindings[binding_index[tied]] = Binding(tensor, is_written=True)
         straight.put(result, tensor)
     words = _fit_words(straight, words, layout.constants, op, export)
     bindings = _order(bindings, op, executables.binding_order(executable, export))
@@ -74,7 +73,8 @@ def dispatch(straight: Straight, op: Operation) -> None:
             location_of(op),
             "tensor operands come first, in order, then the results that are not tied to an operand",
         )
-    straight.commands.dispatch(export_register, grid, words, bindings, executables.tiles(executable, export))
+    slice_bytes = executables.tiles(executable, export)
+    straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
 
 
 def _tied_result(
@@ -105,7 +105,7 @@ def _tied_result(
     else:  # another view of the same memory
         straight.require_equal(straight.size(source), straight.bytes_of(shape, dtype), f"{what}, size in bytes", op)
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
-    target = straight.in_place(value, sum(1 for t in operands if t.storage is source.storage))
+    target = straight.in_place(value, operands_in_memory=sum(1 for t in operands if t.storage is source.storage))
     if _aligned_offset(straight, target, alignment) is None:
         target = straight.copy_of(target)
     return HostTensor(storage=target.storage, dims=shape, dtype=dtype, offset=target.offset, length=target.length)
@@ -113,7 +113,7 @@ def _tied_result(
 
 def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:
     """Return the register of a tensor's offset if it is known to be aligned, else None."""
-    if not tensor.is_part or alignment <= 1:
+    if not tensor.is_part or alignment <= 1:  # storages themselves begin at an aligned address
         return tensor.offset
     known = straight.function.constant_value(tensor.offset)
     return tensor.offset if known is not None and known % alignment == 0 else None
@@ -131,11 +131,11 @@ def _scalars_of(op: flow.DispatchOp) -> list[SSAValue]:
 def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[int]:
     """Return the 32-bit words of a scalar operand: registers, with HIGH_WORD set for the upper half."""
     register = straight.registers[value]
-    words = words_of(value.type, location_of(op))
-    bits = bit_width(value.type) or 64
+    count = words_of(value.type, location_of(op))
+    bits = bit_width(value.type) or 64  # an index has none of its own
     if isinstance(value.type, IntegerType) and bits < 32:
-        register = straight.function.emit(Opcode.ZEXT, register, modifier=bits)
-    return [register, register | HIGH_WORD][:words]
+        register = straight.function.unary(Opcode.ZEXT, register, width=bits)
+    return both_words(register)[:count]
 
 
 def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
@@ -159,7 +159,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
         for value in _scalars_of(op):
             if value.type == IndexType():
                 register = straight.registers[value]
-                fits = straight.function.emit(Opcode.CMP, register, limit, modifier=64 + 7 * 256)
+                fits = straight.function.compare(Opcode.CMP, ULE, register, limit)
                 straight.function.check(
                     fits, f"operand of '@{export}': {{a}} does not fit the 32-bit constant of its layout"
                 )
@@ -170,7 +170,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
     )  # fmt: skip
 
 
-def _order(bindings: Bindings, op: Operation, declared: Attribute | None) -> Bindings:
+def _order(bindings: list[Binding], op: Operation, declared: Attribute | None) -> list[Binding]:
     """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states."""
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
 
+from pydispatch.compiler.host.scalar_table import EQ
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.kernel import Layout
 from pydispatch.compiler.kernel_ir.words import words_of
@@ -114,14 +115,14 @@ class Executables:
             )
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
         function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None, name="variant"))
-        chosen = function.emit(Opcode.SCALAR, 0)
+        chosen = function.scalar_argument(0)
         values: list[int] = []
         for variant_index, variant in enumerate(variants):
             own_values = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
             if not values:
                 values = own_values
                 continue
-            is_chosen = function.emit(Opcode.CMP, chosen, function.constant(variant_index), modifier=64)
+            is_chosen = function.compare(Opcode.CMP, EQ, chosen, function.constant(variant_index))
             values = [_select(function, is_chosen, own, other) for other, own in zip(values, own_values, strict=True)]
         for value in values:
             add_scalar_result(function, value)
@@ -260,8 +261,8 @@ class Executables:
         for i, (other_number, other_grid) in enumerate(choices[1:], 1):
             if (export_register, grid) == (other_number, other_grid):
                 continue
-            variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
-            is_chosen = function.emit(Opcode.CMP, variant, function.constant(i), modifier=64)
+            chosen_variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
+            is_chosen = function.compare(Opcode.CMP, EQ, chosen_variant, function.constant(i))
             export_register = _select(function, is_chosen, other_number, export_register)
             x, y, z = (_select(function, is_chosen, other, size) for size, other in zip(grid, other_grid, strict=True))
             grid = (x, y, z)
@@ -361,7 +362,7 @@ def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBloc
     ):
         registers.append(register)
         if not isinstance(type, IndexType) and words_of(type, location_of(block)) == 2:
-            registers.append(function.binary(Opcode.SHRU, register, function.constant(32), 64))
+            registers.append(function.binary(Opcode.SHRU, register, function.constant(32), width=64))
     return registers
 
 

@@ -18,8 +18,8 @@ from pydispatch.formats.program.program import BufferKind, Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
-FILL_FROM = 4096
-"""Minimum size in bytes of a splat constant that each call fills in, instead of storing it in the artifact."""
+FILL_FROM_BYTES = 4096
+"""Minimum size of a splat constant that each call fills in, instead of storing it in the artifact."""
 
 
 def constant(straight: Straight, op: Operation) -> None:
@@ -38,12 +38,12 @@ def constant(straight: Straight, op: Operation) -> None:
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
     word = splat_word(value, dtype)
-    if word is not None and buffer_bytes(count, dtype) >= FILL_FROM:
+    if word is not None and buffer_bytes(count, dtype) >= FILL_FROM_BYTES:
         tensor = straight.new_tensor(dims, dtype)
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:
-        index = straight.constants.number(value, static, op)
-        tensor = HostTensor(Storage(BufferKind.CONSTANT, 0, index), dims, dtype)
+        index = straight.constants.index_of(value, static, op)
+        tensor = HostTensor(Storage(BufferKind.CONSTANT, index=index), dims, dtype)
     straight.put(result, tensor)
 
 
@@ -59,14 +59,14 @@ def splat(straight: Straight, op: Operation) -> None:
         raise CompileError(f"'{op.name}' of {result.type.element_type} is not supported in host code", location_of(op),
                            "elements of up to 64 bits can be filled in")  # fmt: skip
     if bits < 8:
-        register = _byte(straight, register, bits)
-    elif result.type.element_type == IntegerType(1):
-        register = straight.function.emit(Opcode.ZEXT, register, modifier=1)
+        register = _repeated_in_byte(straight, register, bits)
+    elif result.type.element_type == IntegerType(1):  # a register may have it sign-extended; in memory, true is 1
+        register = straight.function.unary(Opcode.ZEXT, register, width=1)
     straight.commands.fill(tensor, register, max(1, bits // 8))
     straight.put(result, tensor)
 
 
-def _byte(straight: Straight, register: int, bits: int) -> int:
+def _repeated_in_byte(straight: Straight, register: int, bits: int) -> int:
     """Emit a byte that repeats an element of 2 or 4 bits, and return its register."""
     function = straight.function
     all_bits = (1 << bits) - 1

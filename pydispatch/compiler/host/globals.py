@@ -26,7 +26,7 @@ class Globals:
     constants: Constants
     _numbers: dict[str, int] = field(default_factory=dict)
 
-    def number(self, op: Operation) -> int:
+    def index_of(self, op: Operation) -> int:
         """Return the index of the global that a load or store accesses; add it on first use. Raises CompileError at
         `op` if it is undefined, has another type, or is immutable.
         """
@@ -57,7 +57,7 @@ class Globals:
         dtype = dtype_of(type.element_type, location_of(source))
         dims = tuple(d if d >= 0 else -1 for d in type.get_shape())
         constant = NONE if initial is None else self._constant(initial, type, dtype, source)
-        return program.add_global(name, dtype, dims, constant, 0, is_mutable)
+        return program.add_global(name, dtype, dims=dims, constant=constant, is_mutable=is_mutable)
 
     def _constant(self, initial: Attribute, type: TensorType[Attribute], dtype: int, source: util.GlobalOp) -> int:
         """Return the index of the constant that a global is initialized with; zeros for `util.uninitialized`."""
@@ -67,7 +67,7 @@ class Globals:
             import numpy as np
 
             return self.constants.add(np.zeros(buffer_bytes(math.prod(type.get_shape()), dtype), np.uint8))
-        return self.constants.number(initial, type, source)
+        return self.constants.index_of(initial, type, source)
 
 
 def _in_initializer(op: Operation) -> bool:

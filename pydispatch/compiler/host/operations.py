@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydispatch.compiler.flatten import branches
 from pydispatch.compiler.host import scalars
-from pydispatch.compiler.host.rules import table
+from pydispatch.compiler.host.rules import tensor_rules
 from pydispatch.compiler.host.scalar_table import BINARY, MATH, UNARY
 from pydispatch.compiler.host.segments import LOAD, READ, SAVE, STORE
 from pydispatch.formats.program.steps import CheckKind
@@ -21,6 +21,6 @@ OTHERS = (
 def host_operations() -> list[str]:
     """Return the names of the operations that host code supports after dispatch formation, sorted."""
     refused = {name for name, row in branches.ROWS.items() if row is branches.refuse}
-    names = {*table(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.ROWS, *OTHERS}
+    names = {*tensor_rules(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.ROWS, *OTHERS}
     names |= {f"check.{kind.name.lower()}" for kind in CheckKind}
     return sorted(names - refused)

@@ -23,7 +23,7 @@ from pydispatch.compiler.host.checks import add_check
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
-from pydispatch.compiler.host.rules import table
+from pydispatch.compiler.host.rules import tensor_rules
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.compiler.host.segments import (
     EFFECTS,
@@ -45,13 +45,13 @@ from pydispatch.ir.functions import RETURNS, symbol_name
 
 
 @dataclass(eq=False)
-class Micro:
+class PendingStep:
     """Step of a procedure that is emitted when the last read of each value is known.
 
     Attributes:
         uses: Values that it reads.
         defines: Values that it defines.
-        emit: Function that emits it; receives the slots of the tensors whose last read is in this step.
+        emit: Function that emits it; its argument `dying` has the slots of the values whose last read is in this step.
     """
 
     uses: Sequence[SSAValue]
@@ -75,7 +75,7 @@ class ProcedureLowering:
         following: The block that is emitted after the current one; None for the last.
         live_in: Block → values that it or a later block reads, with its own arguments.
         predecessors: Block → the blocks that branch to it.
-        micros: Block → its steps.
+        steps: Block → its steps: for each segment and each stop one, then the terminator.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class ProcedureLowering:
         self.cuts = Cuts(op.regions[0])
         self.slots: dict[SSAValue, int] = {}
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
-        self.following: Block | None = None
+        self.following: Block | None = None  # set by lower()
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.cuts.blocks}
         for block in self.cuts.blocks:
-            for following in dict.fromkeys(successors(block)):
-                self.predecessors.setdefault(following, []).append(block)
-        self.micros = {block: self._micros(self.cuts.cuts[block]) for block in self.cuts.blocks}
+            for successor in dict.fromkeys(successors(block)):
+                self.predecessors[successor].append(block)
+        self.steps = {block: self._steps_of(self.cuts.cuts[block]) for block in self.cuts.blocks}
 
     def lower(self) -> None:
         """Emit the procedure. Raises CompileError at each operation that host code does not support."""
@@ -137,94 +137,113 @@ class ProcedureLowering:
             return
         type = getattr(attribute, "type", None)
         static = type if isinstance(type, TensorType) else value.type
-        constant_index = self.constants.number(attribute, static, source)
+        constant_index = self.constants.index_of(attribute, static, source)
         self.procedure.constant(slot, constant_index, static.get_shape())
 
     # -- steps
 
-    def _micros(self, cut: Cut) -> list[Micro]:
+    def _steps_of(self, cut: Cut) -> list[PendingStep]:
         """Return the steps of a block: for each level its segment, then its stops; finally the terminator."""
-        micros: list[Micro] = []
+        steps: list[PendingStep] = []
         for level in cut.levels():
             segment = cut.segments.get(level)
             if segment is not None and (segment.outputs or any(op.name in EFFECTS for op in segment.ops)):
-                micros.append(self._run(segment))
-            micros += [self._stop(op) for op in cut.stops.get(level, ())]
+                steps.append(self._run(segment))
+            steps += [self._stop(op) for op in cut.stops.get(level, ())]
         last = cut.block.last_op
         if last is None or (last.name not in RETURNS and not isinstance(last, cf.BranchOp | cf.ConditionalBranchOp)):
             raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(last or self.op))
-        micros.append(self._terminator(last))
-        return micros
+        steps.append(self._terminator(last))
+        return steps
 
-    def _run(self, segment: Segment) -> Micro:
+    def _run(self, segment: Segment) -> PendingStep:
         """Lower a segment to a straight-line function, and return the step that runs it."""
         name = f"{self.procedure.name}.{len(self.program.functions)}"
         function = self.program.add_function(name, public=False)
-        straight = Straight(function, self.executables, self.constants, self.op, table())
+        straight = Straight(function, self.executables, self.constants, self.op, rules=tensor_rules())
         for value in segment.inputs:
             straight.argument(value)
         straight.lower(segment.ops, segment.outputs)
         straight.finish(segment.outputs)
 
-        def emit(last: Collection[int]) -> None:
-            """Emit the step; `last` has the slots of inputs that no later step reads."""
+        def emit(dying: Collection[int]) -> None:
+            """Emit the step, which releases the `dying` inputs."""
             inputs, outputs = [self.slot(v) for v in segment.inputs], [self.slot(v) for v in segment.outputs]
-            self.procedure.run(function, inputs, outputs, last)
+            self.procedure.run(function, inputs, outputs, dying)
 
-        return Micro(segment.inputs, segment.outputs, emit)
+        return PendingStep(uses=segment.inputs, defines=segment.outputs, emit=emit)
 
-    def _stop(self, op: Operation) -> Micro:
+    def _stop(self, op: Operation) -> PendingStep:
         """Return the step of a stop: a global access, saved rows, a read-back or a check."""
         procedure, slot = self.procedure, self.slot
+        uses: Sequence[SSAValue] = op.operands
         if op.name == LOAD:
-            global_index = self.globals.number(op)
-            return Micro([], op.results, lambda last: procedure.load(slot(op.results[0]), global_index))
-        if op.name == STORE:
-            global_index = self.globals.number(op)
-            return Micro(op.operands, [], lambda last: procedure.store(global_index, slot(op.operands[0]), last))
-        if op.name == SAVE:
+            source_index = self.globals.index_of(op)
 
-            def save(last: Collection[int]) -> None:
+            def emit(dying: Collection[int]) -> None:
+                procedure.load(slot(op.results[0]), source_index)
+
+        elif op.name == STORE:
+            target_index = self.globals.index_of(op)
+
+            def emit(dying: Collection[int]) -> None:
+                procedure.store(target_index, slot(op.operands[0]), dying)
+
+        elif op.name == SAVE:
+
+            def emit(dying: Collection[int]) -> None:
                 source, positions, saved = [slot(v) for v in op.operands]
-                procedure.save(slot(op.results[0]), source, positions, saved, last)
+                procedure.save(slot(op.results[0]), source, positions, saved, dying)
 
-            return Micro(op.operands, op.results, save)
-        if op.name == READ:
+        elif op.name == READ:
             location = str(location_of(op) or "")
 
-            def read(last: Collection[int]) -> None:
+            def emit(dying: Collection[int]) -> None:
                 tensor, *indices = [slot(v) for v in op.operands]
                 procedure.read(slot(op.results[0]), tensor, indices, location)
 
-            return Micro(op.operands, op.results, read)
-        values = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
-        check = add_check(self.program, op, symbol_name(self.op))
-        return Micro(values, [], lambda last: procedure.observe(check, [slot(v) for v in values]))
+        else:
+            uses = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
+            check = add_check(self.program, op, symbol_name(self.op))
 
-    def _terminator(self, op: Operation) -> Micro:
+            def emit(dying: Collection[int]) -> None:
+                procedure.observe(check, [slot(v) for v in uses])
+
+        return PendingStep(uses=uses, defines=op.results, emit=emit)
+
+    def _terminator(self, op: Operation) -> PendingStep:
         """Return the step of a return or a branch."""
         if op.name in RETURNS:
-            return Micro(op.operands, [], lambda last: self.procedure.ret([self.slot(v) for v in op.operands]))
-        if isinstance(op, cf.BranchOp):
 
-            def jump(last: Collection[int]) -> None:
+            def emit(dying: Collection[int]) -> None:
+                self.procedure.ret([self.slot(v) for v in op.operands])
+
+        elif isinstance(op, cf.BranchOp):
+
+            def emit(dying: Collection[int]) -> None:
                 self._edge(op.successor, op.arguments)
 
-            return Micro(op.arguments, [], jump)
-        assert isinstance(op, cf.ConditionalBranchOp)
+        else:
+            assert isinstance(op, cf.ConditionalBranchOp)
 
-        def branch(last: Collection[int]) -> None:
-            """Emit the branch, and for each edge that passes values a block that moves them."""
-            edges = ((op.then_block, list(op.then_arguments)), (op.else_block, list(op.else_arguments)))
-            labels = [self.procedure.label() if values else self.labels[block] for block, values in edges]
-            self.procedure.branch(self.slot(op.cond), labels[0], labels[1])
-            for label, (block, values) in zip(labels, edges, strict=True):
-                if values:
-                    self.procedure.bind(label)
-                    is_emitted_last = values is edges[1][1] or not edges[1][1]
-                    self._edge(block, values, may_fall=is_emitted_last)
+            def emit(dying: Collection[int]) -> None:
+                self._branch(op)
 
-        return Micro(op.operands, [], branch)
+        return PendingStep(uses=op.operands, defines=[], emit=emit)
+
+    def _branch(self, op: cf.ConditionalBranchOp) -> None:
+        """Emit a conditional branch, and for each edge that passes values a block that moves them."""
+        then_values, else_values = list(op.then_arguments), list(op.else_arguments)
+        then_label = self.procedure.label() if then_values else self.labels[op.then_block]
+        else_label = self.procedure.label() if else_values else self.labels[op.else_block]
+        self.procedure.branch(self.slot(op.cond), then_label, else_label)
+        if then_values:
+            self.procedure.bind(then_label)
+            # Only the edge that is emitted last may fall through to the next block.
+            self._edge(op.then_block, then_values, may_fall=not else_values)
+        if else_values:
+            self.procedure.bind(else_label)
+            self._edge(op.else_block, else_values)
 
     def _edge(self, target: Block, values: Sequence[SSAValue], may_fall: bool = True) -> None:
         """Emit an edge of the control flow: moves of the values into the arguments of the block, and a jump to it.
@@ -245,9 +264,9 @@ class ProcedureLowering:
 
     # -- lifetimes
 
-    def _uses(self, micro: Micro) -> list[SSAValue]:
+    def _uses(self, step: PendingStep) -> list[SSAValue]:
         """Return the values that a step reads, without constants, which are stored in their slots for each use."""
-        return [v for v in micro.uses if not is_constant(v)]
+        return [v for v in step.uses if not is_constant(v)]
 
     def _live_out(self, block: Block) -> set[SSAValue]:
         """Return the values that are live out of a block: those that its successors read, except for their own
@@ -264,25 +283,26 @@ class ProcedureLowering:
             changed = False
             for block in reversed(self.cuts.blocks):
                 live = self._live_out(block)
-                for micro in reversed(self.micros[block]):
-                    live -= set(micro.defines)
-                    live |= set(self._uses(micro))
+                for step in reversed(self.steps[block]):
+                    live -= set(step.defines)
+                    live |= set(self._uses(step))
                 if live != self.live_in[block]:
                     self.live_in[block] = live
                     changed = True
 
     def _emit(self, block: Block) -> None:
-        """Emit a block: release tensors that are dead on entry from this edge, then emit its steps."""
+        """Emit a block: release the tensors that only other blocks read, then emit the steps."""
         self.procedure.bind(self.labels[block])
         live = self._live_out(block)
-        dying: list[list[SSAValue]] = []
-        for micro in reversed(self.micros[block]):
-            live -= set(micro.defines)
-            dying.append([v for v in self._uses(micro) if v not in live])
-            live |= set(self._uses(micro))
-        before = {v for b in self.predecessors[block] for v in self._live_out(b)}
-        dead = [v for v in before - self.live_in[block] if isinstance(v.type, TensorType) and v in self.slots]
+        last_reads: list[list[SSAValue]] = []  # of each step, from the last one to the first
+        for step in reversed(self.steps[block]):
+            live -= set(step.defines)
+            last_reads.append([v for v in self._uses(step) if v not in live])
+            live |= set(self._uses(step))
+        # A predecessor keeps a tensor alive if one of its successors reads it. In the others, it is dead on entry.
+        live_before = {v for b in self.predecessors[block] for v in self._live_out(b)}
+        dead = [v for v in live_before - self.live_in[block] if isinstance(v.type, TensorType) and v in self.slots]
         for slot in sorted(self.slots[v] for v in dead):
             self.procedure.drop(slot)
-        for micro, last in zip(self.micros[block], reversed(dying), strict=True):
-            micro.emit([self.slots[v] for v in last if v in self.slots])
+        for step, dying in zip(self.steps[block], reversed(last_reads), strict=True):
+            step.emit([self.slots[v] for v in dying if v in self.slots])

@@ -15,7 +15,7 @@ from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.exports import Executables
 from pydispatch.compiler.host.globals import Globals
 from pydispatch.compiler.host.procedures import ProcedureLowering
-from pydispatch.compiler.host.rules import table
+from pydispatch.compiler.host.rules import tensor_rules
 from pydispatch.compiler.host.segments import is_stop
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
@@ -73,7 +73,7 @@ def straight_function(op: Operation, executables: Executables, constants: Consta
     """Lower a function of one block to a straight-line function of the host program."""
     type = cast(FunctionType, op.properties["function_type"])
     function = executables.program.add_function(symbol_name(op), str(type), public)
-    straight = Straight(function, executables, constants, op, table())
+    straight = Straight(function, executables, constants, op, rules=tensor_rules())
     block = op.regions[0].block
     ops = list(block.ops)
     if not ops or ops[-1].name not in RETURNS:

@@ -11,7 +11,7 @@ from pydispatch.compiler.tensor_ops.rule import View
 
 
 @cache
-def table() -> Rules:
+def tensor_rules() -> Rules:
     """Return the functions that lower operations with tensors, by the operation's name."""
     by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
     return {**by_rule, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

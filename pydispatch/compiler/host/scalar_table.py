@@ -77,17 +77,23 @@ AFFINE = {
     AffineBinaryOpKind.CeilDiv: Opcode.CEILDIVS,
 }
 
-FORMATS: dict[type[Attribute], int] = {Float16Type: 16, BFloat16Type: 17, Float32Type: 32, Float64Type: 64}
-"""Float types → the formats of docs/program.md."""
+F16, BF16, F32, F64 = 16, 17, 32, 64
+"""Formats of floats in instructions (docs/program.md): their widths, but 17 for bf16."""
 
-EQ, SLT, ULT = 0, 2, 6
+FORMATS: dict[type[Attribute], int] = {Float16Type: F16, BFloat16Type: BF16, Float32Type: F32, Float64Type: F64}
+"""Float types → their formats."""
+
+EQ, SLT, ULT, ULE = 0, 2, 6, 7
 OEQ, OGE, OLT, UNO = 1, 3, 4, 14
 """Predicates of `arith.cmpi` and `arith.cmpf`."""
 
+QUERY_PRESENCE = 1
+"""Modifier of QUERY: whether the device has a result, instead of the result."""
+
 
 def width(type: Attribute, op: Operation) -> int:
-    """Return the width of an integer type or the format of a float type. Raises CompileError at `op` for other
-    types.
+    """Return the width of an integer type or the format of a float type (`FORMATS`). Raises CompileError at `op` for
+    other types.
     """
     if isinstance(type, IndexType):
         return 64
@@ -106,14 +112,14 @@ def width(type: Attribute, op: Operation) -> int:
 
 def float_bits(value: float, format: int) -> int:
     """Return the bits of a float in a format of docs/program.md."""
-    if format == 17:
+    if format == BF16:
         return int.from_bytes(bytes(BFloat16Type().pack([value])), "little")
-    if format == 16:
+    if format == F16:
         import numpy as np
 
         with np.errstate(over="ignore"):
             return int(np.array(value, np.float16).view(np.uint16))
-    if format == 32:
+    if format == F32:
         import numpy as np
 
         with np.errstate(over="ignore"):

@@ -16,12 +16,17 @@ from xdsl.ir.affine import AffineSymExpr as AffineSymbolExpr
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.scalar_table import (
     AFFINE,
+    BF16,
     BINARY,
     EQ,
+    F16,
+    F32,
+    F64,
     MATH,
     OEQ,
     OGE,
     OLT,
+    QUERY_PRESENCE,
     SLT,
     ULT,
     UNARY,
@@ -63,11 +68,25 @@ class ScalarLowering:
         if op.name in BINARY:
             register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
         elif op.name in UNARY:
-            register = self.function.emit(UNARY[op.name], operands[0], modifier=bits)
+            register = self.function.unary(UNARY[op.name], operands[0], bits)
         else:
-            register = self.function.emit(Opcode.FMATH, operands[0], MATH[op.name], modifier=bits)
+            register = self._math(op.name, operands[0], bits)
         registers[op.results[0]] = register
         return True
+
+    def _math(self, name: str, operand: int, format: int) -> int:
+        """Emit a function of one float, such as `math.sin`, and return the register of its value."""
+        return self.function.emit(Opcode.FMATH, operand, b=MATH[name], modifier=format)
+
+    def _convert(self, opcode: Opcode, operand: int, *, source: int, target: int) -> int:
+        """Emit a conversion of a register, and return the register of its value.
+
+        Args:
+            opcode: FCVT, SITOFP, UITOFP, FPTOSI or FPTOUI.
+            operand: The register.
+            source, target: Width or format of the operand and of the result, as `width` encodes them.
+        """
+        return self.function.emit(opcode, operand, b=source, modifier=target)
 
     def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
         """Emit an affine expression over registers, and return the register of its value."""
@@ -96,18 +115,7 @@ class ScalarLowering:
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
         opcode = Opcode.FCMP if op.name == "arith.cmpf" else Opcode.CMP
         bits = width(op.operands[0].type, op)
-        registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
-
-    def _compare(self, opcode: Opcode, predicate: int, lhs: int, rhs: int, bits: int) -> int:
-        """Emit a comparison of two registers, and return the register of its result, 0 or 1.
-
-        Args:
-            opcode: CMP for integers, FCMP for floats.
-            predicate: Predicate of `arith.cmpi` or `arith.cmpf`.
-            lhs, rhs: The registers.
-            bits: Width of the operands, as `width` encodes it.
-        """
-        return self.function.emit(opcode, lhs, rhs, modifier=bits + predicate * 256)
+        registers[op.results[0]] = self.function.compare(opcode, predicate, a, b, bits)
 
     def select(self, op: Operation, registers: Registers) -> None:
         """Emit the choice between two registers by a condition."""
@@ -125,7 +133,7 @@ class ScalarLowering:
         opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
         register = registers[op.operands[0]]
         narrow = min(source, target)
-        registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, modifier=narrow)
+        registers[op.results[0]] = register if narrow == 64 else self.function.unary(opcode, register, narrow)
 
     def convert(self, op: Operation, registers: Registers) -> None:
         """Lower a conversion between floats and integers, or between float types."""
@@ -138,15 +146,17 @@ class ScalarLowering:
             "arith.fptoui": Opcode.FPTOUI,
         }[op.name]
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
-        registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, modifier=target)
+        registers[op.results[0]] = self._convert(opcode, registers[op.operands[0]], source=source, target=target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
-        """Lower `arith.bitcast`: registers hold the same bits, and narrow integers are sign-extended in them."""
+        """Lower `arith.bitcast`: the low bits of registers are the same, but narrow integers are sign-extended in them,
+        narrow floats zero-extended.
+        """
         type = op.results[0].type
         register = registers[op.operands[0]]
         bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth
         opcode = Opcode.SEXT if isinstance(type, IntegerType) else Opcode.ZEXT
-        registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, modifier=bits)
+        registers[op.results[0]] = register if bits == 64 else self.function.unary(opcode, register, bits)
 
     def apply(self, op: Operation, registers: Registers) -> None:
         """Lower affine.apply, affine.min or affine.max."""
@@ -168,7 +178,7 @@ class ScalarLowering:
         default = op.properties.get("default_value")
         fallback = constant_bits(default, op) if default is not None else 0
         index = self.function.program.add_query(category, key, fallback)
-        registers[op.results[0]] = self.function.emit(Opcode.QUERY, index, modifier=1)
+        registers[op.results[0]] = self.function.emit(Opcode.QUERY, index, modifier=QUERY_PRESENCE)
         registers[op.results[1]] = self.function.emit(Opcode.QUERY, index)
 
     def add_extended(self, op: Operation, registers: Registers) -> None:
@@ -177,7 +187,7 @@ class ScalarLowering:
         bits = width(op.results[0].type, op)
         total = self.function.binary(Opcode.ADD, a, b, bits)
         registers[op.results[0]] = total
-        registers[op.results[1]] = self._compare(Opcode.CMP, ULT, total, a, bits)
+        registers[op.results[1]] = self.function.compare(Opcode.CMP, ULT, total, a, bits)
 
     def multiply_extended(self, op: Operation, registers: Registers) -> None:
         """Lower a multiplication with an extended result: the low and the high half of the product."""
@@ -194,9 +204,9 @@ class ScalarLowering:
 
     def sincos(self, op: Operation, registers: Registers) -> None:
         """Lower math.sincos to a sine and a cosine."""
-        bits = width(op.results[0].type, op)
+        format = width(op.results[0].type, op)
         for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
-            registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], modifier=bits)
+            registers[result] = self._math(name, registers[op.operands[0]], format)
 
     def clamp(self, op: Operation, registers: Registers) -> None:
         """Lower math.clampf to min(max(value, lower), upper)."""
@@ -207,21 +217,21 @@ class ScalarLowering:
 
     def classify(self, op: Operation, registers: Registers) -> None:
         """Lower math.isnan, isinf, isfinite or isnormal."""
-        format = width(op.operands[0].type, op)
+        format, function = width(op.operands[0].type, op), self.function
         value = registers[op.operands[0]]
-        magnitude = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], modifier=format)
-        infinite = self.function.constant(float_bits(float("inf"), format))
-        least_normal = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
+        magnitude = self._math("math.absf", value, format)
+        infinite = function.constant(float_bits(float("inf"), format))
+        least_normal = {F16: 2.0**-14, BF16: 2.0**-126, F32: 2.0**-126, F64: 2.0**-1022}[format]
         if op.name == "math.isnan":
-            result = self._compare(Opcode.FCMP, UNO, value, value, format)
+            result = function.compare(Opcode.FCMP, UNO, value, value, format)
         elif op.name == "math.isinf":
-            result = self._compare(Opcode.FCMP, OEQ, magnitude, infinite, format)
+            result = function.compare(Opcode.FCMP, OEQ, magnitude, infinite, format)
         else:
-            result = self._compare(Opcode.FCMP, OLT, magnitude, infinite, format)
+            result = function.compare(Opcode.FCMP, OLT, magnitude, infinite, format)
         if op.name == "math.isnormal":
-            least = self.function.constant(float_bits(least_normal, format))
-            is_not_less = self._compare(Opcode.FCMP, OGE, magnitude, least, format)
-            result = self.function.binary(Opcode.AND, result, is_not_less, 1)
+            least = function.constant(float_bits(least_normal, format))
+            is_not_less = function.compare(Opcode.FCMP, OGE, magnitude, least, format)
+            result = function.binary(Opcode.AND, result, is_not_less, width=1)
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:
@@ -243,22 +253,22 @@ class ScalarLowering:
             factor = function.binary(Opcode.MUL, factor, factor, bits)
         minus_one = function.constant(-1)
         is_odd = function.binary(Opcode.AND, exponent, one, bits)
-        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, one, bits), one, zero)
+        inverse = function.emit(Opcode.SELECT, function.compare(Opcode.CMP, EQ, base, one, bits), one, zero)
         sign = function.emit(Opcode.SELECT, is_odd, minus_one, one)
-        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, minus_one, bits), sign, inverse)
-        negative = self._compare(Opcode.CMP, SLT, exponent, zero, bits)
+        inverse = function.emit(Opcode.SELECT, function.compare(Opcode.CMP, EQ, base, minus_one, bits), sign, inverse)
+        negative = function.compare(Opcode.CMP, SLT, exponent, zero, bits)
         registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
 
     def power_of_float(self, op: Operation, registers: Registers) -> None:
         """Lower math.fpowi: compute in f64 with the exponent as a float, and round once."""
         base, exponent = (registers[v] for v in op.operands)
         format = width(op.results[0].type, op)
-        wide = self.function.emit(Opcode.FCVT, base, format, modifier=64)
-        count = self.function.emit(Opcode.SITOFP, exponent, width(op.operands[1].type, op), modifier=64)
-        power = self.function.binary(Opcode.FPOW, wide, count, 64)
-        registers[op.results[0]] = (
-            power if format == 64 else self.function.emit(Opcode.FCVT, power, 64, modifier=format)
-        )
+        wide = self._convert(Opcode.FCVT, base, source=format, target=F64)
+        count = self._convert(Opcode.SITOFP, exponent, source=width(op.operands[1].type, op), target=F64)
+        power = self.function.binary(Opcode.FPOW, wide, count, F64)
+        if format != F64:
+            power = self._convert(Opcode.FCVT, power, source=F64, target=format)
+        registers[op.results[0]] = power
 
     def align(self, op: Operation, registers: Registers) -> None:
         """Lower util.align: round up to a multiple."""

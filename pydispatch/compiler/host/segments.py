@@ -71,6 +71,9 @@ class Segment:
 class Cut:
     """Partition of one block into segments and stops, which run in the order of their levels.
 
+    At each level, the segment runs first, then the stops that read its results. An operation that reads the result of a
+    stop belongs to the segment of the next level. Stops of level -1 read no result of the block's segments.
+
     Attributes:
         block: The block.
         segments: Level → the segment of that level.
@@ -89,6 +92,9 @@ class Cut:
 class Cuts:
     """Partition of all blocks of a function into segments and stops.
 
+    The operations of a block have levels: segment 0 runs before the stops of level 0, these before segment 1, and so
+    on. Stops of level -1 run before segment 0.
+
     Attributes:
         blocks: The blocks in reverse postorder.
         level: Operation → level in its block.
@@ -100,15 +106,15 @@ class Cuts:
 
     def __init__(self, region: Region) -> None:
         self.blocks = reverse_postorder(region)
-        self.level: dict[Operation, int] = {}
+        self.level: dict[Operation, int] = {}  # filled by _cut_block, like `home`
         self.home: dict[Operation, Segment] = {}
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
         self.cuts = {block: self._cut_block(block) for block in self.blocks}
-        self.needed: set[SSAValue] = set()
+        self.needed: set[SSAValue] = set()  # first the values that stops and terminators read, then inputs of segments
         for block in self.blocks:
             for op in block.ops:
                 if is_stop(op) or op.next_op is None:
-                    self._demand(op.operands)
+                    self._require_as_outputs(op.operands)
         segments = [s for cut in self.cuts.values() for s in cut.segments.values()]
         for segment in segments:
             self._complete(segment)
@@ -133,7 +139,9 @@ class Cuts:
             for value in op.operands:
                 source = definition(value)
                 if source is not None and source in self.level and source.parent is block:
-                    level = max(level, self.level[source] + (1 if is_stop(source) and not stop else 0))
+                    # A segment precedes the stops of its level, and stops of one level run in program order.
+                    runs_at_next_level = is_stop(source) and not stop
+                    level = max(level, self.level[source] + (1 if runs_at_next_level else 0))
             if not stop:
                 self.level[op] = level
                 segment = cut.segments.setdefault(level, Segment())
@@ -154,13 +162,14 @@ class Cuts:
             cut.stops.setdefault(level, []).append(op)
         return cut
 
-    def _demand(self, values: Iterable[SSAValue]) -> None:
-        """Record that stops read these values, so that segments must return them."""
+    def _require_as_outputs(self, values: Iterable[SSAValue]) -> None:
+        """Record that stops or a terminator read these values, so that segments must return them."""
         for value in values:
             if is_constant(value):
                 continue
             self.needed.add(value)
             source = definition(value)
+            # A view belongs to a segment only if that returns it: segments that read a view recompute it.
             if source is not None and _is_view(source):
                 home = self.home[source]
                 if source not in home.own:

@@ -50,7 +50,7 @@ class Straight:
         executables: The executables that it may dispatch.
         constants: The constants of the program.
         place: Operation whose location is used in errors without a better one.
-        rules: Name of an operation on tensors → function that lowers it (`host/rules.py: table`).
+        rules: Name of an operation on tensors → function that lowers it (`host/rules.py: tensor_rules`).
         scalars: Lowering of scalar operations into the function.
         registers: Scalar → register of its value.
         tensors: Tensor → its memory and sizes.
@@ -93,7 +93,8 @@ class Straight:
                 register = self.function.emit(Opcode.DIM, index, axis)
                 self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
                 dims.append(register)
-            self.put(value, HostTensor(Storage(BufferKind.ARGUMENT, 0, index, argument.buffer), tuple(dims), dtype))
+            storage = Storage(BufferKind.ARGUMENT, index=index, buffer=argument.buffer)
+            self.put(value, HostTensor(storage, tuple(dims), dtype))
             return
         bits = bit_width(value.type)
         if bits is None or (isinstance(value.type, IntegerType) and bits > 64):
@@ -102,7 +103,7 @@ class Straight:
                 "arguments are tensors and scalars of up to 64 bits",
             )  # fmt: skip
         self.function.add_argument(FunctionArgument(dtype_of(value.type, location), dims=None, name=name))
-        self.registers[value] = self.function.emit(Opcode.SCALAR, index)
+        self.registers[value] = self.function.scalar_argument(index)
         self._origins[self.registers[value]] = f"argument {index} ('{name}')"
 
     # -- operations
@@ -226,7 +227,7 @@ class Straight:
 
     def new_tensor(self, dims: tuple[int, ...], dtype: int) -> HostTensor:
         """Return a new tensor in transient memory of its own."""
-        return HostTensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
+        return HostTensor(Storage(BufferKind.TRANSIENT, size=self.bytes_of(dims, dtype)), dims, dtype)
 
     def size(self, tensor: HostTensor) -> int:
         """Return the register of a tensor's size in bytes."""
@@ -240,15 +241,16 @@ class Straight:
             copy.storage.copied_from = tensor.storage
         return copy
 
-    def in_place(self, value: SSAValue, shared: int) -> HostTensor:
+    def in_place(self, value: SSAValue, *, operands_in_memory: int) -> HostTensor:
         """Return a tensor that the current operation may overwrite: `value` itself if nothing reads it later, else a
         copy.
 
-        shared: number of operands of the operation that are stored in the memory of `value`; with more than one, the
-        others would be overwritten, too.
+        operands_in_memory: number of operands of the operation that are stored in the memory of `value`; with more than
+        one, the others would be overwritten, too.
         """
         tensor = self.tensors[value]
-        if tensor.storage.kind is BufferKind.TRANSIENT and shared == 1 and not self.is_live(tensor.storage):
+        is_only_operand, is_transient = operands_in_memory == 1, tensor.storage.kind is BufferKind.TRANSIENT
+        if is_transient and is_only_operand and not self.is_live(tensor.storage):
             return tensor
         return self.copy_of(tensor)
 
@@ -289,7 +291,7 @@ class Straight:
         if storage.kind is BufferKind.TRANSIENT and not tensor.is_part:
             storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
             return storage
-        copy = Storage(BufferKind.RESULT, size, index)
+        copy = Storage(BufferKind.RESULT, size=size, index=index)
         if storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
             copy.copied_from = storage
         self.commands.copy(tensor, HostTensor(copy, tensor.dims, tensor.dtype), size)
@@ -312,7 +314,7 @@ class Straight:
         """Define a result that is a scalar."""
         register = self.registers[value]
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
-            register = self.function.emit(Opcode.ZEXT, register, modifier=1)
+            register = self.function.unary(Opcode.ZEXT, register, width=1)
         dtype = dtype_of(value.type, location_of(self.place))
         self.function.results.append(Result(dtype, dims=None, register=register, name=name))
 

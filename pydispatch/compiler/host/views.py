@@ -18,6 +18,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.analysis.views import walked_axes
 from pydispatch.compiler.host.commands import HostTensor
+from pydispatch.compiler.host.scalar_table import ULE
 from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.errors import CompileError
@@ -25,9 +26,6 @@ from pydispatch.formats.program.opcodes import element_bits
 from pydispatch.formats.program.program import Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
-
-ULE = 64 + 7 * 256
-"""Modifier of the CMP instruction for an unsigned 64-bit `<=`."""
 
 
 def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[int], dtype: int) -> None:
@@ -151,8 +149,9 @@ class _ContiguousSlice:
     Args:
         straight: The function that receives the code.
         op: The operation that states the slice.
-        whole: The tensor.
-        walked: Number of outer axes of static size whose indices have a run each; 0 for one run.
+        whole: The tensor that the slice is a part of.
+        walked: Number of outer axes, of static size, that are walked index by index: the slice has a run for each of
+            their indices. 0 for one run.
 
     Attributes:
         sizes: Registers of the sizes of the slice.
@@ -169,13 +168,14 @@ class _ContiguousSlice:
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
-        # A run may begin and end anywhere in its outermost axis of a size other than 1, and must cover the inner ones.
-        partial = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
+        # A run may begin and end anywhere in its outermost axis of a size other than 1, the partial axis, and must
+        # cover the inner ones.
+        partial_axis = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
         for axis in range(len(sizes)):
             if function.constant_value(strides[axis]) != 1 and known[axis] != 1:
                 raise self._not_contiguous(f"the stride of axis {axis} is not 1")
             self._require_in_bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
-            if axis > partial and sizes[axis] != whole.dims[axis]:
+            if axis > partial_axis and sizes[axis] != whole.dims[axis]:
                 self._require_whole_axis(axis, sizes[axis], whole.dims[axis])
         first_element = function.constant(0)
         for axis, offset in enumerate(offsets):
@@ -251,10 +251,11 @@ class _ContiguousSlice:
                 )
             return
         what = f"'{self.op.name}', axis {axis}{where(self.op)}"
-        fits = function.emit(Opcode.CMP, offset, whole, modifier=ULE)
+        # Comparisons are unsigned: negative numbers, which are large unsigned ones, are refused, too.
+        fits = function.compare(Opcode.CMP, ULE, offset, whole)
         function.check(fits, f"{what}: the offset lies outside")
         rest = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
-        function.check(function.emit(Opcode.CMP, size, rest, modifier=ULE), f"{what}: the slice ends outside")
+        function.check(function.compare(Opcode.CMP, ULE, size, rest), f"{what}: the slice ends outside")
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:
@@ -311,9 +312,8 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
     is_same_storage = source.storage is whole.storage
-    target = straight.in_place(value, shared=2 if is_same_storage else 1)
-    walked = walked_axes(op) or 0
-    run = _ContiguousSlice(straight, op, target, walked)
+    target = straight.in_place(value, operands_in_memory=2 if is_same_storage else 1)
+    run = _ContiguousSlice(straight, op, target, walked=walked_axes(op) or 0)
     offsets = list(run.offsets())
     total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
     straight.require_equal(straight.size(source), total, f"the bytes that '{op.name}' puts in", op)
@@ -322,7 +322,8 @@ def insert_slice(straight: Straight, op: Operation) -> None:
         source_run = source
         if len(offsets) > 1:
             begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
-            begin = straight.add(source.offset, begin) if source.is_part else begin
+            if source.is_part:  # then its runs begin at its own offset in the storage
+                begin = straight.add(source.offset, begin)
             source_run = replace(source, offset=begin, length=run.length)
         runs.append((source_run, replace(target, dims=tuple(run.sizes), offset=offset, length=run.length)))
     straight.commands.copy_runs(runs, run.length)

@@ -229,7 +229,8 @@ class Build(IndexArithmetic[SSAValue]):
     def divide(self, lhs: Index, rhs: Index, narrow: bool = False) -> tuple[Index, Index]:
         """Insert an unsigned division of indices by a divisor that is not 0, and return (quotient, remainder).
 
-        `narrow` states that both indices fit into 31 bits, so that a division of 32 bits suffices.
+        `narrow` states that both indices fit into 31 bits, so that a division of 32 bits suffices. The operations are
+        marked IN_RANGE: the divisor needs no guard against 0.
         """
         if type(lhs) is int and type(rhs) is int:
             return lhs // rhs, lhs % rhs
@@ -242,9 +243,10 @@ class Build(IndexArithmetic[SSAValue]):
             self.let(kind.create(operands=operands, result_types=[type_], attributes={IN_RANGE: UnitAttr()}))
             for kind in (arith.DivUIOp, arith.RemUIOp)
         ]
-        if narrow:
+        if narrow:  # results are below 2^31, so that either extension is right
             both = [self.let(IndexCastUIOp.create(operands=[index], result_types=[INDEX])) for index in both]
-        return both[0], both[1]
+        quotient, remainder = both
+        return quotient, remainder
 
     def compare(self, predicate: str, lhs: Index, rhs: Index) -> SSAValue:
         """Insert a comparison of two indices, such as `compare("slt", i, n)`, and return its result, an i1."""

@@ -20,8 +20,8 @@ from pydispatch.ir.functions import CALLS
 
 Key = object
 """Identifies a storage, see `base_of`."""
-ONE, MANY = 1, 2
-"""Who wrote last: invocation 0, or several."""
+ONE_INVOCATION, SEVERAL_INVOCATIONS = 1, 2
+"""Who accesses storage: invocation 0 alone, or several."""
 
 
 @dataclass
@@ -41,32 +41,33 @@ class Hazards:
     """The accesses since the last barrier, at one point of the code.
 
     Attributes:
-        once: Storage whose elements are written at most once and never read, so that it needs no barrier.
-        written: Storage that was written -> by whom: `ONE` or `MANY` invocations.
+        written_once: Storage whose elements are written at most once and never read, so that it needs no barrier.
+        written: Storage that was written -> by whom: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
         read: Storage that was read.
     """
 
-    def __init__(self, once: Iterable[Key] = ()) -> None:
-        self.once = frozenset(once)
+    def __init__(self, written_once: Iterable[Key] = ()) -> None:
+        self.written_once = frozenset(written_once)
         self.written: dict[Key, int] = {}
         self.read: set[Key] = set()
 
-    def conflict(self, accesses: Accesses, who: int) -> bool:
-        """Return whether a barrier is needed before these accesses by `who`: `ONE` or `MANY` invocations."""
+    def conflict(self, accesses: Accesses, by: int) -> bool:
+        """Return whether a barrier is needed before these accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
         if any(key in self.written for key in accesses.reads):
             return True
         for key in accesses.writes:
             if key in self.read:
                 return True
-            if key in self.written and key not in self.once and not (who == ONE == self.written[key]):
+            is_same_writer = by == ONE_INVOCATION == self.written.get(key)
+            if key in self.written and key not in self.written_once and not is_same_writer:
                 return True
         return False
 
-    def note(self, accesses: Accesses, who: int) -> None:
-        """Record accesses by `ONE` or `MANY` invocations."""
+    def record(self, accesses: Accesses, by: int) -> None:
+        """Record accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
         self.read |= accesses.reads
         for key in accesses.writes:
-            self.written[key] = max(who, self.written.get(key, 0))
+            self.written[key] = max(by, self.written.get(key, 0))
 
     def clear(self) -> None:
         """Forget all accesses: a barrier was executed."""
@@ -75,15 +76,15 @@ class Hazards:
 
     def copy(self) -> Hazards:
         """Return a copy of the state."""
-        copy = Hazards(self.once)
+        copy = Hazards(written_once=self.written_once)
         copy.written, copy.read = dict(self.written), set(self.read)
         return copy
 
     def join(self, other: Hazards) -> None:
         """Merge the state of another control-flow path that reaches the same point."""
         self.read |= other.read
-        for key, who in other.written.items():
-            self.written[key] = max(who, self.written.get(key, 0))
+        for key, by in other.written.items():  # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
+            self.written[key] = max(by, self.written.get(key, 0))
 
 
 def base_of(value: SSAValue) -> set[Key]:
@@ -140,7 +141,7 @@ def accesses_of(op: Operation) -> Accesses:
     """Return the storage that an operation and its regions access; calls access all memrefs that they are passed."""
     accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
-    blocks: list[Block] = []
+    blocks: list[Block] = []  # still to visit: a walk of `op` and its regions, without a generator for speed
     while inner is not None:
         name = inner.name
         if name == "memref.load":
@@ -158,7 +159,7 @@ def accesses_of(op: Operation) -> Accesses:
         if inner.regions:
             for region in inner.regions:
                 blocks += region.blocks
-        inner = None if inner is op else inner.next_op
+        inner = None if inner is op else inner.next_op  # the operations after `op` are not part of it
         while inner is None and blocks:
             inner = blocks.pop().first_op
     return accesses
@@ -172,12 +173,15 @@ def _own(op: Operation) -> Accesses:
     """Return the accesses of an operation other than loads and stores, without its regions."""
     name = op_name(op)
     if name in UPDATES:
-        return Accesses(set(), base_of(op.operands[1]))
+        _, target, *_ = op.operands  # value, memref, indices
+        return Accesses(writes=base_of(target))
     if name == "memref.copy":
-        return Accesses(base_of(op.operands[0]), base_of(op.operands[1]))
-    if name == "pyd.mma":  # besides, it has sums of its own invocation
-        return Accesses(base_of(op.operands[1]) | base_of(op.operands[2]), base_of(op.operands[3]))
+        source, target = op.operands
+        return Accesses(reads=base_of(source), writes=base_of(target))
+    if name == "pyd.mma":  # it also reads C, which is private memory of each invocation
+        _, a, b, c = op.operands
+        return Accesses(reads=base_of(a) | base_of(b), writes=base_of(c))
     if name in CALLS:
         keys = {key for o in op.operands if isinstance(o.type, MemRefType) for key in base_of(o)}
-        return Accesses(set(keys), set(keys))
+        return Accesses(reads=set(keys), writes=set(keys))
     return Accesses()

@@ -102,15 +102,16 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         edge = -distance.start if distance.slope > 0 else distance.start + 1
         if edge - low < FEWEST or high - edge < FEWEST:
             continue
-        place = list(block.ops).index(condition)
-        rest = loop.clone()
-        build.op(rest)
-        loop.operands[1] = rest.operands[0] = build.value(edge)
+        condition_index = list(block.ops).index(condition)
+        second_part = loop.clone()
+        build.op(second_part)
+        # Operands of a loop of one axis are its lower bound, upper bound and step.
+        loop.operands[1] = second_part.operands[0] = build.value(edge)
         _fold_condition(build, condition, holds=distance.slope < 0)
-        again = list(rest.body.block.ops)[place]
-        assert isinstance(again, arith.CmpiOp)
-        _fold_condition(build, again, holds=distance.slope > 0)
-        return rest
+        cloned_condition = list(second_part.body.block.ops)[condition_index]
+        assert isinstance(cloned_condition, arith.CmpiOp)
+        _fold_condition(build, cloned_condition, holds=distance.slope > 0)
+        return second_part
     return None
 
 

@@ -8,7 +8,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.scan import Ops
 
-CASTS = ("arith.index_cast", "arith.index_castui")
+SIGNED_CAST = "arith.index_cast"
+CASTS = (SIGNED_CAST, "arith.index_castui")
 """Conversions between index and other integers."""
 WIDTH_DEPENDENT = (
     "arith.divui", "arith.remui", "arith.ceildivui", "arith.shrui", "math.ctlz", "math.cttz", "math.ctpop",
@@ -75,6 +76,7 @@ def _treats_as_unsigned(ops: Ops) -> bool:
     It may be if it depends on a converted integer.
     """
     casts = ops.get("arith.index_castui", ())
+    # An unsigned integer of 32 bits may be 2^31 or more: as an index of 32 bits it would be negative.
     if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
         return True
     operands = [operand for name in WIDTH_DEPENDENT for op in ops.get(name, ()) for operand in op.operands]
@@ -92,7 +94,7 @@ def _depends_on_a_cast(values: list[SSAValue]) -> bool:
         op = value.owner
         if value in seen or not isinstance(op, Operation) or not isinstance(value.type, IndexType) or _is_clamped(op):
             continue
-        if op.name == CASTS[0]:
+        if op.name == SIGNED_CAST:
             return True
         seen.add(value)
         values += op.operands

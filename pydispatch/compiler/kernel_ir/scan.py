@@ -8,11 +8,14 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, op_name
 
 Ops = dict[str, list[Operation]]
-"""Operations of a function by name, each list in the order of the text."""
+"""Operations of a function by name, each list in the order of `ops_by_name`."""
 
 
 def ops_by_name(function: FuncOp) -> Ops:
-    """Return the operations of a function by name, each list in pre-order."""
+    """Return the operations of a function by name.
+
+    The operations of a block follow each other, in order; those of nested blocks come after all of them.
+    """
     ops: Ops = {}
     blocks = list(function.body.blocks)
     while blocks:

@@ -165,16 +165,17 @@ def checked_memref(type_: Attribute) -> MemRefType:
     Raises:
         CompileError: The type is none.
     """
-    return _checked(type_)[0]
+    memref, _ = _require_strided(type_)
+    return memref
 
 
-def _checked(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
+def _require_strided(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
     """Return a type as a ranked memref of scalars, and its strides; None for dynamic ones.
 
     Raises:
         CompileError: The type is no such memref, or its layout is not strided.
     """
-    memory_width(element_of(type_))
+    memory_width(element_of(type_))  # raises for other types and elements
     assert isinstance(type_, MemRefType)
     strides = type_.get_strides()
     if strides is None or len(strides) != len(type_.shape.data):
@@ -192,6 +193,6 @@ class StridedLayout(NamedTuple):
 
 def layout_of(type_: Attribute) -> StridedLayout:
     """Return the layout of a memref type; errors are as of `checked_memref`."""
-    memref, strides = _checked(type_)
+    memref, strides = _require_strided(type_)
     sizes = tuple([None if size.data == DYNAMIC_INDEX else size.data for size in memref.shape.data])
     return StridedLayout(memref.get_offset(), sizes, strides)

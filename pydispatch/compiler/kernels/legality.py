@@ -50,7 +50,7 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
     except CompileError as error:
         return error.message
     answer = judge_contraction(group)
-    if answer is None or isinstance(answer, str):
+    if answer is None or isinstance(answer, str):  # legal, or the reason why not; False: no contraction with a kernel
         return answer
     if any(is_contraction(g.op) and _has_data_reuse(g) for g in generics.values()):
         return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
@@ -71,17 +71,15 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
         return None
     if op.name == GENERIC:
         generic = structured(op)
-        if (
-            cannot_lower(generic)
-            or not generic.is_parallel
-            or not all(is_identity(m) for m in generic.maps if m.results)
-        ):
+        reads_in_order = all(is_identity(m) for m in generic.maps if m.results)  # a map without results reads a scalar
+        if cannot_lower(generic) or not generic.is_parallel or not reads_in_order:
             return None
-        captured = inputs_of(op)[len(op.operands) :]
+        captured = inputs_of(op)[len(op.operands) :]  # values from outside that the body reads
         return None if any(isinstance(v.type, TensorType) for v in captured) else _shape(op.results[0])
     rule = rule_of(op)
-    if not info_of(op).elementwise or op.regions or _is_free(op):
+    if not info_of(op).elementwise or op.regions or _is_free(op):  # a free operation is copied into its readers
         return None
+    # A view has other indices, some rules read elements several times, and an update needs its destination.
     is_plain = rule is None or not (rule.view or rule.rereads or isinstance(rule, Update))
     return _shape(op.results[0]) if is_plain else None
 
@@ -119,11 +117,11 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
 def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
     """Return whether another operation of the group reads the memory that an update overwrites.
 
-    The update's destination is then behind an optimization barrier, so that it is copied only where the memory is still
-    needed.
+    The destination is then the result of an optimization barrier, whose operand is the memory: the barrier is copied
+    only where the memory is still needed. Other readers of the destination itself are checked elsewhere.
     """
-    overwritten = [value for value in overwritten_values(update) if value not in update.operands]
-    return any(value in inputs_of(op) for value in overwritten for op in group if op is not update)
+    behind_barrier = [value for value in overwritten_values(update) if value not in update.operands]
+    return any(value in inputs_of(op) for value in behind_barrier for op in group if op is not update)
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
@@ -235,10 +233,12 @@ def _reason_not_one_value_per_row(
     if generic.loops and any(d in generic.loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.loops]
-    if not row_dims:
+    if not row_dims:  # the reduction has a single value, which all elements of `op` read
         has_rows = any(extents.get(d) != 1 for d in parallel_dims)
-        static_extents = [-1 if n is None else n for n in generic.extents if n != 1]
-        return reasons.ONE_ROW if has_rows and not _one_row(value, static_extents) else None
+        sizes = [-1 if n is None else n for n in generic.extents if n != 1]
+        return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
+    # The dimensions of rows come first, in order: each row is then computed by one workgroup. Dimensions that index an
+    # axis of size 1 of the operand may be in between.
     outer_dims = parallel_dims[: parallel_dims.index(row_dims[-1]) + 1]
     are_in_order = row_dims == [d for d in parallel_dims if d in row_dims]
     if not are_in_order or any(d not in row_dims for d in outer_dims if extents.get(d, 0) != 1):
@@ -246,16 +246,18 @@ def _reason_not_one_value_per_row(
     return None
 
 
-def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
+def _fits_one_workgroup(value: SSAValue, sizes: Sequence[int]) -> bool:
     """Return whether a reduction to a single value may be read by all elements of the dispatch, of the given sizes.
 
-    One workgroup then does all the work, which `ONE_WORKGROUP` bounds unless the value has a row dimension of size 1.
+    One workgroup then does all the work, which `ONE_WORKGROUP` bounds. A value with a dimension of size 1 is not
+    bounded: the program states a row dimension, of which it has only one by chance, such as a batch.
     """
     assert isinstance(value.type, TensorType)
+    has_row_dimension = value.type.get_num_dims() > 0
     count = 1
     for size in sizes:
         count = count * size if size >= 0 and count >= 0 else -1
-    return bool(value.type.get_num_dims()) or 0 <= count <= ONE_WORKGROUP
+    return has_row_dimension or 0 <= count <= ONE_WORKGROUP
 
 
 def _is_projection(map: AffineMap) -> bool:
@@ -295,12 +297,18 @@ def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Ope
                 if not _is_projection(map):
                     return reasons.WINDOWS
                 sizes = generics[op].extents
-                front = [p for p in range(len(sizes)) if sizes[p] != 1][: len([p for p in used if sizes[p] != 1])]
-                if all(p in used for p in front):
+                if _are_outermost(used, sizes):
                     continue  # the element is loop-invariant: it is computed once per row
                 if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
                     return reasons.BROADCAST
     return None
+
+
+def _are_outermost(used: Set[int], extents: Sequence[int | None]) -> bool:
+    """Return whether loops are the outermost ones of a nest, not counting loops of one iteration."""
+    loops = [d for d, extent in enumerate(extents) if extent != 1]
+    used_count = sum(d in used for d in loops)
+    return all(d in used for d in loops[:used_count])
 
 
 def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:

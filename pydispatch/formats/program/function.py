@@ -145,9 +145,28 @@ class ProgramFunction:
         value = self._constants.get(register)
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
+    def scalar_argument(self, index: int) -> int:
+        """Return a register with the scalar argument number `index`."""
+        return self.emit(Opcode.SCALAR, index)
+
+    def unary(self, op: Opcode, operand: int, width: int) -> int:
+        """Return a register with the result of an operation on one register, computed in `width` bits."""
+        return self.emit(op, operand, modifier=width)
+
     def binary(self, op: Opcode, lhs: int, rhs: int, width: int = 64) -> int:
         """Return a register with the result of an operation on two registers, computed in `width` bits."""
         return self.emit(op, lhs, rhs, modifier=width)
+
+    def compare(self, op: Opcode, predicate: int, lhs: int, rhs: int, width: int = 64) -> int:
+        """Return a register that is 1 if a comparison of two registers is true, else 0.
+
+        Args:
+            op: CMP for integers, FCMP for floats.
+            predicate: Number of the predicate in `arith.cmpi` or `arith.cmpf`.
+            lhs, rhs: The registers.
+            width: Width of the integers, or format of the floats (docs/program.md).
+        """
+        return self.emit(op, lhs, rhs, modifier=width + (predicate << 8))
 
     def multiply(self, factors: Iterable[int]) -> int:
         """Return a register with the 64-bit product of the given registers; constant factors are folded."""

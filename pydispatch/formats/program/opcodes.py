@@ -13,6 +13,11 @@ HIGH_WORD = 1 << 31
 """Added to a register in a dispatch's constants: its high 32 bits are meant."""
 
 
+def both_words(register: int) -> list[int]:
+    """Return the operands of a command that stand for the low and the high 32 bits of a register."""
+    return [register, register | HIGH_WORD]
+
+
 class Opcode(IntEnum):
     """Instruction of a function; the table is that of csrc/program/opcodes.h.
 
@@ -169,9 +174,14 @@ def dtype_bits(word: int) -> int:
     return word & 0xFFFFFF
 
 
+def numerical_of(word: int) -> int:
+    """Return the numerical type in the high byte of an element type's word; see `Numerical`."""
+    return word >> 24
+
+
 def dtype_name(word: int) -> str:
     """Return the name of an element type's word, such as `f32`, `i8`, `i1` or `f8E5M2`."""
-    kind, bits = word >> 24, dtype_bits(word)
+    kind, bits = numerical_of(word), dtype_bits(word)
     if kind == Numerical.BOOLEAN:
         return "i1"
     try:

@@ -32,11 +32,11 @@ class Element:
     index: AffineMap
     signed: bool
     count: ClassVar[int] = 1
-    """Number of terms of this integer as a sum."""
+    """Number of elements that this integer is a sum of; `Combined.count` has that of sums."""
 
     @property
     def width(self) -> int:
-        """Bits of the stored integer."""
+        """Bits of the stored integer; an index, which has no width of its own, counts as 64."""
         return bit_width(element_of(self.tensor)) or 64
 
     @property
@@ -131,6 +131,7 @@ def scaled(value: Real, factor: Constant) -> Real:
     """
     if not value.rounded and (value.is_affine or (factor.size == 1 and factor.item() > 0)):
         terms = tuple((source, f * factor) for source, f in value.terms)
+        # Only affine numbers may have factors of several elements, and their bounds are infinite.
         low, high = (b if math.isinf(b) else b * factor.item() for b in (value.low, value.high))
         return replace(value, terms=terms, offset=value.offset * factor, low=low, high=high)
     return Real(((value, factor),), np.zeros_like(factor))
@@ -161,7 +162,7 @@ def added(lhs: Real, rhs: Real) -> Real:
 
 def clamped(value: Real, low: float = -math.inf, high: float = math.inf) -> Real:
     """Limit a number to `low` ... `high`. Bounds of a rounded number are rounded inwards, because it is an integer."""
-    low, high = low - value.shift, high - value.shift
+    low, high = low - value.shift, high - value.shift  # Real.low and Real.high bound the number before its shift
     if value.rounded:  # rounded numbers are integers
         low, high = (b if math.isinf(b) else float(to(b)) for b, to in ((low, math.ceil), (high, math.floor)))
     new_low, new_high = (min(max(b, low), high) for b in (value.low, value.high))

@@ -20,9 +20,9 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.kinds import ONCE
 from pydispatch.compiler.fusion.build import reassociation
-from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Weights, stored_range
+from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Weights, stored_range
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
-from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, loop_index
+from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, digits_of, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.terms import Term, constant_of, elements_in, stored_integer, widened_half
 from pydispatch.compiler.kernels.matmul.block_quantized import BYTES, is_constant_zero
@@ -64,11 +64,27 @@ class Layout:
         return BYTES * 8 // self.bits
 
     @property
+    def panels(self) -> int:
+        """Number of panels."""
+        return self.columns // self.width
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of a panel."""
+        return self.steps // self.block
+
+    @property
+    def groups(self) -> int:
+        """Number of groups of a block."""
+        return self.block // self.group
+
+    @property
     def loops(self) -> tuple[int, ...]:
-        """Sizes of the loops of a product: panels, columns, blocks, groups, for 4 bits the halves of bytes, bytes."""
+        """Sizes of the loops of a product: panels, columns of a panel, blocks, groups, halves of bytes (only with 4
+        bits), bytes of a group.
+        """
         halves = (2,) if self.bits == 4 else ()
-        outer = (self.columns // self.width, self.width, self.steps // self.block, self.block // self.group)
-        return (*outer, *halves, BYTES)
+        return (self.panels, self.width, self.blocks, self.groups, *halves, BYTES)
 
     def positions(self, first: int) -> dict[int, Position]:
         """Return the indices of a step and of a column over the loops of a product.
@@ -76,7 +92,11 @@ class Layout:
         first: index of the product's loop that is the first of `loops`.
         """
         loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
-        return {COLUMNS: collapsed(loops[:2], self.loops[:2]), STEPS: collapsed(loops[2:], self.loops[2:])}
+        column_loops, step_loops = slice(2), slice(2, None)  # panel and column of the panel; block to byte of the group
+        return {
+            N_LOOP: collapsed(loops[column_loops], self.loops[column_loops]),
+            K_LOOP: collapsed(loops[step_loops], self.loops[step_loops]),
+        }
 
 
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
@@ -97,7 +117,11 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
 
 @dataclass(frozen=True)
 class Panels:
-    """Constant weights that are packed into panels."""
+    """Constant weights that are packed into panels.
+
+    Tensors are computed over a `Space`: loops in the order of the packed tensor, with the indices of the weights' steps
+    (K_LOOP) and columns (N_LOOP) as functions of them.
+    """
 
     weights: Weights
     layout: Layout
@@ -114,9 +138,11 @@ class Panels:
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
-        if stored is None or not self._panel_loops(has_blocks=True).has(weights.terms):
+        if stored is None or not self._panel_loops(has_blocks=True).can_index(weights.terms):
             return None
         rank = rows + len(layout.loops)
+        # The dimensions are the loops of the product (`Layout.loops`; halves of bytes only with 4 bits), the index is
+        # the order of the packed tensor.
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
         value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
         value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
@@ -146,16 +172,17 @@ class Panels:
         Return None if the index of a weight is not affine.
         """
         layout, (low, _) = self.layout, self.weights.range
-        panels, width, _, groups, *half, bytes_ = layout.loops
-        sizes = (panels, *self._block_loops, groups, width, bytes_, *half)
+        halves = (2,) if layout.bits == 4 else ()
+        sizes = (layout.panels, *self._block_loops, layout.groups, layout.width, BYTES, *halves)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
         group_loop = 1 + len(self._block_loops)
-        column_loop, byte_loop, half_loop = range(group_loop + 1, group_loop + 4)
+        column_loop, byte_loop = group_loop + 1, group_loop + 2
+        half_loops = (group_loop + 3,) if halves else ()
         # Steps of K run over blocks, groups, halves of bytes and bytes, outermost first.
-        step_loops = (*range(1, group_loop + 1), *((half_loop,) if half else ()), byte_loop)
+        step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
         steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
-        columns = collapsed([loops[0], loops[column_loop]], [panels, width])
-        index = Space(sizes, {STEPS: steps, COLUMNS: columns}, {}).map(self.weights.at)
+        columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
+        index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.at)
         if index is None:
             return None
         body, type_ = GenericBody(), IntegerType(layout.bits)
@@ -163,38 +190,41 @@ class Panels:
         if low:
             least = body.add(arith.ConstantOp(IntegerAttr(low, type_, truncate_bits=True)))
             value = body.add(arith.SubiOp(value, least))
-        return self._in_panels(ops, _elementwise(ops, body, value, sizes, type_))
+        return self._in_panels(ops, _append_elementwise(ops, body, value, sizes, type_))
 
     @property
     def _block_loops(self) -> tuple[int, ...]:
-        """Sizes of the loops over blocks of K in which packed tensors are computed."""
+        """Sizes of the nested loops over blocks of K in which packed tensors are computed; their product is
+        `Layout.blocks`.
+        """
         return self.weights.block_loops(self.layout.block, self.layout.steps)
 
     def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
-        """Build the reshape that collapses the dimensions of `_block_loops` of a packed tensor into one, and return its
-        result.
+        """Build the reshape of a packed tensor from [panel, *`_block_loops`, ...] to [panel, block, ...], and return
+        its result.
         """
         shape, count = list(shape_of(packed)), len(self._block_loops)
         if count == 1:
             return packed
         groups = reassociation([[0], list(range(1, count + 1)), *([d] for d in range(count + 1, len(shape)))])
-        type_ = TensorType(element_of(packed), [shape[0], self.layout.loops[2], *shape[count + 1 :]])
+        type_ = TensorType(element_of(packed), [shape[0], self.layout.blocks, *shape[count + 1 :]])
         properties = {"reassociation": groups}
         ops.append(tensor.CollapseShapeOp(operands=[packed], result_types=[type_], properties=properties))
         return ops[-1].results[0]
 
     def _panel_loops(self, has_blocks: bool) -> Space:
-        """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns."""
-        panels, width = self.layout.loops[:2]
+        """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns of a panel."""
+        panels, width = self.layout.panels, self.layout.width
         blocks = self._block_loops if has_blocks else ()
         column_loop = 1 + len(blocks)
         columns = collapsed([loop_index(0, panels), loop_index(column_loop, width)], [panels, width])
         if not has_blocks:
-            return Space((panels, width), {COLUMNS: columns, STEPS: ()}, {})
+            return Space((panels, width), positions={N_LOOP: columns, K_LOOP: ()})
         loops = [loop_index(1 + i, n) for i, n in enumerate(blocks)]
         block = self.layout.block
+        # The steps of a block are a loop after the last one: terms, which are the same for all of them, do not read it.
         steps = collapsed([*loops, loop_index(column_loop + 1, block)], [*blocks, block])
-        return Space((panels, *blocks, width), {COLUMNS: columns, STEPS: steps}, {})
+        return Space((panels, *blocks, width), positions={N_LOOP: columns, K_LOOP: steps})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
         """Build the operations that compute the zero points of the integers in panels, and return the tensor.
@@ -249,10 +279,12 @@ class Panels:
     def _tensor_over_loops(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
         """Build the generic that stores `value` of each iteration of `space`, and return its result.
 
-        It is [panel][column], or [panel][block][column] if `space` has loops over blocks.
+        It is [panel][column], or [panel][block][column] if `space` has loops over blocks. Its sizes are static.
         """
-        packed = _elementwise(ops, body, value, [n or 0 for n in space.sizes], value.type)
-        return self._in_panels(ops, packed) if len(space.sizes) > 2 else packed
+        sizes = [size for size in space.sizes if size is not None]
+        packed = _append_elementwise(ops, body, value, sizes, value.type)
+        has_blocks = len(sizes) > 2
+        return self._in_panels(ops, packed) if has_blocks else packed
 
 
 def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
@@ -272,18 +304,22 @@ def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
 def _depend_on_block(terms: Sequence[Term]) -> bool:
     """Return whether terms differ between blocks of K."""
     elements = (element for term in terms for element in elements_in(term))
-    return any(digit.loop == STEPS for element in elements for position in element.at for _, digit in position)
+    return any(list(digits_of(K_LOOP, element.at)) for element in elements)
 
 
-def _elementwise(
+def _append_elementwise(
     ops: list[Operation], body: GenericBody, value: SSAValue, shape: Sequence[int], element: Attribute
 ) -> SSAValue:
-    """Build the elementwise generic of a body that yields `value`, and return its result, a tensor of this shape."""
+    """Append the elementwise generic of a body that yields `value` to `ops`, and return its result.
+
+    The result is a tensor of this shape. It is derived once from constants, before any call (attribute ONCE).
+    """
     empty = tensor.EmptyOp([], TensorType(element, shape))
     index = AffineMap.identity(len(shape))
-    ops += [empty, body.over(value, empty.results[0], index, ["parallel"] * len(shape))]
-    ops[-1].attributes[ONCE] = UnitAttr()
-    return ops[-1].results[0]
+    generic = body.over(value, empty.results[0], index, ["parallel"] * len(shape))
+    generic.attributes[ONCE] = UnitAttr()
+    ops += [empty, generic]
+    return generic.results[0]
 
 
 def _resized(body: GenericBody, value: SSAValue, to: IntegerType, is_signed: bool) -> SSAValue:

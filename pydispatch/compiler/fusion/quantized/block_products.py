@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.quantized.block_panels import Panels, layout_of
-from pydispatch.compiler.fusion.quantized.block_scaled import COLUMNS, STEPS, Loops, Weights, loops_of, weights_of
+from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Loops, Weights, loops_of, weights_of
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_index
 from pydispatch.compiler.fusion.quantized.recognize import dim_expr, is_zero
@@ -50,7 +50,9 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc == f32 and is_projected_permutation(c.generic.maps[-1]):
             permitted = op.attributes.get(INTEGER_BYTES, IntegerAttr(integer_bytes, i64))
-            changed = any(_rewrite(c, factor, packs, permitted) for factor in (c.b, c.a)) or changed
+            # A product is rewritten for the weights in B, or else for those in A.
+            if _rewrite(c, c.b, packs, permitted) or _rewrite(c, c.a, packs, permitted):
+                changed = True
     if changed:
         erase_unused(function)
 
@@ -124,7 +126,11 @@ class _Product:
             [generic.extent(d) for d in loops.columns],
         )
         batch = {d: loop_index(outer.index(d), generic.extent(d)) for d in loops.batch}
-        space = Space(sizes, {STEPS: steps, COLUMNS: columns, **batch}, {d: outer.index(d) for d in loops.rows})
+        space = Space(
+            sizes,
+            positions={K_LOOP: steps, N_LOOP: columns, **batch},
+            rows={d: outer.index(d) for d in loops.rows},
+        )
         result = tuple(
             AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in generic.maps[-1].results
         )
@@ -133,7 +139,8 @@ class _Product:
         weight = None if factor is None else self._weight(ops, body, space)
         if factor is None or weight is None:
             return None
-        return [*ops, _summed(body, factor, weight, generic.outputs[0], AffineMap(len(sizes), 0, result), len(outer))]
+        index = AffineMap(len(sizes), 0, result)
+        return [*ops, _summed(body, factor, weight, start=generic.outputs[0], result=index, parallel=len(outer))]
 
     def _weight(self, ops: list[Operation], body: GenericBody, space: Space) -> SSAValue | None:
         """Add the dequantization of one weight to a body, and return its f32 value; None if an index is not affine.
@@ -144,7 +151,7 @@ class _Product:
             space: Its loops.
         """
         weights, digits = self.weights, space.digits(self.weights.at, shape_of(self.weights.stored))
-        if digits is None or not space.has(weights.terms):
+        if digits is None or not space.can_index(weights.terms):
             return None
         tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
         if len(sizes) > len(digits):
@@ -152,6 +159,7 @@ class _Product:
             groups = reassociation(list(range(end - len(dim), end)) for end, dim in zip(ends, digits, strict=True))
             ops.append(tensor.ExpandShapeOp(tensor_, [], groups, sizes, TensorType(element_of(tensor_), sizes)))
             tensor_ = ops[-1].results[0]
+        # A digit of size 1 stands for no loop: its index is the constant 0, dim_expr(None).
         index = [dim_expr(digit.loop if digit.size > 1 else None) for dim in digits for digit in dim]
         stored = body.input(tensor_, AffineMap(len(space.sizes), 0, tuple(index)))
         value = body.add(arith.SIToFPOp(stored, f32) if weights.is_signed else arith.UIToFPOp(stored, f32))
@@ -164,16 +172,19 @@ class _Product:
         return value
 
     def _other(self, body: GenericBody, space: Space) -> SSAValue | None:
-        """Add the computation of the other factor to a body, and return its value; None if an index is not affine."""
+        """Add the computation of the factor that is not the weights to a body, and return its value.
+
+        Return None if one of the loops that the factor reads is no affine expression of the loops of `space`.
+        """
         generic = self.contraction.generic
         factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}
-        loops = list[AffineExpr]()
+        loops = list[AffineExpr]()  # the index of each loop of the contraction, over the new loops
         for dim, position in enumerate(self.loops.positions):
             new_loop = space.rows.get(dim)
             expression = AffineExpr.dimension(new_loop) if new_loop is not None else space.index(position)
             if expression is None and dim in factor_dims:
                 return None
-            loops.append(AffineExpr.constant(0) if expression is None else expression)
+            loops.append(AffineExpr.constant(0) if expression is None else expression)  # 0: the factor does not read it
         index = AffineMap(len(space.sizes), 0, tuple(loops))
         mapping: dict[SSAValue, SSAValue] = {
             generic.block.args[i]: body.input(generic.inputs[i], generic.maps[i].compose(index))
@@ -203,22 +214,24 @@ class _Product:
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
         sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
-        space = Space(sizes, layout.positions(rows), {d: i for i, d in enumerate(loops.rows)})
+        space = Space(sizes, positions=layout.positions(rows), rows={d: i for i, d in enumerate(loops.rows)})
         ops, body = list[Operation](), GenericBody()
         factor = self._other(body, space)
         weight = None if factor is None else panels.weight(ops, body, rows)
         if factor is None or weight is None:
             return None
         result: list[AffineExpr] = [AffineExpr.dimension(space.rows[d]) for d in results if d in space.rows]
-        result[first_column:first_column] = [AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)]
+        panel, column_of_panel = AffineExpr.dimension(rows), AffineExpr.dimension(rows + 1)
+        result[first_column:first_column] = [panel, column_of_panel]
         size_ops, dims = sizes_of(generic.outputs[0])
         shape = list(shape_of(generic.outputs[0]))
-        panel_shape = [*shape[:first_column], *layout.loops[:2], *shape[first_column + len(loops.columns) :]]
+        shape_after_columns = shape[first_column + len(loops.columns) :]
+        panel_shape = [*shape[:first_column], layout.panels, layout.width, *shape_after_columns]
         zero = arith.ConstantOp(FloatAttr(0.0, f32))
         sums = tensor.SplatOp(zero.result, dims, TensorType(f32, panel_shape))
         index = AffineMap(len(sizes), 0, tuple(result))
         ops += [*size_ops, zero, sums]
-        ops.append(_summed(body, factor, weight, sums.result, index, rows + 2))
+        ops.append(_summed(body, factor, weight, start=sums.result, result=index, parallel=rows + 2))
         ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
         if not is_zero(generic.outputs[0]):
             adder, identity = GenericBody(), AffineMap.identity(len(shape))
@@ -238,22 +251,23 @@ class _Product:
         """
         shape, count = list(shape_of(self.contraction.generic.outputs[0])), len(self.loops.columns)
         flat = TensorType(f32, [*shape[:first], columns, *shape[first + count :]])
-        properties = {"reassociation": _groups(first, 2, len(shape) + 2 - count)}
+        panels_and_columns = _groups(first=first, count=2, rank=len(shape_of(panels)))
+        properties = {"reassociation": panels_and_columns}
         ops: list[Operation] = [tensor.CollapseShapeOp(operands=[panels], result_types=[flat], properties=properties)]
         if count > 1:
-            groups, type_ = _groups(first, count, len(shape)), TensorType(f32, shape)
-            ops.append(tensor.ExpandShapeOp(ops[0].results[0], [], groups, shape, type_))
+            column_dims, type_ = _groups(first=first, count=count, rank=len(shape)), TensorType(f32, shape)
+            ops.append(tensor.ExpandShapeOp(ops[0].results[0], [], column_dims, shape, type_))
         return ops
 
 
-def _groups(first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     """Return the reassociation that collapses `count` of `rank` dimensions, from `first` on, into one."""
     before, after = range(first), range(first + count, rank)
     return reassociation([*([d] for d in before), list(range(first, first + count)), *([d] for d in after)])
 
 
 def _summed(
-    body: GenericBody, factor: SSAValue, weight: SSAValue, start: SSAValue, result: AffineMap, parallel: int
+    body: GenericBody, factor: SSAValue, weight: SSAValue, *, start: SSAValue, result: AffineMap, parallel: int
 ) -> Operation:
     """Build the contraction whose body has computed both factors: it adds their product to the sum so far.
 

@@ -20,21 +20,22 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import (
     Position,
     collapsed,
     combined,
+    digits_of,
     expanded,
     loop_index,
 )
-from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, copied, elements_in
+from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, computed_by, elements_in
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, linear
 from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
-STEPS, COLUMNS = -1, -2
+K_LOOP, N_LOOP = -1, -2
 """Pseudo loops of positions: all reduction loops collapsed into one, and all column loops collapsed into one."""
 
 Positions = tuple[Position, ...]
-"""Index in a tensor: a position for each dimension, or for each loop of a generic."""
+"""Index in a tensor: a position, a sum of stride * digit, for each dimension, or for each loop of a generic."""
 
 
 def stored_range(value: SSAValue, is_signed: bool) -> Range:
@@ -80,11 +81,14 @@ class Weights:
 
     @property
     def block(self) -> int | None:
-        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks do not nest."""
+        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks do not nest.
+
+        A digit of K changes after `place_value` steps, so that the least place value of a term is its block.
+        """
         elements = (element for term in self.terms for element in elements_in(term))
-        lows = [d.low for element in elements for position in element.at for _, d in position if d.loop == STEPS]
-        block = min(lows, default=None)
-        return block if block is not None and all(low % block == 0 for low in lows) else None
+        blocks = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]
+        least = min(blocks, default=None)
+        return least if least is not None and all(block % least == 0 for block in blocks) else None
 
     def block_loops(self, block: int, steps: int) -> tuple[int, ...]:
         """Return the sizes of nested loops over the blocks of K, outermost first.
@@ -98,8 +102,9 @@ class Weights:
             steps: Size of K.
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
-        digits = {digit for at in (self.at, *elements) for position in at for _, digit in position}
-        ends = {end for digit in digits if digit.loop == STEPS for end in (digit.low, digit.low * digit.size)}
+        digits = {digit for at in (self.at, *elements) for digit in digits_of(K_LOOP, at)}
+        # Each digit needs loops that begin and end where it does: at these numbers of steps.
+        ends = {end for digit in digits for end in (digit.place_value, digit.place_value * digit.size)}
         sizes = sorted({block, *(end for end in ends if block < end < steps), steps})
         if any(size % smaller for smaller, size in pairwise(sizes)):
             return (steps // block,)
@@ -114,7 +119,8 @@ class Loops:
         rows: Parallel loops that the weights do not have.
         columns: Parallel loops that only the weights have.
         batch: Parallel loops that both factors have.
-        positions: For each loop of the weights, its index over STEPS, COLUMNS and `batch`.
+        positions: For each loop of the product, its index as a digit of K_LOOP or N_LOOP, which stand for the collapsed
+            reduction and column loops, or of a loop of `batch`; empty for `rows`.
     """
 
     rows: tuple[int, ...]
@@ -132,13 +138,13 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
     positions = list[Position]([()] * len(generic.iterators))
-    for dims, loop in ((generic.loops, STEPS), (columns, COLUMNS)):
+    for dims, loop in ((generic.loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
         for dim in reversed(dims):
             size = generic.extents[dim]
             if size is None:
                 return None
-            positions[dim] = loop_index(loop, size, stride)
+            positions[dim] = loop_index(loop, size, place_value=stride)
             stride *= size
     for dim in batch:
         size = generic.extents[dim]
@@ -177,7 +183,7 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
     inner: Weights | None = None
     if isinstance(value, OpResult):
         if (body := _body_of(value, at)) is not None:
-            inner = body.narrowed(body.result, is_signed)
+            inner = body.recognized_integer(body.result, is_signed)
         elif (source := _viewed(value, at)) is not None:
             inner = _integer_at(*source, is_signed)
     stored = Weights(value, at, is_signed)
@@ -187,8 +193,9 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
 def _term_at(value: SSAValue, at: Positions) -> Term | None:
     """Return the element of a tensor at an index as a term; None if it differs between adjacent steps of K."""
     if isinstance(value.owner, tensor.SplatOp) and isinstance(value.owner.input.owner, arith.ConstantOp):
-        return copied(value.owner.input.owner)
-    if all(digit.loop != STEPS or digit.low > 1 for position in at for _, digit in position):
+        return computed_by(value.owner.input.owner)
+    is_same_for_adjacent_steps = all(digit.place_value > 1 for digit in digits_of(K_LOOP, at))
+    if is_same_for_adjacent_steps:
         return TensorElement(value, at)
     if not isinstance(value, OpResult):
         return None
@@ -244,7 +251,12 @@ def _viewed(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None
 
 @dataclass(frozen=True)
 class _BodyAt:
-    """Body of a generic, evaluated at one index of its loops; `loops` has the position of each loop."""
+    """Body of a generic, evaluated at one index of its loops; recognizes its scalars as weights or terms.
+
+    Attributes:
+        generic: The generic.
+        loops: The position of each of its loops, over the loops of the product.
+    """
 
     generic: Structured
     loops: Positions
@@ -259,13 +271,13 @@ class _BodyAt:
     def weights(self, value: SSAValue) -> Weights | None:
         """Return an f32 scalar of the body as a weight; None if it is computed otherwise."""
         if isinstance(value, BlockArgument):
-            read = self._read(value)
-            return None if read is None else _weights_at(*read)
+            element = self._element_read(value)
+            return None if element is None else _weights_at(*element)
         op = value.owner
         if not isinstance(op, Operation) or value.type != f32:
             return None
         if isinstance(op, arith.SIToFPOp | arith.UIToFPOp):
-            return self.integer(op.operands[0], is_signed=isinstance(op, arith.SIToFPOp))
+            return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.SIToFPOp))
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
             return None
         for at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):
@@ -275,32 +287,33 @@ class _BodyAt:
                 return _combined(op, inner, term)
         return None
 
-    def integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
+    def integer_weight(self, value: SSAValue, is_signed: bool) -> Weights | None:
         """Return an integer scalar of the body as a weight without scales.
 
         A computed one is stored in a new tensor. Return None if that is not possible.
         """
-        narrowed = self.narrowed(value, is_signed)
-        if narrowed is not None:
-            return narrowed
+        recognized = self.recognized_integer(value, is_signed)
+        if recognized is not None:
+            return recognized
         stored = self._stored(value)
         return None if stored is None else Weights(stored, self._result_position(), is_signed)
 
-    def narrowed(self, value: SSAValue, is_signed: bool) -> Weights | None:
+    def recognized_integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
         """Return an integer scalar as a weight without a scale: an element that is read, its extension, or its
         difference to a zero point. Return None for other scalars.
 
-        is_signed: whether the scalar is interpreted as signed.
+        is_signed: whether the scalar is interpreted as signed. A sign extension that is interpreted as unsigned is no
+        narrow integer, and is not recognized.
         """
         if isinstance(value, BlockArgument):
-            read = self._read(value)
-            return None if read is None else _integer_at(*read, is_signed)
+            element = self._element_read(value)
+            return None if element is None else _integer_at(*element, is_signed)
         op = value.owner
         if isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and (is_signed or isinstance(op, arith.ExtUIOp)):
-            return self.integer(op.operands[0], isinstance(op, arith.ExtSIOp))
+            return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.ExtSIOp))
         if isinstance(op, arith.SubiOp) and is_signed and _is_exact(op):
             zero = self.term(op.operands[1])
-            inner = None if zero is None else self.narrowed(op.operands[0], is_signed=True)
+            inner = None if zero is None else self.recognized_integer(op.operands[0], is_signed=True)
             if zero is not None and inner is not None:
                 return replace(inner, zeros=(*inner.zeros, zero))
         return None
@@ -310,16 +323,16 @@ class _BodyAt:
         other than arithmetic.
         """
         if isinstance(value, BlockArgument):
-            read = self._read(value)
-            return None if read is None else _term_at(*read)
+            element = self._element_read(value)
+            return None if element is None else _term_at(*element)
         op = value.owner
         if not isinstance(op, Operation) or op.regions or not op.name.startswith(("arith.", "math.")):
             return None
         operands = [self.term(operand) for operand in op.operands]
         known = tuple(operand for operand in operands if operand is not None)
-        return copied(op, *known) if len(known) == len(operands) else None
+        return computed_by(op, *known) if len(known) == len(operands) else None
 
-    def _read(self, argument: BlockArgument) -> tuple[SSAValue, Positions] | None:
+    def _element_read(self, argument: BlockArgument) -> tuple[SSAValue, Positions] | None:
         """Return the tensor that an argument of the body is an element of, and the index of the element.
 
         Return None if the index is no sum of digits.
@@ -330,9 +343,9 @@ class _BodyAt:
         positions = list[Position]()
         for result in generic.maps[argument.index].results:
             coordinate = linear(result)
-            if coordinate is None or coordinate.constant:
+            if coordinate is None or coordinate.constant:  # a position is a sum of digits without a constant
                 return None
-            positions.append(combined((times, self.loops[d]) for d, times in coordinate.terms))
+            positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))
         return generic.inputs[argument.index], tuple(positions)
 
     def _stored(self, value: SSAValue) -> SSAValue | None:
@@ -379,7 +392,7 @@ def _combined(op: Operation, inner: Weights, term: Term) -> Weights:
     scales nor offsets gets a zero point.
     """
     if isinstance(op, arith.MulfOp):
-        offsets = tuple(copied(op, offset, term) for offset in inner.offsets)
+        offsets = tuple(computed_by(op, offset, term) for offset in inner.offsets)
         return replace(inner, scales=(*inner.scales, term), offsets=offsets)
     if isinstance(op, arith.SubfOp) and not inner.scales and not inner.offsets:
         return replace(inner, zeros=(*inner.zeros, term))

@@ -62,7 +62,8 @@ class Dequantized:
     Attributes:
         stored: The stored integers.
         index: Map from an index of the dequantized tensor to the index in `stored`.
-        signed: Whether the integers are widened to i32 as signed integers; None if they are not widened yet.
+        signed: Whether the integers are widened to i32 as signed integers; None if they are not widened yet. They are
+            signed integers unless it is False.
         zero: Zero point, an i32 expression; None for 0.
         scales: Scales, f32 expressions.
     """
@@ -90,9 +91,10 @@ class Dequantized:
     @property
     def range(self) -> Range:
         """The range (least, greatest) of `stored - zero`."""
-        low, high = (0, (1 << self.width) - 1) if self.signed is False else _signed(self.width)
-        least, most = (0, 0) if self.zero is None else self.zero.range
-        return low - most, high - least
+        is_unsigned = self.signed is False  # None, not widened yet, counts as signed
+        low, high = (0, (1 << self.width) - 1) if is_unsigned else _signed(self.width)
+        least_zero, greatest_zero = (0, 0) if self.zero is None else self.zero.range
+        return low - greatest_zero, high - least_zero
 
 
 class GenericBody:

@@ -6,7 +6,7 @@ with i < 32 has the quotient b and the remainder i by 32.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineExpr
@@ -14,16 +14,16 @@ from xdsl.ir.affine import AffineExpr
 
 @dataclass(frozen=True)
 class Digit:
-    """Digit of a loop index in a mixed-radix system: `index // low % size`.
+    """Digit of a loop index in a mixed-radix system: `index // place_value % size`.
 
     Attributes:
         loop: Dimension of the loop.
-        low: Product of the sizes of the lower digits.
+        place_value: Product of the sizes of the lower digits: the digit changes after so many iterations of the loop.
         size: Radix of the digit.
     """
 
     loop: int
-    low: int
+    place_value: int
     size: int
 
 
@@ -32,9 +32,14 @@ Position = tuple[tuple[int, Digit], ...]
 1. The empty tuple is the index 0."""
 
 
-def loop_index(loop: int, size: int, low: int = 1) -> Position:
-    """Return the index of a loop of `size` iterations; with `low`, its digit `index // low % size`."""
-    return ((1, Digit(loop, low, size)),) if size > 1 else ()
+def loop_index(loop: int, size: int, place_value: int = 1) -> Position:
+    """Return the index of a loop of `size` iterations; with `place_value`, its digit `index // place_value % size`."""
+    return ((1, Digit(loop, place_value, size)),) if size > 1 else ()
+
+
+def digits_of(loop: int, positions: Iterable[Position]) -> Iterator[Digit]:
+    """Yield the digits of one loop that an index reads; positions: the index along each dimension."""
+    return (digit for position in positions for _, digit in position if digit.loop == loop)
 
 
 def combined(terms: Iterable[tuple[int, Position]]) -> Position:
@@ -44,8 +49,9 @@ def combined(terms: Iterable[tuple[int, Position]]) -> Position:
     for stride, digit in digits:
         if merged:
             last_stride, last = merged[-1]
-            if last.loop == digit.loop and last.low == digit.low * digit.size and last_stride == stride * digit.size:
-                merged[-1] = (stride, Digit(digit.loop, digit.low, digit.size * last.size))
+            is_next_digit = last.loop == digit.loop and last.place_value == digit.place_value * digit.size
+            if is_next_digit and last_stride == stride * digit.size:
+                merged[-1] = (stride, Digit(digit.loop, digit.place_value, digit.size * last.size))
                 continue
         merged.append((stride, digit))
     return tuple(merged)
@@ -65,9 +71,11 @@ def divided(position: Position, divisor: int) -> tuple[Position, Position] | Non
         elif stride * (digit.size - 1) < divisor:
             remainder_terms.append((stride, ((1, digit),)))
         elif divisor % stride == 0 and digit.size % (divisor // stride) == 0:
-            low_size = divisor // stride
-            remainder_terms.append((stride, loop_index(digit.loop, low_size, digit.low)))
-            quotient.append((1, loop_index(digit.loop, digit.size // low_size, digit.low * low_size)))
+            low_size = divisor // stride  # the lower digit of the two that the digit is split into
+            low_digit = loop_index(digit.loop, low_size, place_value=digit.place_value)
+            high_digit = loop_index(digit.loop, digit.size // low_size, place_value=digit.place_value * low_size)
+            remainder_terms.append((stride, low_digit))
+            quotient.append((1, high_digit))
         else:
             return None
     remainder = combined(remainder_terms)
@@ -107,11 +115,15 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
     """
     terms = list[tuple[int, Position]]()
     for stride, digit in position:
-        quotient = divided(loops[digit.loop], digit.low)
-        quotient_and_digit = None if quotient is None else divided(quotient[0], digit.size)
-        if quotient_and_digit is None:
+        by_place_value = divided(loops[digit.loop], digit.place_value)
+        if by_place_value is None:
             return None
-        terms.append((stride, quotient_and_digit[1]))
+        quotient, _ = by_place_value
+        by_size = divided(quotient, digit.size)
+        if by_size is None:
+            return None
+        _, new_digit = by_size
+        terms.append((stride, new_digit))
     return combined(terms)
 
 
@@ -122,7 +134,7 @@ def affine(position: Position, sizes: Mapping[int, int | None]) -> AffineExpr | 
     """
     expression: AffineExpr | None = None
     for stride, digit in position:
-        if digit.low != 1 or digit.size != sizes.get(digit.loop):
+        if digit.place_value != 1 or digit.size != sizes.get(digit.loop):
             return None
         dim = AffineExpr.dimension(digit.loop)
         term = dim if stride == 1 else dim * stride

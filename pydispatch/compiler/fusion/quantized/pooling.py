@@ -99,10 +99,12 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     pad, stored = _image(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
-    new_ops = [] if pad is None else _padded(pad, stored, -math.inf, stored.lowest)
-    axes = enumerate(generic.maps[0].results)
-    if new_ops is None or (pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes)):
+    new_ops = [] if pad is None else _padded(pad, stored, value=-math.inf, stored_value=stored.lowest)
+    if new_ops is None:
         return None
+    axes = enumerate(generic.maps[0].results)
+    if pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes):
+        return None  # a window may consist of padding alone
     byte = cast(IntegerType, element_of(stored.tensor))
     size_ops, dims = sizes_of(generic.outputs[0])
     lowest = arith.ConstantOp(IntegerAttr(stored.lowest, byte, truncate_bits=True))
@@ -110,7 +112,7 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     source = new_ops[-1].results[0] if new_ops else stored.tensor
     greatest = _reduced(op, source, start.result, arith.MaxSIOp if stored.signed else arith.MaxUIOp)
     new_ops += [*size_ops, lowest, start, greatest]
-    return [*new_ops, *_dequantized(greatest.results[0], stored, stored.zero, op)]
+    return [*new_ops, *_dequantized(greatest.results[0], stored, zero=stored.zero, op=op)]
 
 
 def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
@@ -122,8 +124,9 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
         return None
     count = math.prod(generic.extent(d) for d in generic.loops)
-    new_ops = [] if pad is None else _padded(pad, stored, 0.0, stored.zero)
-    if new_ops is None or not 0 < count << BYTE + 1 <= EXACT:
+    new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
+    largest_sum = count << (BYTE + 1)  # of bytes less their zero point, which is one more bit
+    if new_ops is None or not 0 < largest_sum <= EXACT:
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
@@ -131,7 +134,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     source = new_ops[-1].results[0] if new_ops else stored.tensor
     total = _reduced(op, source, start.result, arith.AddiOp, arith.ExtSIOp if stored.signed else arith.ExtUIOp)
     new_ops += [*size_ops, zero, start, total]
-    return [*new_ops, *_dequantized(total.results[0], stored, stored.zero * count, op)]
+    return [*new_ops, *_dequantized(total.results[0], stored, zero=stored.zero * count, op=op)]
 
 
 def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
@@ -171,6 +174,7 @@ def stored_of(value: SSAValue) -> Stored | None:
     if not isinstance(value.owner, Operation) or value.owner.name != GENERIC or element_of(value) != f32:
         return None
     try:
+        # Bytes that other operations compute are read as they are stored, not recomputed for each window.
         real = Tracer(len(shape), recomputes=False).element(value, AffineMap.identity(len(shape)))
     except Unrecognized:
         return None
@@ -184,7 +188,10 @@ def stored_of(value: SSAValue) -> Stored | None:
         n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
         for axis, (r, n) in enumerate(zip(element.index.results, shape, strict=True))
     )
-    if not in_order or not 0 < scale < math.inf or abs(zero) > EXACT or abs(zero - round(zero)) > 1e-6:
+    if not in_order or not 0 < scale < math.inf:
+        return None
+    is_zero_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= 1e-6
+    if not is_zero_integer:
         return None
     return Stored(element.tensor, element.signed, scale, round(zero))
 

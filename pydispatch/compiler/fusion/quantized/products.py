@@ -30,37 +30,39 @@ from pydispatch.ir.structured import GENERIC, Structured
 from pydispatch.ir.values import shape_of
 
 
-def multiply_integers(function: Operation, products: str) -> None:
+def multiply_integers(function: Operation, byte_products: str) -> None:
     """Rewrite the products of a host function whose factors are dequantized, in place.
 
-    products: the kind of bytes that all targets multiply in one instruction, see `Level.bytes`.
+    byte_products: signs of the bytes that all targets multiply in one instruction, see `Level.bytes`.
     """
     changed = False
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
-            changed = _rewrite_product(c, products) or changed
+            changed = _rewrite_product(c, byte_products) or changed
     if changed:
         erase_unused(function)
 
 
-def _rewrite_product(contraction: Contraction, products: str) -> bool:
+def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     """Make a contraction of f32 with dequantized factors multiply integers, or a contraction of i32 read the stored
-    integers. Return whether it was rewritten.
+    integers. Return whether it was rewritten; if not, the operations that recognition created are erased.
+
+    byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.bytes`.
     """
     generic, tensors = contraction.generic, TensorRecognizer()
     scalars = ScalarRecognizer(tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     if a is None or b is None or a.signed is None or b.signed is None:
-        tensors.drop()
+        tensors.erase_created()
         return False
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
     if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
-        tensors.drop()
+        tensors.erase_created()
         return False
-    corrections = zero_point_corrections(contraction, a, b, products)
+    corrections = zero_point_corrections(contraction, a, b, byte_products)
     if contraction.acc == i32 and not corrections and a.stored in generic.inputs and b.stored in generic.inputs:
-        tensors.drop()
+        tensors.erase_created()
         return False
     new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
     if corrections:
@@ -110,7 +112,8 @@ def _loops(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a contraction's result to its loops; reduction loops map to 0."""
     generic, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
     result_axis = {r.position: axis for axis, r in enumerate(generic.maps[-1].results) if isinstance(r, AffineDimExpr)}
-    return AffineMap(rank, 0, tuple(dim_expr(result_axis.get(d)) for d in range(len(generic.iterators))))
+    loops = (dim_expr(result_axis.get(d)) for d in range(len(generic.iterators)))  # dim_expr(None) is 0
+    return AffineMap(rank, 0, tuple(loops))
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:

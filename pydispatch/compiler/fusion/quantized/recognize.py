@@ -60,8 +60,8 @@ class TensorRecognizer:
         self.made += ops
         return ops[-1].results[0]
 
-    def drop(self) -> None:
-        """Erase the created operations."""
+    def erase_created(self) -> None:
+        """Erase the operations that were created for recognized tensors."""
         for op in reversed(self.made):
             op.erase()
 
@@ -100,22 +100,28 @@ class TensorRecognizer:
         return Dequantized(stored, AffineMap.identity(len(type_.get_shape())), signed=bool(signed))
 
     def _elementwise(self, generic: Structured, scale_dims: frozenset[int]) -> Dequantized | None:
-        """Return the result of an elementwise generic as dequantized elements, or None."""
+        """Return the result of an elementwise generic as dequantized elements, or None.
+
+        scale_dims: the dimensions of the result that scales may depend on.
+        """
         result_map, terminator = generic.maps[-1], generic.block.last_op
         loops_at = result_map.inverse_permutation() if is_permutation(result_map) else None
         if loops_at is None or terminator is None:
             return None
-        loops = frozenset(
+        scale_loops = frozenset(
             r.position for a, r in enumerate(result_map.results) if a in scale_dims and isinstance(r, AffineDimExpr)
         )
-        scalar = ScalarRecognizer(self, generic, loops).of(terminator.operands[0])
+        scalar = ScalarRecognizer(self, generic, scale_loops).of(terminator.operands[0])
         return None if scalar is None else scalar.at(loops_at)
 
     def _view(self, op: Operation, axes: Axes, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return a view of a dequantized tensor as dequantized elements, by applying the view to the stored tensor;
         None if that is not possible.
 
-        axes: for each dimension of the operand, its dimension of the result.
+        Args:
+            op: The view, or the padding.
+            axes: For each dimension of the operand, its dimension of the result; None if it has none.
+            scale_dims: The dimensions of the result that scales may depend on.
         """
         inner = self.of(op.operands[0], frozenset(a for a, result_axis in enumerate(axes) if result_axis in scale_dims))
         if inner is None:
@@ -125,9 +131,12 @@ class TensorRecognizer:
         if viewed is None:
             return None
         result = cast("TensorType[Attribute]", op.results[0].type)
+        # The cloned view has the element type of `op`; its stored integers have their own.
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
-        moved = replace(inner, index=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(dim_expr, axes))))
+        # Zero point and scales get indices over the result; the stored tensor is the view, which needs none.
+        operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))
+        moved = replace(inner, index=AffineMap(len(axes), 0, ())).at(operand_index)
         return replace(moved, stored=self.add(viewed), index=AffineMap.identity(rank))
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
@@ -142,7 +151,7 @@ class TensorRecognizer:
         """
         terminator = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
-        low, high = inner.range
+        low, high = inner.range  # of stored - zero, which has to be 0 for some stored integer
         if terminator is None or op.nofold is not None or not is_zero(terminator.operands[0]):
             return None
         if zero is None or not low <= 0 <= high:
@@ -161,11 +170,11 @@ class ScalarRecognizer:
     Args:
         tensors: Recognizer of the tensors that the generic reads.
         generic: The generic.
-        loops: The loops that scales and zero points may depend on: all but those that a product reduces.
+        scale_loops: The loops that scales and zero points may depend on: all but those that a product reduces.
     """
 
-    def __init__(self, tensors: TensorRecognizer, generic: Structured, loops: frozenset[int]) -> None:
-        self.tensors, self.g, self.loops = tensors, generic, loops
+    def __init__(self, tensors: TensorRecognizer, generic: Structured, scale_loops: frozenset[int]) -> None:
+        self.tensors, self.g, self.scale_loops = tensors, generic, scale_loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
         """Return a scalar of the body as a dequantized element; None if it is not recognized."""
@@ -194,11 +203,12 @@ class ScalarRecognizer:
         if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
             return None
         index_map = self.g.maps[argument.index]
-        scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.loops)
+        # Scales of the tensor may vary along the dimensions that no reduction loop indexes.
+        scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.scale_loops)
         inner = self.tensors.of(self.g.inputs[argument.index], scale_dims)
-        return None if inner is None else inner.at(self._along_units(index_map))
+        return None if inner is None else inner.at(self._with_unit_loops(index_map))
 
-    def _along_units(self, index_map: AffineMap) -> AffineMap:
+    def _with_unit_loops(self, index_map: AffineMap) -> AffineMap:
         """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result.
 
         The index of an input [1, 64] read at (0, d1) becomes (d0, d1). A product needs it: inputs state the sizes of
@@ -216,7 +226,8 @@ class ScalarRecognizer:
     def _widened(self, op: Operation) -> Dequantized | None:
         """Return the result of a widening or integer-to-float conversion as a dequantized element of known sign.
 
-        Return None if the operand is not recognized, or if it is an i32 that the operation takes for unsigned.
+        Return None if the operand is not recognized, or if it is an i32 that the operation takes for unsigned: its
+        negative values would change. A signed conversion of an i32 keeps every value.
         """
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
@@ -236,10 +247,11 @@ class ScalarRecognizer:
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
                 return None
             integers, index_map = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
-            if integers is None or not dims_in(index_map) <= self.loops:
+            if integers is None or not dims_in(index_map) <= self.scale_loops:
                 return None
             argument = Block(arg_types=[i32]).args[0]
-            return ScalarExpr((), argument, ((argument, self.tensors.add(integers), index_map),))
+            element = (argument, self.tensors.add(integers), index_map)
+            return ScalarExpr(ops=(), value=argument, inputs=(element,))
         integer = integer_of(value)
         if integer is not None:
             return constant_expr(integer)
@@ -263,7 +275,9 @@ class ScalarRecognizer:
                     return None
                 ops.add(current.op)
                 pending += current.op.operands
-        if any(a.index >= len(self.g.inputs) or not dims_in(self.g.maps[a.index]) <= self.loops for a in arguments):
+        if any(a.index >= len(self.g.inputs) for a in arguments):
+            return None
+        if any(not dims_in(self.g.maps[a.index]) <= self.scale_loops for a in arguments):
             return None
         read = tuple((a, self.g.inputs[a.index], self.g.maps[a.index]) for a in arguments)
         return ScalarExpr(tuple(op for op in self.g.block.ops if op in ops), value, read)

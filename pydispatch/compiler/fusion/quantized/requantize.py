@@ -66,10 +66,10 @@ def _rewrite(op: Operation) -> bool:
         value = Tracer(len(shape_of(op.results[0]))).quantized(generic)
     except Unrecognized:
         return False
-    if not value.terms or not _is_bounded(value):
+    if not value.terms or not _is_far_from_infinity(value):
         return False
-    source = _same_elements(value, op)
-    if source is not None:
+    source = _unchanged_source(value, op)
+    if source is not None:  # the integers are dequantized and quantized alike
         replace_op(op, source)
         return True
     builder = Requantized()
@@ -82,26 +82,26 @@ def _rewrite(op: Operation) -> bool:
     return True
 
 
-def _is_bounded(value: Real) -> bool:
+def _is_far_from_infinity(value: Real) -> bool:
     """Return whether a number, and each number that it is computed from, is far from the infinities of f32."""
     sources = [source for source, _ in value.terms if isinstance(source, Real)]
-    return all(abs(bound) <= LARGEST for bound in value.unclamped_range) and all(map(_is_bounded, sources))
+    return all(abs(bound) <= LARGEST for bound in value.unclamped_range) and all(map(_is_far_from_infinity, sources))
 
 
-def _same_elements(value: Real, op: Operation) -> SSAValue | None:
+def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
     """Return the tensor whose elements are the results of `op`, unchanged; None if `op` changes or reorders them."""
     (source, factor), *others = value.terms
     if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
-    offset = value.offset + value.shift
+    offset = value.offset + value.shift  # added before and after rounding, which is the same for integers
     units = [n == 1 for n in shape_of(op.results[0])]
     in_order = all(
         unit or (isinstance(r, AffineDimExpr) and r.position == axis)
         for axis, (r, unit) in enumerate(zip(source.index.results, units, strict=True))
     )
     low, high = value.unclamped_range
-    is_same = not offset.any() and value.low <= low and high <= value.high
-    return source.tensor if in_order and is_same else None
+    is_clamp_idle = value.low <= low and high <= value.high
+    return source.tensor if in_order and is_clamp_idle and not offset.any() else None
 
 
 class Requantized(GenericBody):
@@ -125,13 +125,15 @@ class Requantized(GenericBody):
     def _integer(self, value: Real, to: IntegerType) -> SSAValue:
         """Add the computation of a rounded number as an integer, and return it.
 
-        ROUNDING is added, which rounds, and its bits are subtracted from those of the sum.
+        ROUNDING is added, which rounds, and its bits are subtracted from those of the sum. `value.shift`, which is
+        added to the rounded number, is part of that constant.
         """
         biased = self._clamped(value)
         biased = self.add(arith.AddfOp(biased, self._scalar(ROUNDING)))
         bits = self.add(arith.BitcastOp(biased, i32))
-        base = int(np.float32(ROUNDING).view(np.int32)) - int(value.shift)
-        integer = self.add(arith.SubiOp(bits, self.add(arith.ConstantOp(IntegerAttr(base, i32)))))
+        bits_of_zero = int(np.float32(ROUNDING).view(np.int32))
+        base = self.add(arith.ConstantOp(IntegerAttr(bits_of_zero - int(value.shift), i32)))
+        integer = self.add(arith.SubiOp(bits, base))
         return self.add(arith.TruncIOp(integer, to))
 
     def _real(self, value: Real) -> SSAValue:
@@ -148,6 +150,7 @@ class Requantized(GenericBody):
         """
         total: SSAValue | None = None
         for source, factor in value.terms:
+            # A source is a number that is itself clamped and rounded, in f32, or an integer to convert.
             term = self._real(source) if isinstance(source, Real) else self._converted(source)
             if (factor != 1.0).any():
                 term = self.add(arith.MulfOp(term, self._constant(factor)))
@@ -157,9 +160,9 @@ class Requantized(GenericBody):
             total = self.add(arith.AddfOp(total, self._constant(value.offset)))
         low, high = value.unclamped_range
         if low < value.low:
-            total = self.add(arith.MaximumfOp(total, self._scalar(value.low), _NO_NAN))
+            total = self.add(arith.MaximumfOp(total, self._scalar(value.low), flags=_NO_NAN))
         if high > value.high:
-            total = self.add(arith.MinimumfOp(total, self._scalar(value.high), _NO_NAN))
+            total = self.add(arith.MinimumfOp(total, self._scalar(value.high), flags=_NO_NAN))
         return total
 
     def _converted(self, source: Integer) -> SSAValue:

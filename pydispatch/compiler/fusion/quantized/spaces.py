@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, f32
@@ -21,20 +21,20 @@ class Space:
 
     Attributes:
         sizes: Number of iterations of each new loop; None where dynamic.
-        positions: STEPS, COLUMNS, or a loop that both factors have → its index as digits of the new loops.
-        rows: Row loop of the original product → new loop.
+        positions: K_LOOP, N_LOOP, or a loop that both factors have → its index as digits of the new loops.
+        rows: Loop of the original product that the weights lack → new loop. Empty for loops that only pack weights.
     """
 
     sizes: tuple[int | None, ...]
     positions: Mapping[int, Position]
-    rows: Mapping[int, int]
+    rows: Mapping[int, int] = field(default_factory=dict)
 
     def index(self, position: Position) -> AffineExpr | None:
         """Return an index over the loops of the weights as an expression of the new loops; None if not affine."""
         new = substituted(position, self.positions)
         return None if new is None else affine(new, dict(enumerate(self.sizes)))
 
-    def map(self, at: Sequence[Position]) -> AffineMap | None:
+    def index_map(self, at: Sequence[Position]) -> AffineMap | None:
         """Return the map from the new loops to the index `at` of a tensor; None if it is not affine."""
         results = [r for position in at if (r := self.index(position)) is not None]
         return AffineMap(len(self.sizes), 0, tuple(results)) if len(results) == len(at) else None
@@ -51,24 +51,25 @@ class Space:
         """
         dims = list[list[Digit]]()
         for position, size in zip(at, shape, strict=True):
-            digits, stride_of_digit = substituted(position, self.positions), 1
-            for stride, digit in reversed(digits or ()):
-                if stride != stride_of_digit or digit.low != 1 or digit.size != self.sizes[digit.loop]:
+            new_position, expected_stride = substituted(position, self.positions), 1
+            for stride, digit in reversed(new_position or ()):
+                is_whole_loop = digit.place_value == 1 and digit.size == self.sizes[digit.loop]
+                if stride != expected_stride or not is_whole_loop:
                     return None
-                stride_of_digit *= digit.size
-            if digits is None or stride_of_digit != size:
+                expected_stride *= digit.size
+            if new_position is None or expected_stride != size:
                 return None
-            dims.append([digit for _, digit in digits] or [Digit(0, 1, size=1)])
+            dims.append([digit for _, digit in new_position] or [Digit(loop=0, place_value=1, size=1)])
         return dims
 
-    def has(self, terms: Sequence[Term]) -> bool:
-        """Return whether the index of each element that terms read is an expression of the new loops."""
-        return all(self.map(element.at) is not None for term in terms for element in elements_in(term))
+    def can_index(self, terms: Sequence[Term]) -> bool:
+        """Return whether the index of each element that terms read is an affine expression of the new loops."""
+        return all(self.index_map(element.at) is not None for term in terms for element in elements_in(term))
 
     def emit(self, body: GenericBody, term: Term) -> SSAValue:
         """Add the computation of a term to a body with these loops, and return its value."""
         if isinstance(term, TensorElement):
-            index = self.map(term.at)
+            index = self.index_map(term.at)
             assert index is not None
             return body.input(term.tensor, index)
         return body.add(term.build([self.emit(body, operand) for operand in term.operands]))

@@ -60,9 +60,13 @@ def stored_integer(term: Term) -> tuple[TensorElement, bool] | None:
         return None
     inner = stored_integer(term.operands[0])
     is_signed = term.kind in (arith.SIToFPOp, arith.ExtSIOp)
-    if inner is None or not isinstance(term.operands[0], TensorElement):
-        return inner if inner is not None and is_signed else None
-    return inner[0], is_signed
+    if inner is None:
+        return None
+    if not isinstance(term.operands[0], TensorElement):
+        # A second conversion keeps the value if it is signed; an unsigned one takes a negative number for another.
+        return inner if is_signed else None
+    element, _ = inner  # the first conversion states the sign of the element
+    return element, is_signed
 
 
 def constant_of(term: Term) -> float | None:
@@ -81,7 +85,7 @@ def widened_half(term: Term) -> TensorElement | None:
     return term.operands[0] if isinstance(term.operands[0], TensorElement) else None
 
 
-def copied(op: Operation, *operands: Term) -> Term:
+def computed_by(op: Operation, *operands: Term) -> Term:
     """Return the term that computes what `op` computes, from other operands."""
 
     def build(values: Sequence[SSAValue]) -> Operation:

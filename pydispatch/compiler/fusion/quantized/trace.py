@@ -129,8 +129,9 @@ class Tracer:
             return self._spread(constant, index)
         type_, op = element_of(value), value.owner
         is_narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
-        is_loaded = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
-        if isinstance(op, Operation) and op.name == GENERIC and not is_loaded:
+        # Narrow integers that several operations read are stored for them.
+        is_read_as_stored = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
+        if isinstance(op, Operation) and op.name == GENERIC and not is_read_as_stored:
             generic = structured(op)
             if generic.is_parallel and len(op.results) == 1:
                 try:
@@ -173,7 +174,8 @@ def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
     Raises Unrecognized unless the reshape only adds or drops dimensions of size 1.
     """
     results = list[AffineExpr]()
-    for axis, size in zip(VIEWS[reshape.name](reshape), shape_of(reshape.operands[0]), strict=True):
+    axes_in_result = VIEWS[reshape.name](reshape)  # for each dimension of the source; None where it has none
+    for axis, size in zip(axes_in_result, shape_of(reshape.operands[0]), strict=True):
         if axis is None and size != 1:
             raise Unrecognized
         results.append(AffineExpr.constant(0) if axis is None else index.results[axis])
@@ -206,7 +208,7 @@ class _Body:
         return rule(self, op)
 
     def number(self, value: SSAValue) -> Real | Constant:
-        """Recognize a scalar of the body as a number or a constant array; an i32 becomes a number with one term."""
+        """Recognize a scalar of the body as a Real, or as an array if it is constant; an i32 is a Real of one term."""
         result = self.value(value)
         if result is None:
             raise Unrecognized
@@ -288,7 +290,7 @@ def _multiplied(body: _Body, op: Operation) -> Value:
 def _divided(body: _Body, op: Operation) -> Value:
     """Recognize a division by a constant without zeros."""
     dividend, divisor = body.number(op.operands[0]), body.number(op.operands[1])
-    if isinstance(divisor, Real) or not divisor.all():
+    if isinstance(divisor, Real) or not divisor.all():  # not constant, or with a zero
         raise Unrecognized
     return _product(dividend, 1.0 / divisor)
 
@@ -381,18 +383,19 @@ def _constant(value: SSAValue) -> Constant | None:
 
     The limit is MOST_ELEMENTS. The source of a reshape may also be computed from constants (`_computed_constant`).
     """
-    op = value.owner
-    if not isinstance(op, Operation) or not 0 <= prod(shape_of(value)) <= MOST_ELEMENTS:
+    op, shape = value.owner, shape_of(value)
+    is_static = all(size >= 0 for size in shape)
+    if not isinstance(op, Operation) or not is_static or prod(shape) > MOST_ELEMENTS:
         return None
     if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
         inner = _computed_constant(op.operands[0])
-        return None if inner is None else inner.reshape(shape_of(value))
+        return None if inner is None else inner.reshape(shape)
     dense = op.value if isinstance(op, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or dense.get_element_type() not in (f32, i32):
         return None
     dtype = np.float32 if dense.get_element_type() == f32 else np.int32
     flat = np.frombuffer(dense.data.data, dtype).astype(np.float64)
-    return np.broadcast_to(flat, shape_of(value)) if flat.size == 1 else flat.reshape(shape_of(value))
+    return np.broadcast_to(flat, shape) if flat.size == 1 else flat.reshape(shape)
 
 
 def _computed_constant(value: SSAValue) -> Constant | None:

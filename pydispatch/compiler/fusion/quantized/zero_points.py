@@ -30,26 +30,26 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 @dataclass(frozen=True)
 class ShiftedFactor:
-    """Factor of a product as `bytes - number - zero`.
+    """Factor of a product as `bytes - known_offset - runtime_offset`.
 
     Attributes:
         bytes: The factor that the kernel multiplies; the kernel subtracts its own zero point, if it has one.
-        number: Constant part of the zero point that is corrected after the product.
-        zero: Variable part of that zero point; None for 0.
+        known_offset: Constant part of the zero point that is corrected after the product.
+        runtime_offset: The part of that zero point that is known at run time only; None for 0.
     """
 
     bytes: Dequantized
-    number: int = 0
-    zero: ScalarExpr | None = None
+    known_offset: int = 0
+    runtime_offset: ScalarExpr | None = None
 
     @property
-    def is_all(self) -> bool:
-        """Whether the bytes are the factor, without a correction."""
-        return self.number == 0 and self.zero is None
+    def needs_correction(self) -> bool:
+        """Whether the bytes differ from the factor, which is corrected after the product."""
+        return self.known_offset != 0 or self.runtime_offset is not None
 
 
 def zero_point_corrections(
-    contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str
+    contraction: Contraction, lhs: Dequantized, rhs: Dequantized, byte_products: str
 ) -> Sequence[ShiftedFactor]:
     """Return the two factors split into bytes for the kernel and corrections to subtract after the product.
 
@@ -59,23 +59,23 @@ def zero_point_corrections(
         contraction: The product.
         lhs: Its left-hand factor.
         rhs: Its right-hand factor.
-        products: Which bytes instructions multiply: "unsigned by signed", "all signs", another kind for signed ones,
-            or "" for none; see `Level.bytes`.
+        byte_products: Which bytes instructions multiply: "unsigned by signed", "all signs", another kind for signed
+            ones, or "" for none; see `Level.bytes`.
     """
-    if not products or lhs.width != 8 or rhs.width != 8:
+    if not byte_products or lhs.width != 8 or rhs.width != 8:
         return ()
     constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False
-    if products == "unsigned by signed":
+    if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
         signed_a, signed_b = constant_a, not constant_a
-    elif products == "all signs" or (unsigned_a and unsigned_b):
+    elif byte_products == "all signs" or (unsigned_a and unsigned_b):
         signed_a, signed_b = not unsigned_a, not unsigned_b
-    else:
+    else:  # bytes of either sign are shifted to signed ones
         signed_a = signed_b = True
     least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
     first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
-    needed = [factor for shifted, factor in sides if not shifted.is_all]
+    needed = [factor for shifted, factor in sides if shifted.needs_correction]
     return (first, second) if needed and all(_is_summed(contraction, factor) for factor in needed) else ()
 
 
@@ -90,12 +90,15 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
         constant: Whether the factor is a constant.
         by_constant: Whether the other factor is a constant.
     """
-    zero = 0 if factor.zero is None else factor.zero.number
-    if zero is not None and (constant or not by_constant):
+    known_zero = 0 if factor.zero is None else factor.zero.number  # None: known at run time only
+    if known_zero is not None and (constant or not by_constant):
         return ShiftedFactor(factor)
-    shift = least - (0 if factor.signed is False else LEAST_BYTE)
+    is_unsigned = factor.signed is False  # None, not widened yet, counts as signed
+    shift = least - (0 if is_unsigned else LEAST_BYTE)
     bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
-    return ShiftedFactor(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
+    if known_zero is None:
+        return ShiftedFactor(bytes_, known_offset=shift, runtime_offset=factor.zero)
+    return ShiftedFactor(bytes_, known_offset=shift + known_zero)
 
 
 def depends_on_constants(value: SSAValue) -> bool:
@@ -149,11 +152,12 @@ class CorrectionTerms:
         """
         first, second = shifted
         for factor, other in ((first, second), (second, first)):
-            if factor.zero is not None:
+            if factor.runtime_offset is not None:
                 total = body.add(arith.SubiOp(total, self._times_other_sum(body, factor, other, loops)))
-            elif factor.number:
-                total = body.add(arith.AddiOp(total, self._sum(body, other.bytes, -factor.number, loops)))
-        if not first.is_all and not second.is_all:
+            elif factor.known_offset:
+                correction = self._sum(body, other.bytes, multiplier=-factor.known_offset, loops=loops)
+                total = body.add(arith.AddiOp(total, correction))
+        if first.needs_correction and second.needs_correction:
             steps = prod(self.c.generic.extent(d) for d in self.c.generic.loops)
             both = body.add(arith.MuliOp(_total_offset(body, first, loops), _total_offset(body, second, loops)))
             count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
@@ -164,15 +168,23 @@ class CorrectionTerms:
         self, body: GenericBody, factor: ShiftedFactor, other: ShiftedFactor, loops: AffineMap
     ) -> SSAValue:
         """Add the computation of `factor`'s zero point times the sum of the bytes of `other`, and return it."""
-        return body.add(arith.MuliOp(_total_offset(body, factor, loops), self._sum(body, other.bytes, 1, loops)))
+        offset = _total_offset(body, factor, loops)
+        return body.add(arith.MuliOp(offset, self._sum(body, other.bytes, multiplier=1, loops=loops)))
 
-    def _sum(self, body: GenericBody, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
-        """Add the computation of `times` the sum of a factor over the reduction loops, and return it."""
+    def _sum(self, body: GenericBody, factor: Dequantized, *, multiplier: int, loops: AffineMap) -> SSAValue:
+        """Add the computation of the sum of a factor over the reduction loops, times a constant, and return it.
+
+        Args:
+            body: Body of a generic over the result of the contraction.
+            factor: The factor.
+            multiplier: The constant.
+            loops: Map from dimensions of the result to loops of the contraction.
+        """
         generic = self.c.generic
         parallel_dims = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.loops
         ]
-        order = [*parallel_dims, *generic.loops]
+        order = [*parallel_dims, *generic.loops]  # loops of the sum; the factor does not read the other ones
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
@@ -187,8 +199,9 @@ class CorrectionTerms:
         initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
         generic_body = GenericBody()
         value = generic_body.integer(factor.at(renamed))
-        if times != 1:
-            value = generic_body.add(arith.MuliOp(value, generic_body.add(arith.ConstantOp(IntegerAttr(times, i32)))))
+        if multiplier != 1:
+            constant = generic_body.add(arith.ConstantOp(IntegerAttr(multiplier, i32)))
+            value = generic_body.add(arith.MuliOp(value, constant))
         running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
         index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
         kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.loops)
@@ -198,6 +211,8 @@ class CorrectionTerms:
 
 
 def _total_offset(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
-    """Add the computation of the offset of a factor, `number + zero` in i32, and return it."""
-    constant = body.add(arith.ConstantOp(IntegerAttr(shifted.number, i32)))
-    return constant if shifted.zero is None else body.add(arith.AddiOp(body.copy(shifted.zero.at(loops)), constant))
+    """Add the computation of the offset of a factor, `known_offset + runtime_offset` in i32, and return it."""
+    constant = body.add(arith.ConstantOp(IntegerAttr(shifted.known_offset, i32)))
+    if shifted.runtime_offset is None:
+        return constant
+    return body.add(arith.AddiOp(body.copy(shifted.runtime_offset.at(loops)), constant))

@@ -193,10 +193,13 @@ def _store(build: Build, op: Operation) -> list[SSAValue]:
     return []
 
 
-def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
+def _inner_sizes(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
     """Return the sizes of the dimensions of a linearization but the outermost, which has no effect.
 
-    `count` is the number of dimensions.
+    Args:
+        op: The operation, whose `static_basis` has the sizes, perhaps without the outermost one.
+        operands: Its dynamic sizes.
+        count: Number of dimensions.
     """
     rest = iter(operands)
     sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
@@ -207,7 +210,8 @@ def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
     """Emit the indices of a linear index: remainders by the sizes, innermost first."""
     rest = known(op.operands[0])
     indices: list[Index] = []
-    for size in reversed(_basis(op, op.operands[1:], len(op.results))):
+    # One division for each dimension but the outermost, whose index is what remains.
+    for size in reversed(_inner_sizes(op, op.operands[1:], count=len(op.results))):
         indices.insert(0, _division(build, MOD, rest, size))
         rest = _division(build, FLOOR, rest, size)
     return [build.value(part) for part in (rest, *indices)]
@@ -217,7 +221,7 @@ def _linearize(build: Build, op: Operation) -> list[SSAValue]:
     """Emit the linear index of indices by their sizes."""
     count = integers(op, "operandSegmentSizes")[0]
     total, *others = (known(operand) for operand in op.operands[:count])
-    for index, size in zip(others, _basis(op, op.operands[count:], count), strict=True):
+    for index, size in zip(others, _inner_sizes(op, op.operands[count:], count=count), strict=True):
         total = build.plus(build.times(total, size), index)
     return [build.value(total)]
 

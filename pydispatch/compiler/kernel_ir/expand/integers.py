@@ -127,8 +127,8 @@ def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
 
 
 def _guarded(
-    builder: _Builder, rhs: SSAValue, is_signed: bool, divided: Callable[[SSAValue], SSAValue],
-    at_zero: SSAValue, at_minus_one: Callable[[], SSAValue] | None = None,
+    builder: _Builder, rhs: SSAValue, *, is_signed: bool, divided: Callable[[SSAValue], SSAValue],
+    at_zero: SSAValue, at_minus_one: Callable[[], SSAValue] | None,
 ) -> SSAValue:  # fmt: skip
     """Insert a division that is defined for every divisor `rhs`, and return its result.
 
@@ -166,9 +166,9 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
     """
 
     def rule(builder: _Builder, op: Operation, target: TargetIntegers) -> Results:
-        """Expand a division; return None for a constant divisor that needs no guard."""
+        """Expand a quotient (`is_quotient`) or remainder; return None for a constant divisor that needs no guard."""
         lhs, rhs = operands_of(op)
-        divisor = known(rhs)
+        divisor = known(rhs)  # an int if it is constant, else `rhs`
         if type(divisor) is int and divisor != 0:
             if not (is_signed and _is_minus_one(divisor, target, rhs.type)):
                 return None
@@ -176,8 +176,14 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
         at_zero = builder.number(0) if is_quotient else lhs
         if divisor == 0:
             return [at_zero]
+        # The remainder by -1 is 0, as that by 1.
         at_minus_one = partial(builder.negated, lhs) if is_quotient else None
-        return [_guarded(builder, rhs, is_signed, partial(builder.in_range, kind, lhs), at_zero, at_minus_one)]
+        divided = partial(builder.in_range, kind, lhs)
+        return [
+            _guarded(
+                builder, rhs, is_signed=is_signed, divided=divided, at_zero=at_zero, at_minus_one=at_minus_one
+            )
+        ]  # fmt: skip
 
     return rule
 
@@ -207,14 +213,17 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
                 needs_correction = builder.truth(arith.AndIOp, needs_correction, was_rounded_other_way)
             return builder.op(arith.AddiOp if up else arith.SubiOp, quotient, builder.widened(needs_correction))
 
-        divisor = known(rhs)
+        divisor, at_minus_one = known(rhs), partial(builder.negated, lhs)
         if divisor == 0:
             return [builder.number(0)]
         if is_signed and _is_minus_one(divisor, target, rhs.type):
-            return [builder.negated(lhs)]
-        if type(divisor) is int:
+            return [at_minus_one()]
+        if type(divisor) is int:  # known() returns an int for a constant, and else `rhs` itself
             return [divided(rhs)]
-        return [_guarded(builder, rhs, is_signed, divided, builder.number(0), partial(builder.negated, lhs))]
+        zero = builder.number(0)
+        return [
+            _guarded(builder, rhs, is_signed=is_signed, divided=divided, at_zero=zero, at_minus_one=at_minus_one)
+        ]  # fmt: skip
 
     return rule
 
@@ -238,8 +247,10 @@ def _shift(kind: type[Operation]) -> Rule:
             return [builder.number(0)]
         fits = builder.build.compare("ult", rhs, builder.number(width))
         if target.has_word_counts and width > 32:
+            # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
             rhs = builder.op(arith.MinUIOp, rhs, last)
-        return [builder.select(fits, builder.in_range(kind, lhs, rhs), builder.number(0))]
+        shifted = builder.in_range(kind, lhs, rhs)  # not used, and hence unguarded, where the count is too large
+        return [builder.select(fits, shifted, builder.number(0))]
 
     return rule
 

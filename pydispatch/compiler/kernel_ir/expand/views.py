@@ -115,14 +115,19 @@ def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
 def _subview(build: Build, op: Operation) -> list[SSAValue]:
     """Expand a `memref.subview`: the offset moves by offsets * strides, and strides are multiplied."""
     source = strided(op, op.operands[0])
-    _, offsets, sizes, strides = segments(op, 4)
+    _, offset_operands, size_operands, stride_operands = segments(op, 4)
+
+    def part(name: str, operands: Sequence[SSAValue]) -> list[Index]:
+        """Return a part of the slice: static entries and constant operands as integers, other operands themselves."""
+        return mixed(op, name, operands, read=known)
+
     offset = source.offset
-    for start, stride in zip(mixed(op, "static_offsets", offsets, known), source.strides, strict=True):
+    for start, stride in zip(part("static_offsets", offset_operands), source.strides, strict=True):
         offset = build.plus(offset, build.times(start, stride))
-    taken = mixed(op, "static_sizes", sizes, known)
+    taken = part("static_sizes", size_operands)
     steps = [
         build.times(step, stride)
-        for step, stride in zip(mixed(op, "static_strides", strides, known), source.strides, strict=True)
+        for step, stride in zip(part("static_strides", stride_operands), source.strides, strict=True)
     ]
     kept = _kept_dimensions(op, taken, steps)
     shape = Strided(source.storage, offset, tuple(taken[i] for i in kept), tuple(steps[i] for i in kept))
@@ -138,20 +143,25 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
     _, wanted_sizes, wanted_strides = layout_of(type_)
-    drop = len(sizes) - len(wanted_sizes)
+    to_drop = len(sizes) - len(wanted_sizes)
     kept: list[int] = []
     for dimension, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        position = len(kept)
+        position = len(kept)  # of the next dimension of the result
         fits = position < len(wanted_sizes) and _fits(size, wanted_sizes[position])
-        if drop and size == 1 and not (fits and _fits(stride, wanted_strides[position])):
-            drop -= 1
-        elif drop and size == 1 and len(sizes) - dimension - 1 < len(wanted_sizes) - position:
+        remaining, wanted = len(sizes) - dimension - 1, len(wanted_sizes) - position
+        if not to_drop or size != 1:  # it cannot be dropped
+            is_kept = True
+        elif not (fits and _fits(stride, wanted_strides[position])):  # it is not the next one of the result
+            is_kept = False
+        elif remaining < wanted:  # the result needs every dimension from here on
+            is_kept = True
+        else:  # it fits: the result has size 1 there, or a size that its type does not state
+            is_kept = wanted_sizes[position] == 1
+        if is_kept:
             kept.append(dimension)
-        elif drop and size == 1 and wanted_sizes[position] != 1:
-            drop -= 1
         else:
-            kept.append(dimension)
-    if drop or len(kept) != len(wanted_sizes):
+            to_drop -= 1
+    if to_drop or len(kept) != len(wanted_sizes):
         raise CompileError(f"the subview's result type {type_} does not follow from its sizes")
     return kept
 

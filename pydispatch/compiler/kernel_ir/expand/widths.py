@@ -80,13 +80,15 @@ def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
             replace(op, results)
 
 
-def _binary(kind: type[Operation], first: type[Operation], second: type[Operation]) -> Rule:
-    """Return the rule of an operation whose operands are extended by `first` and by `second`."""
+def _binary(kind: type[Operation], lhs_extension: type[Operation], rhs_extension: type[Operation]) -> Rule:
+    """Return the rule of an operation of two operands, each extended by SIGNED or UNSIGNED."""
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
-        """Compute in the width of the register from extended operands, and truncate the result."""
+        """Compute `kind` in the width of the register, and truncate the result. The operands are extended with their
+        sign or with zeros, as `lhs_extension` and `rhs_extension` state.
+        """
         lhs, rhs = operands_of(op)
-        wide = register.op(kind, register.extended(lhs, first), register.extended(rhs, second))
+        wide = register.op(kind, register.extended(lhs, lhs_extension), register.extended(rhs, rhs_extension))
         wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]
         return [register.truncated(wide)]
 

@@ -49,18 +49,20 @@ def _cos_kernel(r: Pair) -> Pair:
     return fast_sum(top, (rest - 0.5 * lost) + ((z * z) * polynomial(z, "cos") - high * low))
 
 
-def _bit(n: Word, bit: int) -> Truth:
-    """Return whether the bits `bit` of n are set."""
-    return (n & bit).differs(0)
+def _has_bit(n: Word, mask: int) -> Truth:
+    """Return whether n has the bit of `mask`, a power of two."""
+    return (n & mask).differs(0)
 
 
 def _sin_of(r: Pair, n: Word) -> Number:
-    """Return the sine of r + n pi/2."""
-    y = choose(_bit(n, 1), _cos_kernel(r)[0], _sin_kernel(r)[0])
-    return choose(_bit(n, 2), -y, y)
+    """Return the sine of r + n pi/2: the sine of r, or the cosine for odd n, with the sign of bit 1 of n."""
+    cos, _ = _cos_kernel(r)  # the first number of a pair is the rounded value
+    sin, _ = _sin_kernel(r)
+    y = choose(_has_bit(n, mask=1), cos, sin)
+    return choose(_has_bit(n, mask=2), -y, y)
 
 
-def _finite(x: Number, y: Number) -> Number:
+def _nan_unless_finite(x: Number, y: Number) -> Number:
     """Return y, the function value of x, if x is finite; else NaN."""
     return choose(x.magnitude() < INFINITY, y, NAN)
 
@@ -68,34 +70,36 @@ def _finite(x: Number, y: Number) -> Number:
 def sin(x: Number) -> Number:
     """Return the sine of x."""
     r, n = _reduced(x)
-    return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, _sin_of(r, n)))
+    return choose(x.magnitude() < format_of(x).tiny, x, _nan_unless_finite(x, _sin_of(r, n)))
 
 
 def cos(x: Number) -> Number:
     """Return the cosine of x: the sine of x + pi/2."""
     r, n = _reduced(x)
-    return _finite(x, _sin_of(r, n + 1))
+    return _nan_unless_finite(x, _sin_of(r, n + 1))
 
 
 def sincos(x: Number) -> tuple[Number, Number]:
     """Return the sine and the cosine of x = r + n pi/2.
 
-    For odd n, those of r change places. Bit 1 of n, or of n + 1, is their sign.
+    For odd n, those of r change places. The bit with mask 2 of n is the sign of the sine, that of n + 1 the sign of the
+    cosine.
     """
     r, n = _reduced(x)
-    s, c = _sin_kernel(r)[0], _cos_kernel(r)[0]
-    odd = _bit(n, 1)
+    s, _ = _sin_kernel(r)  # the first number of a pair is the rounded value
+    c, _ = _cos_kernel(r)
+    odd = _has_bit(n, mask=1)
     y, z = choose(odd, c, s), choose(odd, s, c)
-    y = choose(x.magnitude() < format_of(x).tiny, x, choose(_bit(n, 2), -y, y))
-    return _finite(x, y), _finite(x, choose(_bit(n + 1, 2), -z, z))
+    y = choose(x.magnitude() < format_of(x).tiny, x, choose(_has_bit(n, mask=2), -y, y))
+    return _nan_unless_finite(x, y), _nan_unless_finite(x, choose(_has_bit(n + 1, mask=2), -z, z))
 
 
 def tan(x: Number) -> Number:
     """Return the tangent of x: the quotient of sine and cosine, which are pairs, so that it is rounded once."""
     angle, quadrant = _reduced(x)
     sin, cos = _sin_kernel(angle), _cos_kernel(angle)
-    odd = _bit(quadrant, 1)
+    odd = _has_bit(quadrant, mask=1)
     top = choose(odd, cos[0], sin[0]), choose(odd, cos[1], sin[1])
     bottom = choose(odd, -sin[0], cos[0]), choose(odd, -sin[1], cos[1])
     t, rest = quotient(top, bottom)
-    return choose(x.magnitude() < format_of(x).tiny, x, _finite(x, t + rest))
+    return choose(x.magnitude() < format_of(x).tiny, x, _nan_unless_finite(x, t + rest))

@@ -128,25 +128,29 @@ _made: dict[object, Definition] = {}
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
     """Return the function that defines an operation for a target without it; it is built once.
 
-    `exponent` is that of an integer power, if it is known.
+    `exponent` is that of an integer power, if it is known: each exponent has a definition of its own.
     """
     properties, name = op.properties, op_name(op)
     key = (name, *(value.type for value in op.operands), *(value.type for value in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
     cached = _made.get(key)
     if cached is None:
+        # These definitions are float operations that may have the flags; the others rely on exact rounding.
         passes_flags = "fastmath" in properties and (name in COMPOSED or name == "math.fpowi")
         flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
         body = Body([value.type for value in op.operands], flags)
         results = _results(body, op, native, exponent)
         function = body.finish(results)
-        widen_integers(function, native.registers)
+        widen_integers(function, widths=native.registers)
         cached = _made[key] = Definition(function, tuple(body.globals))
     return cached
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    """Emit the definition of an operation into `body`, and return its results."""
+    """Emit the definition of an operation into `body`, and return its results.
+
+    `exponent` is that of an integer power, if it is known.
+    """
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
     if name in ("arith.extf", "arith.truncf"):
@@ -155,7 +159,8 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
         single = small_floats.integer_to_single(Word(body, operands[0]), is_signed=name == "arith.sitofp")
         return [converted(body, single.value, results[0])]
     if name in ("arith.scaling_extf", "arith.scaling_truncf"):
-        return [_scaled(body, operands[0], operands[1], results[0], name == "arith.scaling_truncf")]
+        is_inverse = name == "arith.scaling_truncf"
+        return [_scaled(body, operands[0], operands[1], results[0], is_inverse=is_inverse)]
     if name == "math.isnormal":
         return [_is_normal(body, operands[0]).value]
     if name in ("math.fpowi", "math.ipowi"):
@@ -163,9 +168,10 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
         a, b = (Word(body, value) for value in operands)
         return [value.value for value in products.extended_product(a, b, name == "arith.mulsi_extended")]
-    if name in _SIGNS and bit_width(source) >= 16:
+    if name in _SIGNS and bit_width(source) >= 16:  # smaller floats may lack a sign or have another -0
         return [_SIGNS[name](*(word_of(body, value) for value in operands)).as_bits(source)]
-    if type(source) not in (PLAIN if name in FUNCTIONS else native.arithmetic):
+    computed_types = PLAIN if name in FUNCTIONS else native.arithmetic  # FUNCTIONS are written for f32 and f64 only
+    if type(source) not in computed_types:
         return _in_single(body, op)
     outcome: Any = _MEANINGS[name](*(Number(body, value) for value in operands))
     return [value.value for value in (outcome if isinstance(outcome, tuple) else (outcome,))]
@@ -245,11 +251,13 @@ def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_
     Only the exponent of the scale counts.
     """
     power = Float8E8M0FNUType()
-    # f32 holds the product of a small float and a power exactly; to 16 bits it would round what f32 cut off.
-    bits = bit_width(value.type), bit_width(target)
-    wide = _F64 if max(bits) > 32 or bits == (32, 16) else _F32
+    # f32 holds the product of a small float and a power exactly, but may round that of an f32. The conversion of an f32
+    # to 16 bits would round it a second time.
+    source_bits, target_bits = bit_width(value.type), bit_width(target)
+    rounds_twice = (source_bits, target_bits) == (32, 16)
+    wide = _F64 if max(source_bits, target_bits) > 32 or rounds_twice else _F32
     scale = converted(body, scale, power)
-    if is_inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
+    if is_inverse:  # 2^(c - 127) becomes 2^(127 - c), whose code is 254 - c in 8 bits; the NaN, 255, stays itself
         scale = (-2 - word_of(body, scale)).as_bits(power)
     factor, scale = (converted(body, operand, wide) for operand in (value, scale))
     return converted(body, body.op(arith.MulfOp, wide, factor, scale), target)

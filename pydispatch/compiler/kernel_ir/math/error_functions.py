@@ -7,6 +7,9 @@ from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, pr
 from pydispatch.compiler.kernel_ir.math.numbers import Number, choose
 from pydispatch.compiler.kernel_ir.math.pairs import fast_sum
 
+NEAR = 0.875
+"""Magnitude below which the functions are a polynomial of x^2."""
+
 
 def erf(x: Number) -> Number:
     """Return the error function: near zero x + x P(x^2); beyond, 1 - exp(-x^2) G(x), until that rounds to 1."""
@@ -14,11 +17,12 @@ def erf(x: Number) -> Number:
     size = x.magnitude().at_most(format.erf_end)
     z = size * size
     near = size.fma(polynomial(z, "erf"), size)
-    if format.extended:
-        far = 1.0 - exp(-z) * polynomial((size - 4.0) / (size + 4.0), "erfcx") / (1.0 + 2.0 * size)
-    else:
+    if format.extended:  # f64: G is a polynomial of u, over 1 + 2x
+        u = (size - 4.0) / (size + 4.0)
+        far = 1.0 - exp(-z) * polynomial(u, "erfcx") / (1.0 + 2.0 * size)
+    else:  # f32: G is a polynomial around the centre of 0.875 to `erf_end`
         far = (-exp(-z)).fma(polynomial(size - 2.4375, "erfcx"), 1.0)
-    return choose(size < 0.875, near, far).with_sign_of(x)
+    return choose(size < NEAR, near, far).with_sign_of(x)
 
 
 def erfc(x: Number) -> Number:
@@ -32,14 +36,15 @@ def erfc(x: Number) -> Number:
     size = x.magnitude().at_most(format.erfc_end)
     u = (size - 4.0) / (size + 4.0)
     scale = fast_sum(2.0 * size, size.new(1.0))
+    # G(u) / (1 + 2x), which is erfcx(x) = exp(x^2) erfc(x), as the sum g + rest.
     g, rest = quotient((polynomial(u, "erfcx" if format.extended else "erfc"), size.new(0.0)), scale)
     if format.extended:
         outer = size > 6.0
         t = 1.0 / choose(outer, size, 6.0)
         g, rest = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, rest)
     square, lost = product(size, size)
-    m, k = exp_parts(-square, -lost)
-    y = scaled(g + ((g + rest) * m + rest), k)
+    m, k = exp_parts(-square, -lost)  # exp(-x^2) = 2^k (1 + m)
+    y = scaled(g + ((g + rest) * m + rest), k)  # 2^k (g + rest) (1 + m), the largest term added last
     y = choose(x < 0.0, 2.0 - y, y)
-    y = choose(size < 0.875, (1.0 - x) - x * polynomial(x * x, "erf"), y)
+    y = choose(size < NEAR, (1.0 - x) - x * polynomial(x * x, "erf"), y)
     return choose(x.is_nan(), x, y)

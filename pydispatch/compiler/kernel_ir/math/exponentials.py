@@ -8,7 +8,7 @@ from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
 
 def expm1_reduced(r: Number, low: Number | None = None) -> Number:
-    """Return e^(r + low) - 1 for |r| <= log(2)/2; `low` is None for 0."""
+    """Return e^(r + low) - 1 for |r| <= log(2)/2, where `low` is tiny; `low` is None for 0."""
     inner = r.fma(polynomial(r, "exp"), 0.5)
     return (r * r).fma(inner, r) if low is None else r + ((r * r) * inner + (low + low * r))
 
@@ -16,11 +16,14 @@ def expm1_reduced(r: Number, low: Number | None = None) -> Number:
 def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
     """Return m and k of e^(x + low) = 2^k (1 + m); `low` is None for 0."""
     format = format_of(x)
-    n, k = rounded(x * format.log2e[0])
-    head, tail = x - n * format.ln2_cut[0], n * format.ln2_cut[1]
+    log2e, _ = format.log2e
+    ln2_head, ln2_tail = format.ln2_cut
+    n, k = rounded(x * log2e)  # the nearest integer, as a float and as a word
+    head, tail = x - n * ln2_head, n * ln2_tail  # x - n log 2: the first difference is exact
     tail = -tail if low is None else low - tail
     r = head + tail
-    return expm1_reduced(r, (head - r) + tail if format.extended else None), k
+    rounding_error = (head - r) + tail if format.extended else None  # of r
+    return expm1_reduced(r, rounding_error), k
 
 
 def exp(x: Number) -> Number:
@@ -47,14 +50,16 @@ def expm1(x: Number) -> Number:
     2^k may overflow where the result does not: half of it is computed with 2^(k - 1), and doubled.
     """
     format = format_of(x)
-    m, k = exp_parts(x.clamp(format.expm1_least, format.exp_range[1]))
+    _, overflows_from = format.exp_range
+    m, k = exp_parts(x.clamp(format.expm1_least, overflows_from))
     half = power2(k - 1)
     if format.extended:
         high, low = two_sum(half, -0.5)
         y = 2.0 * (high + (half * m + low))
     else:
         y = 2.0 * half.fma(m, half - 0.5)
-    return choose(x.magnitude() < 2.0 ** -(format.fraction + 2), x, y)
+    is_tiny = x.magnitude() < 2.0 ** -(format.fraction + 2)  # x^2 / 2 is below half of the last digit of x
+    return choose(is_tiny, x, y)
 
 
 def half_exp(x: Number) -> Number:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from pydispatch.compiler.kernel_ir.math.coefficients import F32_POLYNOMIALS, F64_POLYNOMIALS
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word
@@ -49,18 +50,35 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
     return tuple(parts)
 
 
+class CubeRoot(NamedTuple):
+    """Constants of the cube root.
+
+    Attributes:
+        guess_bits: Integer that is added to a third of the bits of a number for a first guess.
+        steps: Refinement steps of the guess.
+        largest_exponent: Exponent of 2 beyond whose power, or below whose reciprocal, numbers are scaled.
+        scale_exponent: Exponent of the power of two that they are scaled by, a multiple of 3.
+    """
+
+    guess_bits: int
+    steps: int
+    largest_exponent: int
+    scale_exponent: int
+
+
 @dataclass(frozen=True)
 class Format:
     """Float format, with the constants of its functions.
 
-    Constants of several parts go from the largest to the smallest. Of those with a number of digits all parts but the
-    last are so short that their products with the whole numbers which occur are exact.
+    Irrational constants are sums of several floats, from the largest to the smallest. In `ln2_cut`, `log10_2` and
+    `pio2_cut`, all parts but the last have few binary digits, so that a product with a small integer is exact: k times
+    the first part of log 2 has no rounding error for any exponent k.
 
     Attributes:
         width: Bits of a number.
         fraction: Bits of its fraction.
         extended: Whether results are to be within 1 unit in the last place, so that reduced arguments are sums of two
-            numbers.
+            numbers. It is so for f64; f32 computes them in single precision.
         polynomials: Coefficients of each polynomial, by its name.
         ln2_digits, log10_2_digits, pio2_digits: Binary digits of the parts of log 2, log10 2 and pi/2, but the last.
         tanh_near, tanh_end: Up to the first, tanh is a polynomial; from the second on, 1.
@@ -93,9 +111,7 @@ class Format:
     """Below, odd functions are their argument."""
     largest_quadrant: float
     """From here on angles need the digits of 2/pi."""
-    cube_root: tuple[int, int, int, int]
-    """What the third of a number's bits lacks to its cube root; how many steps come near it; the exponent beyond which
-    numbers are scaled, and by how much."""
+    cube_root: CubeRoot
 
     @property
     def digits(self) -> int:
@@ -180,7 +196,7 @@ F32 = Format(
     erfc_end=12.0,
     tiny=2.0**-12,
     largest_quadrant=2.0**13,
-    cube_root=(0x2A514067, 1, 100, 60),
+    cube_root=CubeRoot(guess_bits=0x2A514067, steps=1, largest_exponent=100, scale_exponent=60),
 )
 
 F64 = Format(
@@ -203,7 +219,7 @@ F64 = Format(
     erfc_end=28.0,
     tiny=2.0**-27,
     largest_quadrant=2.0**20,
-    cube_root=(0x2A9F789300000000, 2, 700, 300),
+    cube_root=CubeRoot(guess_bits=0x2A9F789300000000, steps=2, largest_exponent=700, scale_exponent=300),
 )
 
 

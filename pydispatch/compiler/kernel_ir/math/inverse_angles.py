@@ -36,7 +36,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
     return outer, s, s * (z * polynomial(z, "asin"))
 
 
-def _subtract_from_angle(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
+def _subtract_from_angle(angle: float, angle_low: float, *, s: Number, tail: Number) -> Number:
     """Return (angle + angle_low) - (s + tail), rounded; s is not larger than the angle."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
@@ -46,7 +46,7 @@ def asin(x: Number) -> Number:
     """Return the arcsine: s + tail of `_asin_parts` up to 1/2, pi/2 - 2 (s + tail) above; NaN above 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
-    y = choose(outer, _subtract_from_angle(pio2, low, 2.0 * s, 2.0 * tail), s + tail).with_sign_of(x)
+    y = choose(outer, _subtract_from_angle(pio2, low, s=2.0 * s, tail=2.0 * tail), s + tail).with_sign_of(x)
     y = choose(size < format_of(x).tiny, x, y)
     return choose(size > 1.0, NAN, y)
 
@@ -55,9 +55,11 @@ def acos(x: Number) -> Number:
     """Return the arccosine, from the parts of the arcsine; NaN above 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
-    far = choose(x < 0.0, _subtract_from_angle(2.0 * pio2, 2.0 * low, 2.0 * s, 2.0 * tail), 2.0 * (s + tail))
-    near = _subtract_from_angle(pio2, low, s.with_sign_of(x), tail.with_sign_of(x))
-    return choose(size > 1.0, NAN, choose(outer, far, near))
+    # Above 1/2 the parts are those of a root, of which acos is twice the arcsine, or pi less that for a negative x.
+    of_negative = _subtract_from_angle(2.0 * pio2, 2.0 * low, s=2.0 * s, tail=2.0 * tail)
+    of_outer = choose(x < 0.0, of_negative, 2.0 * (s + tail))
+    of_inner = _subtract_from_angle(pio2, low, s=s.with_sign_of(x), tail=tail.with_sign_of(x))  # pi/2 - asin(x)
+    return choose(size > 1.0, NAN, choose(outer, of_outer, of_inner))
 
 
 def _angle(y: Number, x: Number) -> Pair:
@@ -85,7 +87,8 @@ def _table_angle(small: Number, large: Number) -> Pair:
     c = sixteenths * 0.0625
     whole, lost = product(c, large)
     t = ((small - whole) - lost) / c.fma(small, large)
-    row = choose(row.below(17), row, otherwise=0)  # of NaN too
+    row = choose(row.below(17), row, otherwise=0)  # the rows are 0 to 16; the row of NaN may be any number
+    # Row n of the table ATAN has the high and the low part of atan(n / 16).
     base, base_low = (Number(t.body, (row * 2 + part).element_of("atan", ATAN, Float64Type())) for part in (0, 1))
     square = t * t
     high, low = fast_sum(base, t)
@@ -95,8 +98,8 @@ def _table_angle(small: Number, large: Number) -> Pair:
 def atan(x: Number) -> Number:
     """Return the arctangent: the angle of the point (1, x), with the sign of x."""
     format, size = format_of(x), x.magnitude()
-    high, low = _angle(size.at_most(2.0**60), x.new(1.0))
-    y = choose(size < format.tiny, x, (high + low).with_sign_of(x))
+    high, low = _angle(size.at_most(2.0**60), x.new(1.0))  # beyond 2^60, the angle rounds to pi/2
+    y = choose(size < format.tiny, x, (high + low).with_sign_of(x))  # below `tiny`, it rounds to x
     return choose(x.is_nan(), x, y)
 
 
@@ -114,12 +117,12 @@ def atan2(y: Number, x: Number) -> Number:
     b = choose(some, choose(infinite[1], a.new(1.0), 0.0), choose(flat, 1.0, b))
     # Scaled so that neither products overflow nor a quotient of subnormal numbers loses digits.
     step = 2.0 ** (format.bias // 2)
-    by = choose((a > step) | (b > step), a.new(1.0 / step), 1.0)
-    by = choose((a < 1.0 / step) & (b < 1.0 / step), step, by)
+    scale_down_or_1 = choose((a > step) | (b > step), a.new(1.0 / step), 1.0)
+    scale = choose((a < 1.0 / step) & (b < 1.0 / step), step, scale_down_or_1)
     thin = a < b * format.tiny
-    high, low = _angle(choose(thin, 0.0, a * by), b * by)
+    high, low = _angle(choose(thin, 0.0, a * scale), b * scale)  # the angle is high + low
     high = choose(thin, a / b, high)  # may be subnormal
-    complement, rest = fast_sum(high.new(2.0 * pio2), -high)
+    complement, rest = fast_sum(high.new(2.0 * pio2), -high)  # pi less the angle, for a negative x
     back = x.is_negative()
     angle = choose(back, complement, high) + choose(back, rest + (2.0 * pio2_low - low), low)
     return choose(x.is_nan() | y.is_nan(), NAN, angle.with_sign_of(y))

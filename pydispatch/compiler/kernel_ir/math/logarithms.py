@@ -56,44 +56,53 @@ def _normal(x: Number, digits: int) -> tuple[Word, Number]:
     return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
 
 
-def _exponent(bits: Word, least: int) -> tuple[Word, Word]:
-    """Return k, and its bits in the exponent, of a number 2^k m, where m is from `least` to twice that."""
-    fraction = (F32 if bits.width == 32 else F64).fraction
-    exponent = bits - least & -1 << fraction
-    return exponent.shifted_signed(fraction), exponent
+def _split_exponent(bits: Word, least: int) -> tuple[Word, Word]:
+    """Split a number 2^k m, where m is from `least` to twice that.
+
+    Return k, and k shifted to the exponent bits: `bits` less this are the bits of m. All bits are those of floats.
+    """
+    fraction_bits = (F32 if bits.width == 32 else F64).fraction
+    exponent_bits = (bits - least) & (-1 << fraction_bits)
+    return exponent_bits.shifted_signed(fraction_bits), exponent_bits
 
 
 def _parts(x: Number) -> Parts:
     """Return the parts of the logarithm of a positive finite x."""
     format = format_of(x)
-    bits, more = _normal(x, format.fraction)
-    k, exponent = _exponent(bits, format.root_half)
-    return _parts_of(k.to_float() - more, (bits - exponent).as_float() - 1.0)
+    bits, scaled_by = _normal(x, format.fraction)  # a subnormal x is scaled by 2^scaled_by
+    k, exponent_bits = _split_exponent(bits, format.root_half)
+    mantissa = (bits - exponent_bits).as_float()
+    return _parts_of(k.to_float() - scaled_by, mantissa - 1.0)
 
 
 def _sum(parts: Parts) -> Number:
-    """Return the natural logarithm from its parts."""
+    """Return the natural logarithm from its parts: k log 2 + f - half + tail."""
     format, (k, f, half, tail) = format_of(parts.f), parts
-    low = k.fma(format.ln2_cut[1], tail)
-    return k.fma(format.ln2_cut[0], f + low if half is None else f - (half - low))
+    ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
+    low = k.fma(ln2_tail, tail)
+    return k.fma(ln2_head, f + low if half is None else f - (half - low))
 
 
 def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None) -> Number:
-    """Return the logarithm in another base from its parts: the natural one times `factor`.
+    """Return the logarithm in another base from the parts of the natural one, k log 2 + f - half + tail.
 
-    `log_of_2` is the logarithm of 2 in that base; None if it is 1.
+    Args:
+        parts: These parts; `half` is None for 0, see `Parts`.
+        factor: What the natural logarithm is multiplied with, as the sum of two floats.
+        log_of_2: The logarithm of 2 in the other base, as the sum of two floats; None if it is 1.
     """
     k, f, half, tail = parts
-    main, more = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
+    factor_head, factor_tail = factor
+    k_log, k_log_tail = (k * log_of_2[0], k * log_of_2[1]) if log_of_2 else (k, None)
     if half is None:
-        low = tail * factor[0] if more is None else tail.fma(factor[0], more)
-        return main + f.fma(factor[0], f.fma(factor[1], low))
-    high = f - half
+        low = tail * factor_head if k_log_tail is None else tail.fma(factor_head, k_log_tail)
+        return k_log + f.fma(factor_head, f.fma(factor_tail, low))
+    high = f - half  # high + low is log(1 + f)
     low = (f - high) - half + tail
-    whole, lost = product(high, high.new(factor[0]))
-    rest = lost + (low * factor[0] + high * factor[1])
-    top, left = two_sum(main, whole)
-    return top + (left + (rest if more is None else rest + more))
+    whole, lost = product(high, high.new(factor_head))
+    rest = lost + (low * factor_head + high * factor_tail)
+    top, left = two_sum(k_log, whole)
+    return top + (left + (rest if k_log_tail is None else rest + k_log_tail))
 
 
 def _special(x: Number, y: Number, pole: float) -> Number:
@@ -127,13 +136,14 @@ def log1p(x: Number) -> Number:
     """
     format = format_of(x)
     bits = (1.0 + x).bits()
-    k, exponent = _exponent(bits, format.root_half)
+    k, exponent_bits = _split_exponent(bits, format.root_half)
     far = k > format.log1p_far
-    back = power2(choose(far, -format.log1p_far, 0 - k))
+    back = power2(choose(far, -format.log1p_far, 0 - k))  # 2^-k
     scaled, one = x * back, back - 1.0
     near = scaled + one
-    parts = _parts_of(k.to_float(), choose(far, (bits - exponent).as_float() - 1.0, near))
-    if format.extended:
+    mantissa = (bits - exponent_bits).as_float()
+    parts = _parts_of(k.to_float(), choose(far, mantissa - 1.0, near))
+    if format.extended:  # f64: the rounding error of `near`, divided by 1 + f, is added to the logarithm
         lost = (scaled - (near - one)) + (one - (near - (near - one)))
         parts = parts._replace(tail=parts.tail + choose(far, 0.0, lost / (1.0 + parts.f)))
     return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
@@ -150,13 +160,14 @@ def log_pair(x: Number) -> Pair:
 def _polynomial_pair(x: Number) -> Pair:
     """Return log x as a pair, from the polynomial of log(1 + f)."""
     format = format_of(x)
-    k, f, _, _ = _parts(x)
+    ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
+    k, f, _, _ = _parts(x)  # x = 2^k (1 + f)
     square, lost = product(f, f)
     half = 0.5 * square
-    high = f - half
+    high = f - half  # high + low is log(1 + f)
     low = ((f - high) - half) - 0.5 * lost + (f * square) * polynomial(f, "log")
-    top, rest = two_sum(k * format.ln2_cut[0], high)
-    return fast_sum(top, k.fma(format.ln2_cut[1], rest + low))
+    top, rest = two_sum(k * ln2_head, high)
+    return fast_sum(top, k.fma(ln2_tail, rest + low))
 
 
 def _table_pair(x: Number) -> Pair:
@@ -166,20 +177,23 @@ def _table_pair(x: Number) -> Pair:
     exact.
     """
     format = format_of(x)
-    bits, more = _normal(x, 54)
-    k, exponent = _exponent(bits, 0x3FE6000000000000)
-    row = (bits - 0x3FE6000000000000 >> 45) & 127
-    z = (bits - exponent).as_float()
-    head, whole = upper(z), k.to_float() - more
+    bits, scaled_by = _normal(x, digits=54)
+    bits_of_least_z = 0x3FE6000000000000  # of 0.6875; z is from there to twice that
+    k, exponent_bits = _split_exponent(bits, bits_of_least_z)
+    row = (bits - bits_of_least_z >> 45) & 127  # the first 7 of the 52 bits of the fraction
+    z = (bits - exponent_bits).as_float()
+    head, whole = upper(z), k.to_float() - scaled_by  # the leading half of the digits of z; k
+    # A row of the table LOG has c, and -log c as a sum of two numbers.
     inverse, base, base_low = (
         Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)
     )
     f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
     square, square_low = product(f, f)
-    base = whole * format.ln2_cut[0] + base  # exact: both are multiples of 2^-42
+    ln2_head, ln2_tail = format.ln2_cut
+    base = whole * ln2_head + base  # exact: both are multiples of 2^-42
     s, s_low = two_sum(base, f)
     t, t_low = two_sum(s, -0.5 * square)
-    low = whole * format.ln2_cut[1] + base_low + (f_low - 0.5 * square_low - f * f_low)
+    low = whole * ln2_tail + base_low + (f_low - 0.5 * square_low - f * f_low)
     return fast_sum(t, low + (square * f * polynomial(f, "log of pairs") + (s_low + t_low)))
 
 
@@ -212,7 +226,7 @@ def acosh(x: Number) -> Number:
     format = format_of(x)
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)
-    if format.extended:
+    if format.extended:  # f64 computes the argument of the logarithm as a sum of two numbers
         square, lost = product(inner, inner)
         high, low = two_sum(square, -1.0)
         root, rest = root_pair(*two_sum(high, low + lost))

@@ -18,15 +18,15 @@ MAX_CHAIN = 64
 def powf(x: Number, y: Number) -> Number:
     """Return x^y = exp(y log x), with the special cases of C's pow."""
     format, size, reach = format_of(x), x.magnitude(), y.magnitude()
-    high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))
+    high, low = log_pair(choose((size > 0.0) & (size < INFINITY), size, 1.0))  # log |x| = high + low
     estimate = y * high
-    least, most = format.exp_range
-    exact = choose(estimate.magnitude() < -least, y, 0.0)
-    whole, lost = product(exact, high)
-    m, k = exp_parts(whole, lost + exact * low)
+    underflows_at, overflows_at = format.exp_range  # the lower end has the larger magnitude
+    finite_y = choose(estimate.magnitude() < -underflows_at, y, 0.0)  # 0 where the power is 0 or infinite
+    whole, lost = product(finite_y, high)
+    m, k = exp_parts(whole, lost + finite_y * low)  # y log |x| as a sum; its exponential is 2^k (1 + m)
     value = scaled(1.0 + m, k)
-    value = choose(estimate > most, INFINITY, value)
-    value = choose(estimate <= least, 0.0, value)
+    value = choose(estimate > overflows_at, INFINITY, value)
+    value = choose(estimate <= underflows_at, 0.0, value)
     # 0 and infinity as bases; an infinite y: by whether the base is larger than 1.
     grows = y > 0.0
     value = choose(size.equals(0.0), choose(grows, size.new(0.0), INFINITY), value)
@@ -51,17 +51,18 @@ def cbrt(x: Number) -> Number:
     exact products removes the rounding error of those steps.
     """
     format, size = format_of(x), x.magnitude()
-    guess, steps, end, shift = format.cube_root
-    small, large = size < 2.0**-end, size > 2.0**end
-    t = size * choose(small, size.new(2.0**shift), choose(large, size.new(2.0**-shift), 1.0))
-    y = (t.bits() // 3 + guess).as_float()
+    guess_bits, steps, largest_exponent, scale_exponent = format.cube_root
+    root_exponent = scale_exponent // 3
+    small, large = size < 2.0**-largest_exponent, size > 2.0**largest_exponent
+    t = size * choose(small, size.new(2.0**scale_exponent), choose(large, size.new(2.0**-scale_exponent), 1.0))
+    y = (t.bits() // 3 + guess_bits).as_float()
     for _ in range(steps):
         cube = y * y * y
         y = y * ((cube + 2.0 * t) / (2.0 * cube + t))
     square, lost = product(y, y)
     cube, left = product(square, y)
     y = y - (((cube - t) + left) + lost * y) / (3.0 * square)
-    y = y * choose(small, size.new(2.0 ** -(shift // 3)), choose(large, size.new(2.0 ** (shift // 3)), 1.0))
+    y = y * choose(small, size.new(2.0**-root_exponent), choose(large, size.new(2.0**root_exponent), 1.0))
     return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)
 
 

@@ -25,29 +25,36 @@ MOST_CHOSEN = 16
 
 def _words(at: Word, width: int) -> list[Word]:
     """Return four words of 2/pi from word number `at` on; word 0 is before the binary point."""
-    count = 21 if width == 64 else 9
+    count = 21 if width == 64 else 9  # as many as the largest exponent needs
     values = [0, *(TWO_OVER_PI >> (1280 - width * index) & (1 << width) - 1 for index in range(1, count))]
     if count > MOST_CHOSEN:
         signed = [value - (value >> 63 << 64) for value in values]
         type_ = IntegerType(64)
         return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
     words = [at.new(value) for value in values]
-    for bit, moved in ((1, 8), (2, 4), (4, 4)):  # `at` is 4 at most
-        has = (at & bit).differs(0)
-        words[:moved] = [choose(has, words[index + bit], words[index]) for index in range(moved)]
+    # Shift the words by `at`, bit by bit; `at` is 4 at most. Each shift leaves fewer words that may still be needed.
+    for bit, remaining in ((1, 8), (2, 4), (4, 4)):
+        has_bit = (at & bit).differs(0)
+        words[:remaining] = [choose(has_bit, words[index + bit], words[index]) for index in range(remaining)]
     return words[:4]
 
 
 def _digits(exponent: Word, first_bit: int) -> list[Word]:
-    """Return the three words of 2/pi that matter for an angle with this exponent, as half words, lowest first."""
+    """Return the three words of 2/pi that matter for an angle with this exponent, as six half words, lowest first.
+
+    Args:
+        exponent: Exponent bits of the angle.
+        first_bit: The exponent for which these words begin at word 1, the first one after the binary point.
+    """
     width = exponent.width
     half = width // 2
-    first = exponent - (first_bit - width)  # the bit with weight 2 after the product
-    at, shift = first >> (width.bit_length() - 1), first & width - 1
-    rest = width - 1 - shift
+    first = exponent - (first_bit - width)  # number of the first bit, from word 0 on; its weight is 2 in the product
+    word_index, bit_in_word = first >> (width.bit_length() - 1), first & width - 1
+    rest = width - 1 - bit_in_word
     digits: list[Word] = []
-    for high, low in pairwise(_words(at, width)):
-        whole = high << shift | (low >> 1) >> rest  # by the width there is no shift
+    for high, low in pairwise(_words(word_index, width)):
+        # The low word is shifted down by width - bit_in_word in two steps, because a shift by the width is undefined.
+        whole = high << bit_in_word | (low >> 1) >> rest
         digits += [whole >> half, whole & (1 << half) - 1]
     return digits[::-1]
 
@@ -55,7 +62,8 @@ def _digits(exponent: Word, first_bit: int) -> list[Word]:
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
     """Return the product of the digits and a factor as (high, low) words.
 
-    The lowest two digits, and overflow above the highest, are cut off.
+    The digits are six half words, lowest first, and so are the limbs of the product. Its lowest two limbs, and carries
+    out of the highest, are cut off.
     """
     half = factor.width // 2
     mask = (1 << half) - 1
@@ -92,8 +100,9 @@ def large_quadrant(x: Number) -> Quadrant:
     bits = x.bits()
     exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
     mantissa = bits & (1 << fraction) - 1 | 1 << fraction
-    high, low = _product(_digits(exponent, format.bias + fraction + 2), mantissa)
-    # Subtract the nearest whole number, with two bits before the point.
+    # The fixed-point number (high, low) is x times 2/pi modulo 4: two bits before the binary point, the others after.
+    high, low = _product(_digits(exponent, first_bit=format.bias + fraction + 2), mantissa)
+    # Subtract the nearest integer n; the rest is signed, with all bits after the point.
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
     below = high < 0

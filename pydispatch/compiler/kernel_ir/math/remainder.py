@@ -45,7 +45,9 @@ def remainder(x: Number, y: Number) -> Number:
 
     digits_left = dividend_exponent - divisor_exponent
     rest, digits_left = step(dividend % divisor, choose(digits_left < 0, 0, digits_left))
-    most_iterations = -(-((1 << (width - 1 - fraction)) + fraction) // (STEPS * room))
+    # The largest quotient has as many digits as there are exponents, and those of a subnormal divisor.
+    most_digits = (1 << (width - 1 - fraction)) + fraction
+    most_iterations = -(-most_digits // (STEPS * room))
     rest, _ = repeated((rest, digits_left), lambda carried: carried[1] > 0, steps, most_iterations)
     # `rest` units of the divisor's last place: a normal number, or the bits of a subnormal one.
     rest_bits, unit_exponent = rest.to_float().bits(), divisor_exponent - (format.bias + fraction)

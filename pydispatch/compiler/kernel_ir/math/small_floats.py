@@ -46,30 +46,30 @@ class Layout:
         return 1 + self.exponent + self.fraction
 
     @property
-    def sign(self) -> int:
+    def sign_mask(self) -> int:
         """The mask of the sign bit."""
         return 1 << (self.bits - 1)
 
     @property
-    def most(self) -> int:
+    def largest(self) -> int:
         """The code of the largest finite number."""
         if self.special == "ieee":
             return (((1 << self.exponent) - 1) << self.fraction) - 1
-        return self.sign - (2 if self.special == "fn" else 1)
+        return self.sign_mask - (2 if self.special == "fn" else 1)
 
     @property
     def nan(self) -> int:
         """The code of a NaN without sign."""
         if self.special == "ieee":
-            return self.most + 1 + (1 << (self.fraction - 1))
-        return self.sign - 1 if self.special == "fn" else self.sign
+            return self.largest + 1 + (1 << (self.fraction - 1))
+        return self.sign_mask - 1 if self.special == "fn" else self.sign_mask
 
     @property
     def beyond(self) -> int:
         """The code, without sign, of values above the largest number."""
         if self.special == "ieee":
-            return self.most + 1
-        return self.most if self.special == "finite" else self.nan
+            return self.largest + 1
+        return self.largest if self.special == "finite" else self.nan
 
 
 def _layout(type_: Attribute) -> Layout:
@@ -83,18 +83,19 @@ def widened(body: Body, value: SSAValue) -> Number:
     code = word_of(body, value).resized(32)
     if isinstance(type_, BFloat16Type):
         return (code << 16).as_float()
-    if small_float(type_) == EXPONENT_ONLY:
+    if small_float(type_) == EXPONENT_ONLY:  # code c is 2^(c - 127); as an f32, 2^-127 is subnormal
         power = choose(code.equals(0), 1 << 22, code << 23)
         return choose(code.equals(255), _NAN, power).as_float()
     form = _layout(type_)
-    magnitude, sign = code & form.sign - 1, (code & form.sign) << 32 - form.bits
+    magnitude, sign = code & form.sign_mask - 1, (code & form.sign_mask) << 32 - form.bits
     shifted = magnitude << 23 - form.fraction
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
     if form.special == "ieee":
-        bits = choose(magnitude.above(form.most), shifted | _INFINITY, bits)
-        bits = choose(magnitude.above(form.most + 1), bits | _QUIET, bits)
+        infinity = form.largest + 1  # the codes above it are NaN, which becomes quiet
+        bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)
+        bits = choose(magnitude.above(infinity), bits | _QUIET, bits)
     elif form.special == "fn":
         bits = choose(magnitude.equals(form.nan), _NAN, bits)
     elif form.special == "fnuz":
@@ -115,7 +116,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
     code_ = magnitude + rounding + (magnitude >> drop & 1) >> drop
-    code_ = choose(code_.above(form.most), form.beyond, code_)
+    code_ = choose(code_.above(form.largest), form.beyond, code_)
     # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
     shift = 2.0 ** (24 - form.bias - form.fraction)
     small = (magnitude.as_float() + shift).bits() - single_bits(shift)
@@ -125,7 +126,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     if width == 16:  # which has digits enough to keep the most telling ones
         nan = magnitude >> drop & (1 << (form.fraction - 1)) - 1 | form.nan
     code_ = choose(is_nan, nan, code_)
-    sign = bits >> 32 - form.bits & form.sign
+    sign = bits >> 32 - form.bits & form.sign_mask
     if form.special == "fnuz":  # there is no -0: its code is NaN
         sign = choose(code_.equals(0), 0, sign)
     if form.special == "finite":
@@ -148,7 +149,8 @@ def rounded_to_odd(x: Number) -> Number:
 
 
 _CUTS = {32: ((24, 8),), 64: ((48, 24), (36, 12), (24, 12)), 128: ((88, 40), (64, 24), (48, 24), (36, 12), (24, 12))}
-"""By width: where a number is 2^(the first) and more, so many bits (the second) are cut off; at least 13 stay."""
+"""Width of an integer → steps (least, cut) in order. In each, a magnitude of 2^least or more loses its lowest `cut`
+bits, and the next step applies to the rest. In the end at most 24 bits remain, at least 13 if some were cut."""
 
 
 def integer_to_single(x: Word, is_signed: bool) -> Number:
@@ -160,12 +162,12 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
         return x.extended(32, is_signed).to_float()
     x = x.extended(min(width for width in _CUTS if width >= x.width), is_signed)
     size = choose(x < 0, 0 - x, x) if is_signed else x
-    factor: Number | None = None
+    factor: Number | None = None  # the product of 2^cut over the steps that cut bits off
     for least, cut in _CUTS[x.width]:
-        large = size.below(1 << least)
+        fits = size.below(1 << least)
         kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), otherwise=1)
-        size = choose(large, size, kept)
-        factor = choose(large, one(x.body), 2.0**cut) if factor is None else choose(large, factor, factor * 2.0**cut)
+        size = choose(fits, size, kept)
+        factor = choose(fits, one(x.body), 2.0**cut) if factor is None else choose(fits, factor, factor * 2.0**cut)
     assert factor is not None
     single = size.resized(32).to_float() * factor
     return choose(x < 0, -single, single) if is_signed else single

@@ -30,7 +30,11 @@ INTERLEAVED = (2, 3, 4)
 _SAME_FOR_ALL = "hal.interface.workgroup.id"
 """Operation whose result is the same in all lanes."""
 _PLAIN = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
-"""Operations with effects, and terminators, that an iteration may have."""
+"""Operations with effects, and terminators, that an iteration may have. Of these, only an `scf.reduce` that combines
+results of a reduction has regions."""
+
+MOST_BYTES_OF_VALUE = 8
+"""Bytes of a value of a lane, for the estimate of stack memory: no value is larger than 64 bits."""
 
 
 class Lanes:
@@ -42,7 +46,8 @@ class Lanes:
         varying: Values that may differ between lanes.
         formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
         width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
-        loops: The sequential loops that are interchanged, and the branches that contain them.
+        over_lanes: The sequential loops that are interchanged, and so contain loops over lanes; and the branches that
+            contain them.
         hoisted: Body of a loop -> strided loads in it that are executed before the loop.
         refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
@@ -50,14 +55,14 @@ class Lanes:
     def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
-        self._read_only = read_only
-        self.varying: set[SSAValue] = {self.lane}
-        self.formulas: set[SSAValue] = {self.lane}
-        self.loops: set[Operation] = set()
-        self.hoisted: dict[Block, list[memref.LoadOp]] = {}
-        self.refusal: tuple[Operation, str] | None = None
+        self._read_only = read_only  # memrefs that the function does not write
+        self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
+        self.formulas: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
+        self.over_lanes: set[Operation] = set()  # sequential loops that are interchanged, and branches with such loops
+        self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a loop -> loads that are executed before it
+        self.refusal: tuple[Operation, str] | None = None  # (operation, why the loop is not interchanged)
         high = known(loop.upperBound[-1])
-        self._iterations = high if isinstance(high, int) else 0
+        self._iterations = high if isinstance(high, int) else 0  # of the loop; 0 if they are not known
         self.width = LANES
 
     @classmethod
@@ -73,11 +78,18 @@ class Lanes:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
-        elif lanes._covers(block) and not lanes.loops and not (_is_cut_short(loop) and lanes._fills_vectors(block)):
+        elif lanes._covers(block) and not lanes.over_lanes and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
-        if len(lanes.varying - lanes.formulas) * 8 * lanes.width > MOST_BYTES:
+        variables = lanes.varying - lanes.formulas
+        if len(variables) * MOST_BYTES_OF_VALUE * lanes.width > MOST_BYTES:
             lanes._refuse(loop, "there are too many variables")
         return lanes
+
+    def _pays_without_loops(self, block: Block) -> bool:
+        """Return whether strips pay for a loop whose body has no sequential loops: LLVM vectorizes it unless it is cut
+        short.
+        """
+        return _is_cut_short(self.loop) and self._fills_vectors(block)
 
     def _refuse(self, op: Operation, reason: str) -> bool:
         """Record why the loop is not interchanged, unless a reason is recorded already, and return False."""
@@ -126,7 +138,8 @@ class Lanes:
         if isinstance(op, _PLAIN):
             if not self.is_uniform(op):
                 self.varying.update(op.results)
-            return not op.regions or self._refuse(op, "it is a reduction")
+            combines_results = bool(op.regions)  # an `scf.reduce`
+            return not combines_results or self._refuse(op, "it is a reduction")
         info = info_of(op)
         if op.regions or not (info.is_pure or op.name == _SAME_FOR_ALL):
             return self._refuse(op, f"'{op.name}' has effects")
@@ -149,12 +162,12 @@ class Lanes:
         if self.is_uniform(op):
             return True
         self.varying.update(op.results)
-        if any(inner in self.loops for block in blocks for inner in block.ops):
-            self.loops.add(op)
-            return self._fit(op, op.results)
+        if any(inner in self.over_lanes for block in blocks for inner in block.ops):
+            self.over_lanes.add(op)
+            return self._can_store(op, op.results)
         return True
 
-    def _fit(self, op: Operation, values: Sequence[SSAValue]) -> bool:
+    def _can_store(self, op: Operation, values: Sequence[SSAValue]) -> bool:
         """Return whether values that `op` defines can be stored for each lane; refuse `op` if not."""
         odd = next((value.type for value in values if not _fits(value.type)), None)
         return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
@@ -168,16 +181,17 @@ class Lanes:
         if self.counters(op) is not None:
             self.varying.add(counter)
             self.formulas.add(counter)
-            self.width = self._iterations
+            self.width = self._iterations  # all lanes are one strip, because each begins at a counter of its own
         elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
             return self._refuse(op, "the bounds of the loop differ between invocations")
         self.varying.update(carried)
         self.varying.update(op.results)
-        self.loops.add(op)
-        if not (self._covers(op.body.block) and self._fills_vectors(op.body.block) and self._fit(op, op.results)):
+        self.over_lanes.add(op)
+        body = op.body.block
+        if not (self._covers(body) and self._fills_vectors(body) and self._can_store(op, op.results)):
             return False
-        may_hoist = self.counters(op) is None  # otherwise some lanes may take no step
-        return may_hoist or op.body.block not in self.hoisted or self._refuse(op, "it reads memory with a stride")
+        may_hoist = self.counters(op) is None  # otherwise some lanes may take no step, and must not load
+        return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
         """Return whether lanes can run an `scf.while` together, and record what varies in it.
@@ -192,8 +206,9 @@ class Lanes:
         for block in blocks:
             self.varying.update(block.args)
         self.varying.update(op.results)
-        self.loops.add(op)
-        return self._fit(op, [value for block in blocks for value in block.args]) and all(map(self._covers, blocks))
+        self.over_lanes.add(op)
+        arguments = [value for block in blocks for value in block.args]
+        return self._can_store(op, arguments) and all(map(self._covers, blocks))
 
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
@@ -203,7 +218,7 @@ class Lanes:
         """
         interleaved = self._interleaved(block)
         for op in walk(block):
-            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.loops for inner in block.ops):
+            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.over_lanes for inner in block.ops):
                 return self._refuse(op, "the innermost loop has atomic operations")
             if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes, is_ins
 from pydispatch.ir.core.walk import walk
 
 Copies = dict[SSAValue, SSAValue]
-"""Values of the original loop to their copies."""
+"""Value of the original loop → its value in the emitted code, in one lane or for all lanes."""
 Stores = Sequence[tuple[SSAValue, SSAValue]]
 """Values of the original loop, and for each the memory of its lanes."""
 
@@ -33,11 +33,15 @@ class Strip:
     """
 
     def __init__(self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies) -> None:
+        """Create the emitter of the strip whose lane 0 is iteration `first`.
+
+        copies: copies of the values from outside of the strip, such as counters of outer loops.
+        """
         self.lanes = lanes
         self.loop = loop
         self.copies = copies
-        self.first: dict[SSAValue, Index] = {lanes.lane: first}
-        self.memories: Copies = {}
+        self.first: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
+        self.memories: Copies = {}  # varying value → its memory, with an element for each lane
         self.width = lanes.width
 
     def block(self, build: Build, block: Block, stores: Stores) -> None:
@@ -49,7 +53,7 @@ class Strip:
         hoisted = self.lanes.hoisted.get(block, ())
         pending: list[Operation] = []
         for op in operations:
-            if op in self.lanes.loops:
+            if op in self.lanes.over_lanes:
                 self._emit_loop(build, op, pending)
                 pending = []
             elif self.lanes.is_uniform(op):
@@ -87,6 +91,8 @@ class Strip:
         stores = list(zip(terminator.operands, memories, strict=True))
         counters = self.lanes.counters(op)
         if counters is not None:
+            # The loop begins at the lane's number, in each lane at another counter: it is unrolled into its few steps,
+            # in which lane l has the counter start + l. Lanes beyond the upper bound take no step.
             upper = known(op.ub)
             assert isinstance(upper, int)
             for start in counters:
@@ -117,16 +123,16 @@ class Strip:
             self.memories[op.res] = self._memory(build, op.res.type)
         for index in range(self.width):
             lane = build.value(index)
-            copies = self._copies_of(build, lane)
+            copies = self._copies_of(build, lane)  # receives the copies of the loads in this lane
             self._clone(build, loads, lane, copies)
             for op in loads:
                 build.op(memref.StoreOp.get(copies[op.res], self.memories[op.res], [lane]))
 
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
-        """Emit a branch with loops over lanes in it.
+        """Emit an `scf.if` with loops over lanes in it, after the operations before it that are still `pending`.
 
-        A condition that is equal in all lanes is tested once. Otherwise the branch with loops runs for all lanes
-        together if all take it, and lane by lane if one does not.
+        A condition that is equal in all lanes is tested once. Otherwise the first region with loops runs for all lanes
+        together if all take it. If one lane does not, each lane takes its own region, lane by lane.
         """
         for result in op.results:
             self.memories[result] = self._memory(build, result.type)
@@ -135,21 +141,21 @@ class Strip:
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
             self._choose(build, self.copies.get(op.cond, op.cond), *branches)
             return
-        memory = self._memory(build, TRUTH)
-        self._over_lanes(build, pending, [(op.cond, memory)], op)
-        self.memories.setdefault(op.cond, memory)
-        chosen = next(region for region in op.regions if any(inner in self.lanes.loops for inner in region.block.ops))
+        conditions = self._memory(build, TRUTH)  # the condition of each lane
+        self._over_lanes(build, pending, [(op.cond, conditions)], op)
+        self.memories.setdefault(op.cond, conditions)
+        with_loops = next(r for r in op.regions if any(inner in self.lanes.over_lanes for inner in r.block.ops))
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
-            """Emit whether a lane takes the branch without loops, an i1."""
-            value = inner.let(memref.LoadOp.get(memory, [lane]))
-            is_first = chosen is op.true_region
-            return inner.let(arith.XOrIOp(value, inner.entry.constant(1, TRUTH))) if is_first else value
+            """Emit whether a lane takes the other region than `with_loops`, an i1."""
+            takes_first = inner.let(memref.LoadOp.get(conditions, [lane]))
+            if with_loops is op.true_region:
+                return inner.let(arith.XOrIOp(takes_first, inner.entry.constant(1, TRUTH)))
+            return takes_first
 
         lane_by_lane = functools.partial(self._lane_by_lane, op)
-        self._choose(
-            build, self._any_lane(build, takes_other), lane_by_lane, functools.partial(self._emit_branch, op, chosen)
-        )
+        together = functools.partial(self._emit_branch, op, with_loops)
+        self._choose(build, self._any_lane(build, takes_other), lane_by_lane, together)
 
     def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
         """Emit one region of a branch for all lanes; its results are stored in memory."""
@@ -289,7 +295,9 @@ class Strip:
         return False
 
     def _loop(self, build: Build, body: Callable[[Build, SSAValue, Copies], None]) -> None:
-        """Emit a parallel loop over the lanes; `body` emits one iteration from a builder, the lane and known values."""
+        """Emit a parallel loop over the lanes; `body` emits one iteration from a builder, the lane, and the map from
+        values of the original loop to their values in this lane.
+        """
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         body(inner, block.args[0], self._copies_of(inner, block.args[0]))
@@ -343,7 +351,7 @@ class Strip:
             for inner in (value.op, *_inner_operations(value.op)):
                 for operand in inner.operands:
                     self._resolve(build, operand, lane, copies, value.op)
-            build.insert(value.op.clone(copies))
+            build.insert(value.op.clone(copies))  # which adds the clone's results to `copies`
         return copies.get(value, value)
 
 

@@ -87,21 +87,31 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
     """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`."""
     high, width = known(loop.upperBound[-1]), lanes.width
 
-    def strip(inner: Build, first: SSAValue, ends: list[SSAValue]) -> Sequence[SSAValue]:
-        """Insert the iterations from `first` on, one for each lane, and return the first one of the next strip."""
-        Strip(loop, lanes, first, dict(copies)).block(inner, loop.body.block, ())
-        return [inner.value(inner.plus(first, width)) for _ in ends]
+    def strip(inner: Build, first: Index) -> None:
+        """Emit the iterations from `first` on, one for each lane."""
+        Strip(loop, lanes, first, dict(copies)).block(inner, loop.body.block, stores=())
+
+    def strip_of_known_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit a strip as an iteration of a loop without carried values."""
+        strip(inner, first)
+        return ()
+
+    def strip_of_unknown_end(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit a strip as an iteration of a loop that carries where the next strip begins."""
+        strip(inner, first)
+        return [inner.value(inner.plus(first, width))]
 
     if isinstance(high, int):
         end: Index = high // width * width
         if end == width:
-            Strip(loop, lanes, first=0, copies=dict(copies)).block(build, loop.body.block, ())
+            strip(build, first=0)
         else:
-            build.loop(0, end, width, (), strip)
+            build.loop(0, end, width, (), strip_of_known_end)
         if end == high:
             return
     else:
-        (end,) = build.loop(0, build.minus(high, width - 1), width, [build.value(0)], strip)
+        end_of_firsts = build.minus(high, width - 1)  # a strip that begins before it is whole
+        (end,) = build.loop(0, end_of_firsts, width, [build.value(0)], strip_of_unknown_end)
     block = Block(arg_types=[INDEX])
     rest = build.inside(block)
     values = {**copies, lanes.lane: block.args[0]}

@@ -70,7 +70,8 @@ def distribute_kernels(
         module: The module.
         exports: The exports of the executable.
         machine: Properties of the target.
-        together: Operations whose presence makes a workgroup have several invocations, if no size is stated.
+        together: Names of operations that the invocations of a workgroup do together: code with one of them has
+            several invocations, if no size is stated.
 
     Raises:
         CompileError: An operation cannot be lowered.
@@ -81,6 +82,7 @@ def distribute_kernels(
         if export.name not in written:
             continue
         function, ops = written[export.name]
+        # Each pass returns whether it changed the function; `ops` is then indexed anew.
         if use_shuffles(function, ops):
             ops = ops_by_name(function)
         size = _size(export, function, ops, together)
@@ -91,7 +93,7 @@ def distribute_kernels(
         workgroup = Workgroup(function, ops, size, machine, RULES)
         workgroup.run()
         for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
-            if op.parent is not None:
+            if op.parent is not None:  # not distributed: each invocation runs its iterations in order
                 parallel.in_order(workgroup, op)
         kernels[export.name] = Kernel(function, size, ops, workgroup.barriers)
     return kernels

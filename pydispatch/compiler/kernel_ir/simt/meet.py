@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Index, create
 from pydispatch.compiler.kernel_ir.combiners import combined
-from pydispatch.compiler.kernel_ir.hazards import MANY, Accesses
+from pydispatch.compiler.kernel_ir.hazards import SEVERAL_INVOCATIONS, Accesses
 from pydispatch.compiler.kernel_ir.simt.shuffle import DOWN, INDEX, shuffle
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
@@ -41,63 +41,65 @@ def combine_partials(
         values: For each result, the partial result of this invocation.
     """
     build = workgroup.build(loop)
-    if not workgroup.machine.warp:
+    has_shuffles = workgroup.machine.warp > 0
+    if not has_shuffles:
         return [
             _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
         ]
     lanes = min(workgroup.machine.warp, workgroup.count)
-    if workgroup.count % lanes or lanes & (lanes - 1):
-        return _combine_in_line(workgroup, loop, ops, values, workgroup.count, workgroup.own())
-    for index, value in enumerate(values):
-        width = lanes // 2
-        while width:
-            value = combined(build, ops[index], value, shuffle(build, value, DOWN, width, lanes))
-            width //= 2
-        values[index] = value
+    are_warps_whole = workgroup.count % lanes == 0 and lanes & (lanes - 1) == 0
+    if not are_warps_whole:
+        return _combine_in_array(workgroup, loop, ops, values, count=workgroup.count, position=workgroup.own())
+    warp_results: list[SSAValue] = []
+    for op, value in zip(ops, values, strict=True):
+        distance = lanes // 2
+        while distance:  # each lane combines its value with that of lane + distance; lane 0 then has that of the warp
+            value = combined(build, op, value, shuffle(build, value, mode=DOWN, offset=distance, lanes=lanes))
+            distance //= 2
+        warp_results.append(value)
     if workgroup.count == lanes:
-        return [shuffle(build, value, INDEX, offset=0, lanes=lanes) for value in values]
-    return _combine_in_line(workgroup, loop, ops, values, workgroup.count // lanes, place=None)
+        return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
+    return _combine_in_array(workgroup, loop, ops, warp_results, count=workgroup.count // lanes, position=None)
 
 
-def _combine_in_line(
+def _combine_in_array(
     workgroup: Workgroup,
     loop: Operation,
     ops: list[Operation],
     values: list[SSAValue],
+    *,
     count: int,
-    place: SSAValue | None,
+    position: SSAValue | None,
 ) -> list[SSAValue]:
     """Insert the combination of `count` partial results through an array in workgroup memory, in order.
 
-    Parameters are those of `combine_partials`. `place` is the index in the array that this invocation writes; None if
-    the first invocation of each warp writes one.
+    Parameters are those of `combine_partials`. `position` is the index in the array that this invocation writes; None
+    if the first invocation of each warp writes one.
     """
     build = workgroup.build(loop)
     workgroup.reductions += 1
-    # Two reductions in a row do not share memory, so that no barrier stands between them.
-    lines = [
-        _scratch(workgroup, (index, workgroup.reductions % 2), value.type, count) for index, value in enumerate(values)
-    ]
-    keys = {line.owner for line in lines}
-    workgroup.write_scratch(loop, set(keys))
+    parity = workgroup.reductions % 2  # two reductions in a row do not share memory, and need no barrier in between
+    arrays = [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
+    keys = {array.owner for array in arrays}
+    workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     writer = build
-    if place is None:
-        lane, place = _warp_position(build, workgroup.own(), workgroup.machine.warp)
-        writer = build.when(lane)
-    for line, value in zip(lines, values, strict=True):
-        _store_partial(writer, value, line, place)
+    if position is None:
+        is_first_of_warp, position = _warp_position(build, workgroup.own(), workgroup.machine.warp)
+        writer = build.when(is_first_of_warp)
+    for array, value in zip(arrays, values, strict=True):
+        _store_partial(writer, value, array, position)
     if writer is not build:
         writer.end()
     workgroup.barrier(build)
     results: list[SSAValue] = []
-    for index, line in enumerate(lines):
+    for index, array in enumerate(arrays):
         type_ = values[index].type
-        parts = [_load_partial(build, line, n, type_) for n in range(count)]
+        parts = [_load_partial(build, array, n, type_) for n in range(count)]
         value = parts[0]
         for part in parts[1:]:
             value = combined(build, ops[index], value, part)
         results.append(value)
-    workgroup.hazards.note(Accesses(set(keys), set()), MANY)
+    workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
     return results
 
 
@@ -114,24 +116,24 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     """
     build = workgroup.build(loop)
     own, count, type_ = workgroup.own(), workgroup.count, value.type
-    line = _scratch(workgroup, index, type_, count)
-    keys = {line.owner}
-    workgroup.write_scratch(loop, set(keys))
-    _store_partial(build, value, line, own)
+    array = _scratch(workgroup, index, type_, count)
+    keys = {array.owner}
+    workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
+    _store_partial(build, value, array, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
         """Insert the combination of `many` elements at a stride of `apart` from `first` on, and return it."""
-        total = _load_partial(inner, line, first, type_)
+        total = _load_partial(inner, array, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):
-                place = inner.plus(first, part * apart)
-                total = combined(inner, op, total, _load_partial(inner, line, place, type_))
+                position = inner.plus(first, part * apart)
+                total = combined(inner, op, total, _load_partial(inner, array, position, type_))
             return total
 
         def step(deep: Build, part: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             """Combine the carried value with the partial result number `part`."""
-            place = deep.plus(first, deep.times(part, apart))
-            return [combined(deep, op, carried[0], _load_partial(deep, line, place, type_))]
+            position = deep.plus(first, deep.times(part, apart))
+            return [combined(deep, op, carried[0], _load_partial(deep, array, position, type_))]
 
         # A loop, since each combination of small floats takes about a hundred instructions.
         return inner.loop(1, many, 1, [total], step)[0]
@@ -140,52 +142,52 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
         workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", own, count))
-        _store_partial(inner, gathered(inner, own, RADIX, count), line, own)
+        _store_partial(inner, gathered(inner, own, many=RADIX, apart=count), array, own)
         inner.end()
     workgroup.barrier(build)
-    total = gathered(build, 0, count, 1)
-    workgroup.hazards.note(Accesses(set(keys), set()), MANY)
+    total = gathered(build, 0, many=count, apart=1)
+    workgroup.hazards.record(Accesses(reads=set(keys)), by=SEVERAL_INVOCATIONS)
     return total
 
 
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
-    """Return workgroup memory for `count` partial results, allocated once for each key and type.
+    """Return an array in workgroup memory for `count` partial results, allocated once for each key, count and type.
 
-    Small types are stored as i32.
+    Integers that memory would pad have i32 elements (`_is_padded`).
     """
-    held = IntegerType(32) if _is_small(type_) else type_
-    known = (held, count, key)
+    element = IntegerType(32) if _is_padded(type_) else type_
+    known = (element, count, key)
     if known not in workgroup.scratch:
-        workgroup.scratch[known] = workgroup.alloc_at_entry(memref.AllocOp([], [], _line_type(held, count)))
+        workgroup.scratch[known] = workgroup.alloc_at_entry(memref.AllocOp([], [], _array_type(element, count)))
     return workgroup.scratch[known]
 
 
 @lru_cache(256)
-def _line_type(element: Attribute, count: int) -> MemRefType:
-    """Return the type of an array of `count` elements in workgroup memory."""
+def _array_type(element: Attribute, count: int) -> MemRefType:
+    """Return the memref type of an array of `count` elements in workgroup memory; cached, since few are used often."""
     return MemRefType(element, [count], memory_space=WORKGROUP)
 
 
-def _is_small(type_: Attribute) -> bool:
-    """Return whether a type is an integer that is widened in memory, where it would share bytes or be padded."""
+def _is_padded(type_: Attribute) -> bool:
+    """Return whether a type is an integer that would share bytes or be padded in memory; it is stored as an i32."""
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 
-def _store_partial(build: Build, value: SSAValue, line: SSAValue, place: SSAValue) -> None:
-    """Insert the store of an invocation's partial result at `place` of an array in workgroup memory.
+def _store_partial(build: Build, value: SSAValue, array: SSAValue, position: SSAValue) -> None:
+    """Insert the store of an invocation's partial result at `position` of an array in workgroup memory.
 
     Raises:
         CompileError: The type cannot be stored there.
     """
-    if _is_small(value.type):
+    if _is_padded(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
         value = build.make(arith.ExtUIOp, (value,), IntegerType(32))
-    build.insert(create(memref.StoreOp, build.like.location, (value, line, place), ()))
+    build.insert(create(memref.StoreOp, build.like.location, (value, array, position), ()))
 
 
-def _load_partial(build: Build, line: SSAValue, place: Index, type_: Attribute) -> SSAValue:
-    """Insert the load of the partial result at `place` of an array, and return it as `type_`."""
-    assert isinstance(line.type, MemRefType)
-    value = build.make(memref.LoadOp, (line, build.value(place)), line.type.element_type)
-    return build.make(arith.TruncIOp, (value,), type_) if _is_small(type_) else value
+def _load_partial(build: Build, array: SSAValue, position: Index, type_: Attribute) -> SSAValue:
+    """Insert the load of the partial result at `position` of an array, and return it as `type_`."""
+    assert isinstance(array.type, MemRefType)
+    value = build.make(memref.LoadOp, (array, build.value(position)), array.type.element_type)
+    return build.make(arith.TruncIOp, (value,), type_) if _is_padded(type_) else value

@@ -109,7 +109,10 @@ def outermost_parallel(op: Operation) -> Operation:
 def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Sequence[int]) -> bool:
     """Return whether an index is the row-major number of an iteration of a loop with `sizes` iterations."""
     terms, stride = _terms(index), 1
-    if terms is None or terms.pop(None, 0):
+    if terms is None:
+        return False
+    constant = terms.pop(None, 0)
+    if constant:
         return False
     for size, argument in zip(reversed(sizes), reversed(arguments), strict=True):
         if terms.pop(argument, 0) != stride and size > 1:

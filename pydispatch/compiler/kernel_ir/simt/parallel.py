@@ -47,38 +47,40 @@ def bounds_of(op: Operation) -> list[Range]:
 
 def parallel(workgroup: Workgroup, op: Operation) -> None:
     """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup."""
-    workgroup.before(op, workgroup.shared(accesses_of(op)))
+    workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.can_distribute(op):
             reduce.distribute_reduction(workgroup, op, bounds_of(op))
         return
     block = op.regions[0].block
 
-    def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
+    def element(
+        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+    ) -> list[SSAValue]:
         """Insert one iteration of the loop, and return no carried values."""
-        inline_block(block, build, indices, last)
+        inline_block(block, build, indices, is_last_copy=is_last_copy)
         return []
 
-    distribute(workgroup, op, bounds_of(op), carried=[], element=element, times=unroll_factor(workgroup, block))
+    distribute(workgroup, op, bounds_of(op), carried=[], element=element, unroll=unroll_factor(workgroup, block))
     replace(op, ())
 
 
 def copy(workgroup: Workgroup, op: Operation) -> None:
     """Lower a `memref.copy` in uniform code: distribute its elements over the invocations of the workgroup."""
     source, target = op.operands
-    if not workgroup.keys(op, target):
+    if not workgroup.keys(op, target):  # no shared storage: every invocation copies to its own
         workgroup.load(op)
-        return  # every invocation has its own
-    workgroup.keys(op, source)
-    workgroup.before(op, workgroup.shared(accesses_of(op)))
-    distribute(
-        workgroup,
-        op,
-        _copied(op),
-        carried=[],
-        element=lambda build, at, _, last: _element(build, source, target, at),
-        times=AT_ONCE,
-    )
+        return
+    workgroup.keys(op, source)  # raises if the source may be shared or private
+
+    def element(
+        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+    ) -> list[SSAValue]:
+        """Insert the copy of one element."""
+        return _element(build, source, target, indices)
+
+    workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))
+    distribute(workgroup, op, _copied(op), carried=[], element=element, unroll=AT_ONCE)
     replace(op, ())
 
 
@@ -139,9 +141,11 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
         """Emit an iteration, and combine its values with the carried ones."""
-        yielded, end = inline_block(block, inner, indices, last=True), block.last_op
+        yielded, end = inline_block(block, inner, indices, is_last_copy=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
-        return [inline_block(region.blocks[0], inner, (left, right), last=True)[0] for region, left, right in pairs]
+        return [
+            inline_block(region.blocks[0], inner, (left, right), is_last_copy=True)[0] for region, left, right in pairs
+        ]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -5,7 +5,7 @@ The invocation of row-major iteration p is p modulo the number of invocations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from xdsl.dialects import arith, scf
@@ -22,16 +22,16 @@ from pydispatch.ir.core.walk import walk
 Range = tuple[Index, Index, Index]
 """(lower, upper, step); the step is positive."""
 
-FEW = 1 << 31
+WORD_LIMIT = 1 << 31
 """Iterations below which 32 bits number them."""
 
 
 def steps(build: Build, range_: Range) -> Index:
-    """Return the number of iterations of a range; 0 or less if it is empty."""
+    """Return the number of iterations of a range; one that is only known at run time is 0 or less if it is empty."""
     lower, upper, step = range_
     if type(lower) is int and type(upper) is int and type(step) is int:
         return max(0, -(-(upper - lower) // step))
-    distance = _beyond(upper, lower)
+    distance = _constant_distance(upper, lower)
     extent = build.minus(upper, lower) if distance is None else distance
     if step == 1:
         return extent
@@ -40,8 +40,8 @@ def steps(build: Build, range_: Range) -> Index:
     return build.binary(arith.CeilDivSIOp, extent, step)
 
 
-def _beyond(upper: Index, lower: Index) -> int | None:
-    """Return `upper - lower` if one bound is known to be the other plus a constant, else None."""
+def _constant_distance(upper: Index, lower: Index) -> int | None:
+    """Return `upper - lower` if the upper bound is the sum of the lower one and a constant, else None."""
     op = upper.op if isinstance(upper, OpResult) else None
     if isinstance(op, arith.AddiOp):
         for one, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -85,10 +85,16 @@ def indices_of(
     return indices
 
 
-Element = Callable[[Build, list[SSAValue], list[SSAValue], bool], list[SSAValue]]
-"""Inserts the iteration at these indices: (builder, indices, carried values, is last copy) -> new carried values.
+class Element(Protocol):
+    """Function that inserts the iteration of a nest of loops at given indices.
 
-Unrolled loops have several copies of the body. The last copy moves the operations, so that no other can follow."""
+    Unrolled loops have several copies of the body. The last copy moves the operations, so that no other can follow.
+    """
+
+    def __call__(
+        self, build: Build, indices: list[SSAValue], carried: list[SSAValue], /, *, is_last_copy: bool
+    ) -> list[SSAValue]:
+        """Insert the iteration, and return the new carried values."""
 
 
 class Body(Protocol):
@@ -116,7 +122,8 @@ def unroll_factor(workgroup: Workgroup, block: Block) -> int:
     if len(ops) > SMALL or any(op.regions or op.name == "memref.copy" for op in ops[:-1]):
         return 1
     types = [value.type for op in ops for value in op.operands if isinstance(value.type, MemRefType)]
-    return AT_ONCE if any(bit_width(type_.element_type) > 16 for type_ in types) else 2 * AT_ONCE
+    has_wide_elements = any(bit_width(type_.element_type) > 16 for type_ in types)
+    return AT_ONCE if has_wide_elements else 2 * AT_ONCE  # as many bytes are read at once
 
 
 def distribute(
@@ -125,7 +132,7 @@ def distribute(
     bounds: Sequence[Range],
     carried: Sequence[SSAValue],
     element: Element,
-    times: int,
+    unroll: int,
 ) -> list[SSAValue]:
     """Insert the iterations of this invocation before `op`, and return the carried values.
 
@@ -136,28 +143,29 @@ def distribute(
         carried: Initial values of the loop-carried values.
         element: Inserts an iteration from a builder, indices, carried values, and whether it is the last copy of the
             body.
-        times: Unroll factor.
+        unroll: Unroll factor.
     """
     build = workgroup.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
-    narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < FEW)
+    # Whether iteration numbers fit into 31 bits, so that indices are computed from them by divisions of 32 bits.
+    narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < WORD_LIMIT)
 
     def at(inner: Build, iteration: Index, values: list[SSAValue], *, is_last_copy: bool) -> list[SSAValue]:
         """Insert the iteration number `iteration` of all ranges together."""
         indices = indices_of(inner, bounds, counts, iteration, narrow)
-        return element(inner, [inner.value(index) for index in indices], values, is_last_copy)
+        return element(inner, [inner.value(index) for index in indices], values, is_last_copy=is_last_copy)
 
-    return _rounds(build, workgroup.own(), total, workgroup.count, times, carried, at)
+    return _rounds(build, workgroup.own(), total, workgroup.count, unroll, carried, at)
 
 
 def _rounds(
-    build: Build, own: SSAValue, total: Index, n: int, times: int, carried: Sequence[SSAValue], body: Body
+    build: Build, own: SSAValue, total: Index, n: int, unroll: int, carried: Sequence[SSAValue], body: Body
 ) -> list[SSAValue]:
     """Insert `body` for the iterations own, own + n, ... below `total` in order, and return the carried values.
 
-    A main loop unrolled by `times` runs rounds in which all `n` invocations have work; a second loop runs the remaining
-    iterations.
+    A main loop, unrolled by the factor `unroll`, runs rounds in which all `n` invocations have work; a second loop runs
+    the remaining iterations. Where one round suffices, there is no loop.
     """
     values = list(carried)
     if type(total) is int and total <= n:
@@ -170,23 +178,28 @@ def _rounds(
 
         return build.loop(0, total // n, 1, values, one_round)
     start: Index = 0
-    if times > 1 and n & (n - 1) == 0 and not (type(total) is int and total < times * n):
-        many = times * n
+    if unroll > 1 and n & (n - 1) == 0 and not (type(total) is int and total < unroll * n):
+        per_iteration = unroll * n  # iterations of all invocations in one of the main loop
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert `times` iterations without a test between: base + own, base + own + n, ..."""
+            """Insert `unroll` iterations without a test between: base + own, base + own + n, ..."""
             first = inner.plus(base, own)
-            for round_ in range(times):
+            for round_ in range(unroll):
                 values = body(inner, inner.plus(first, round_ * n), values, is_last_copy=False)
             return values
 
         if type(total) is int:
-            start = total // many * many
-        else:
-            start = build.binary(arith.AndIOp, build.most(total, 0), -many)
-        values = build.loop(0, start, many, values, several)
+            start = total // per_iteration * per_iteration
+        else:  # rounded down to a multiple of `per_iteration`, a power of two here
+            start = build.binary(arith.AndIOp, build.most(total, 0), -per_iteration)
+        values = build.loop(0, start, per_iteration, values, several)
     most = -(-(total - start) // n) if type(total) is int and type(start) is int else None
-    return build.loop(build.plus(start, own), total, n, values, lambda b, k, v: body(b, k, v, is_last_copy=True), most)
+
+    def one(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
+        """Insert one of the remaining iterations."""
+        return body(inner, iteration, values, is_last_copy=True)
+
+    return build.loop(build.plus(start, own), total, n, values, one, most=most)
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
@@ -207,14 +220,14 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
     return list(branch.results)
 
 
-def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
+def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], *, is_last_copy: bool) -> list[SSAValue]:
     """Insert the operations of a block without its terminator, and return the operands of the terminator.
 
-    `arguments` are values for the block's arguments. With `last`, operations are moved instead of copied.
+    `arguments` are values for the block's arguments. For the last copy, operations are moved instead of copied.
     """
     end = block.last_op
     assert end is not None
-    if not last:
+    if not is_last_copy:
         values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             if op is not end:

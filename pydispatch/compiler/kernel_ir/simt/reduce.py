@@ -51,12 +51,14 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
-    def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
+    def element(
+        inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+    ) -> list[SSAValue]:
         """Insert one iteration, and combine its values with the carried ones."""
-        yielded = inline_block(block, inner, indices, last)
+        yielded = inline_block(block, inner, indices, is_last_copy=is_last_copy)
         return [combined(inner, *pair) for pair in zip(ops, carried, yielded, strict=True)]
 
-    partial = distribute(workgroup, loop, bounds, starts, element, unroll_factor(workgroup, block))
+    partial = distribute(workgroup, loop, bounds, starts, element, unroll=unroll_factor(workgroup, block))
     replace(loop, combine_partials(workgroup, loop, ops, partial))
 
 

@@ -17,7 +17,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index
-from pydispatch.compiler.kernel_ir.hazards import MANY, ONE, Accesses, Hazards, Key, accesses_of, base_of
+from pydispatch.compiler.kernel_ir.hazards import (
+    ONE_INVOCATION,
+    SEVERAL_INVOCATIONS,
+    Accesses,
+    Hazards,
+    Key,
+    accesses_of,
+    base_of,
+)
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
 from pydispatch.compiler.kernel_ir.simt.shuffle import BallotOp, ShuffleOp
@@ -57,12 +65,12 @@ class Around:
     """State of a sequential loop around the current operation.
 
     Attributes:
-        barred: Whether each iteration has executed a barrier before this point.
-        exposed: Reduction scratch that is written before such a barrier, while the previous iteration may still read
-            it.
+        has_passed_barrier: Whether each iteration has executed a barrier before this point.
+        exposed: Reduction scratch that is written before the first barrier of an iteration, while other invocations may
+            still read it in the previous iteration.
     """
 
-    barred: bool = False
+    has_passed_barrier: bool = False
     exposed: set[Key] = field(default_factory=set)
 
 
@@ -76,7 +84,7 @@ class Workgroup:
         rules: Operation name -> method that lowers the operation in uniform code.
         size, count: Invocations of a workgroup along each dimension, and in all.
         hazards: The accesses since the last barrier.
-        narrow: Whether indices fit into 31 bits, and are divided faster in 32.
+        narrow: Whether all indices fit into 31 bits, and are divided faster in 32.
     """
 
     def __init__(
@@ -86,17 +94,18 @@ class Workgroup:
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.count = size, prod(size)
         self.entry = Entry(function)
-        once = attribute(function, "pyd.once")
-        numbers = once.data if isinstance(once, ArrayAttr) else ()
-        self.hazards = Hazards(("binding", int(n.value.data)) for n in numbers if isinstance(n, IntegerAttr))
-        width = attribute(function, "pyd.index_width")
-        self.narrow = machine.divides_in_words and isinstance(width, IntegerAttr) and width.value.data == 32
-        self.common: set[Operation] = set()  # allocations in workgroup memory
+        written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once, and not read
+        ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
+        self.hazards = Hazards(("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr))
+        index_width = attribute(function, "pyd.index_width")
+        has_word_indices = isinstance(index_width, IntegerAttr) and index_width.value.data == 32
+        self.narrow = machine.divides_in_words and has_word_indices
+        self.workgroup_allocations: set[Operation] = set()  # allocations that all invocations share
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
         self.scratch: dict[object, SSAValue] = {}  # (type, size, reduction) → its partial results
         self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
-        self._met: set[Key] = set()  # memory whose accesses by different invocations need a barrier
+        self._exchanged: set[Key] = set()  # memory that one invocation writes and another accesses after a barrier
         self._own: SSAValue | None = None  # linear number of the invocation, once it is needed
         self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
@@ -118,9 +127,10 @@ class Workgroup:
         self._place_storage()
         if self.count > 1:
             self.region(self.function.body)
-        if self._met:
-            met = sorted(key[1] for key in self._met if isinstance(key, tuple) and key[0] == "binding")
-            self.function.attributes[COHERENT_BINDINGS] = ArrayAttr([IntegerAttr(ordinal, INDEX) for ordinal in met])
+        if self._exchanged:  # the emitter makes the memory of these bindings coherent within the workgroup
+            bindings = sorted(key[1] for key in self._exchanged if isinstance(key, tuple) and key[0] == "binding")
+            ordinals = [IntegerAttr(ordinal, INDEX) for ordinal in bindings]
+            self.function.attributes[COHERENT_BINDINGS] = ArrayAttr(ordinals)
 
     def build(self, op: Operation) -> Build:
         """Return a builder that inserts before `op`."""
@@ -138,8 +148,8 @@ class Workgroup:
                 continue
             together = is_workgroup(type_) or op in shared
             if together and not is_private(type_) and not self._in_parallel(op):
-                self.common.add(op)
-            op.attributes[STORAGE] = StringAttr("workgroup" if op in self.common else "private")
+                self.workgroup_allocations.add(op)
+            op.attributes[STORAGE] = StringAttr("workgroup" if op in self.workgroup_allocations else "private")
 
     def _in_parallel(self, op: Operation) -> bool:
         """Return whether an operation is inside a parallel loop."""
@@ -164,11 +174,11 @@ class Workgroup:
     def shared(self, accesses: Accesses) -> Accesses:
         """Return accesses without those to the private memory of invocations."""
 
-        def keep(keys: set[Key]) -> set[Key]:
-            """Return those keys of storage whose elements invocations share."""
-            return {key for key in keys if type(key) is tuple or not isinstance(key, Operation) or key in self.common}
+        def is_shared(key: Key) -> bool:
+            """Return whether storage is a binding or an argument (a tuple), or an allocation in workgroup memory."""
+            return type(key) is tuple or not isinstance(key, Operation) or key in self.workgroup_allocations
 
-        return Accesses(keep(accesses.reads), keep(accesses.writes))
+        return Accesses(reads=set(filter(is_shared, accesses.reads)), writes=set(filter(is_shared, accesses.writes)))
 
     # What every invocation knows
 
@@ -198,20 +208,20 @@ class Workgroup:
     def alloc_at_entry(self, op: Operation) -> SSAValue:
         """Insert an allocation of workgroup memory at the entry, and return the memref."""
         op.attributes[STORAGE] = StringAttr("workgroup")
-        self.common.add(op)
+        self.workgroup_allocations.add(op)  # so that its accesses need barriers
         return self._at_entry().let(op)
 
     # Barriers
 
-    def before(self, op: Operation, accesses: Accesses, who: int = MANY) -> None:
+    def synchronize_before(self, op: Operation, accesses: Accesses, by: int = SEVERAL_INVOCATIONS) -> None:
         """Insert a barrier before `op` if its accesses conflict with earlier ones, and record them.
 
-        `who` is whether `ONE` or `MANY` invocations make the accesses.
+        by: whether ONE_INVOCATION, number 0, or SEVERAL_INVOCATIONS make the accesses.
         """
-        if self.hazards.conflict(accesses, who):
-            self._met |= accesses.reads | accesses.writes
+        if self.hazards.conflict(accesses, by):
+            self._exchanged |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
-        self.hazards.note(accesses, who)
+        self.hazards.record(accesses, by)
 
     def barrier(self, build: Build) -> None:
         """Insert a barrier with `build`, and forget the accesses before it."""
@@ -224,16 +234,16 @@ class Workgroup:
         """Forget the accesses before a barrier, and record in enclosing loops that it was executed."""
         self.hazards.clear()
         for loop in self.loops:
-            loop.barred = True
+            loop.has_passed_barrier = True
 
     def write_scratch(self, op: Operation, keys: set[Key]) -> None:
         """Record that reduction scratch is written before `op`, and mark it as exposed in the enclosing loops.
 
         The access analysis of loops does not see this scratch memory, because lowering creates it.
         """
-        self.before(op, Accesses(set(), keys))
+        self.synchronize_before(op, Accesses(writes=keys))
         for loop in self.loops:
-            if not loop.barred:
+            if not loop.has_passed_barrier:  # the write may overtake reads of the previous iteration
                 loop.exposed |= keys
 
     def _protect_scratch(self, block: Block, exposed: set[Key]) -> None:
@@ -270,10 +280,11 @@ class Workgroup:
                 everything.add(accesses_of(op))
         everything = self.shared(everything)
         for block in region.blocks:
-            self.hazards.note(everything, MANY)
+            self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
             self._block(block)
-            self._protect_scratch(block, {line.owner for line in self.scratch.values()})
-        self.hazards.note(everything, MANY)
+            # The block may be reached again while other invocations still read the scratch memory that it writes.
+            self._protect_scratch(block, {array.owner for array in self.scratch.values()})
+        self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
 
     def _block(self, block: Block) -> None:
         """Lower the operations of a block, each by the rule of its name."""
@@ -293,7 +304,7 @@ class Workgroup:
             CompileError: It may refer to private storage too.
         """
         bases = base_of(memref)
-        keys = self.shared(Accesses(bases, set())).reads
+        keys = self.shared(Accesses(reads=bases)).reads
         if keys and keys != bases:
             raise CompileError(
                 "a memref that may lie in memory of the workgroup or in an invocation's own", location_of(op),
@@ -303,18 +314,18 @@ class Workgroup:
 
     def load(self, op: Operation) -> None:
         """Lower a load in uniform code: all invocations execute it."""
-        self.before(op, Accesses(self.keys(op, op.operands[0]), set()))
+        self.synchronize_before(op, Accesses(reads=self.keys(op, op.operands[0])))
 
     def store(self, op: Operation) -> None:
         """Lower a store in uniform code: one invocation executes it if the memory is shared."""
         keys = self.keys(op, op.operands[1])
         if keys:
-            self.before(op, Accesses(set(), keys), ONE)
+            self.synchronize_before(op, Accesses(writes=keys), by=ONE_INVOCATION)
             self.run_by_first(op)
 
     def call(self, op: Operation) -> None:
         """Lower a call in uniform code: all invocations execute it."""
-        self.before(op, self.shared(accesses_of(op)))
+        self.synchronize_before(op, self.shared(accesses_of(op)))
 
     def user_barrier(self, op: Operation) -> None:
         """Lower a barrier of the program."""
@@ -323,11 +334,11 @@ class Workgroup:
     def branches(self, op: Operation) -> None:
         """Lower an operation that executes one of its regions, and join the hazard states after all of them."""
         start, joined = self.hazards.copy(), None
-        barred = [loop.barred for loop in self.loops]
+        had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]
         for region in op.regions:
             self.hazards = start.copy()
             self.region(region)
-            self._restore_barred(barred)
+            self._restore_passed_barriers(had_passed_barrier)  # a barrier in one region does not run for another
             if joined is None:
                 joined = self.hazards
             else:
@@ -340,21 +351,22 @@ class Workgroup:
 
         Each iteration assumes that the one before made every access of the loop body.
         """
-        before, barred = self.hazards.copy(), [loop.barred for loop in self.loops]
-        self.hazards.note(self.shared(accesses_of(op)), MANY)
+        before = self.hazards.copy()
+        had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]
+        self.hazards.record(self.shared(accesses_of(op)), by=SEVERAL_INVOCATIONS)  # of the iteration before
         inside = Around()
         self.loops.append(inside)
         for region in op.regions:
             self.region(region)
         self._protect_scratch(op.regions[-1].blocks[-1], inside.exposed)
         self.loops.pop()
-        self._restore_barred(barred)
-        self.hazards.join(before)
+        self._restore_passed_barriers(had_passed_barrier)
+        self.hazards.join(before)  # the loop may have had no iteration
 
-    def _restore_barred(self, barred: list[bool]) -> None:
-        """Restore the `barred` flags of the enclosing loops: a barrier in a branch or inner loop may not have run."""
-        for loop, before in zip(self.loops, barred, strict=True):
-            loop.barred = before
+    def _restore_passed_barriers(self, flags: list[bool]) -> None:
+        """Restore `has_passed_barrier` of the enclosing loops: a barrier in a branch or inner loop may not have run."""
+        for loop, had_passed_barrier in zip(self.loops, flags, strict=True):
+            loop.has_passed_barrier = had_passed_barrier
 
 
 _DIMENSIONS = {axis.value: gpu.DimensionAttr(axis) for axis in gpu.DimensionEnum}

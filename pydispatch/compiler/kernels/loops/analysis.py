@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
+from pydispatch.compiler.kernels.loops.columns import Stage, find_column_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transposition import Transposition, transposition_of
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -111,32 +111,35 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     nests = [nest for nest in nests if not isinstance(nest.space, OrderedOp)]
     for nest in nests:
         trial = emit_trial(frame, nest, depth=None)
+        # The depth of a builder is its number of enclosing loops. A reduction with fewer than the nest has does not
+        # depend on the inner loops: it is one of rows.
         depths = [builder.depth for _, builder in trial.elements.reduced if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
     for nest in joined:
-        if nest.by_rows and _find_stages(frame, nest):
+        if nest.by_rows and _set_row_stages(frame, nest):
             nest.row_storage = _choose_row_storage(frame, nest)
         if not nest.by_rows and not isinstance(nest.space, UpdateStep):
             trial = emit_trial(frame, nest, depth=None)
-            nest.columns = find_stages(trial.elements, trial.elements.finished, trial.indices) if trial.indices else []
+            if trial.indices:
+                nest.columns = find_column_stages(trial.elements, trial.elements.finished, trial.indices)
             if not trial.elements.reduced:
                 result_bits = max(bits_of(tensor_type(value).element_type) for value, _ in nest.stores)
                 nest.transposition = transposition_of(trial.elements.loads, trial.indices, trial.dims, result_bits)
     return [*joined, *recurrences]
 
 
-def _find_stages(frame: Frame, nest: LoopNest) -> bool:
-    """Set the reductions that run before the inner loops of a row.
+def _set_row_stages(frame: Frame, nest: LoopNest) -> bool:
+    """Set `nest.stages`, the reductions that run before the inner loops of a row.
 
-    Return False, and set none, if a reduction is not indexed by the outer dimensions alone.
+    Return False, and set none, if the index of a reduction's result is neither an outer index nor 0.
     """
-    trial = emit_trial(frame, nest, nest.outer_rank)
+    trial = emit_trial(frame, nest, depth=nest.outer_rank)
     outer = trial.indices[: nest.outer_rank]
     for value, builder, indices in trial.elements.finished:
         if builder.depth > nest.outer_rank:
-            continue
+            continue  # it depends on an inner loop, and stays in it
         if any(i not in outer and i != 0 for i in indices):
             nest.stages.clear()
             return False
@@ -164,11 +167,11 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
     build = levels[-1]
     for value, _ in nest.stores:
         where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(elements, build, indices)
-        if isinstance(nest.space, UpdateStep) and nest.space.is_only:
-            nest.space.element(elements, build, indices)
+        if isinstance(nest.space, UpdateStep) and nest.space.is_only_update:
+            nest.space.element(elements, build, indices)  # which is the final value of the destination
         else:
             elements.at(build, value, where)
-    return _Trial(elements, dims, levels, indices)
+    return _Trial(elements=elements, dims=dims, levels=levels, indices=indices)
 
 
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
@@ -191,7 +194,7 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
             updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
             has_whole_bytes = all(bits_of(_element(v)) >= BYTE_BITS for v, _ in (*nest.stores, *other.stores))
             if is_outer_part and has_whole_bytes and has_same_rows and reduces and not updates:
-                target = other
+                target = other  # of several, the last one, which has the lowest rank
         if target is None:
             merged_nests.append(nest)
         else:
@@ -221,7 +224,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     Candidates are values whose first loop is a reduction that covers the whole row. A result is stored in place; an
     expensive value that several loops read goes to workgroup memory, or to the row of an unused result.
     """
-    trial = emit_trial(frame, nest, nest.outer_rank)
+    trial = emit_trial(frame, nest, depth=nest.outer_rank)
     elements, dims = trial.elements, trial.dims
     buffer_of_result = {value: buffer for value, buffer in nest.stores}
     builders_of_value: dict[SSAValue, list[Builder]] = {}
@@ -235,22 +238,23 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     row_elements = 1
     for size in dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
+    innermost_loop = trial.levels[-1]  # stores the results; other builders are those of reductions
     for value, builders in builders_of_value.items():
-        first_is_reduction = builders[0] is not trial.levels[-1]
+        first_is_reduction = builders[0] is not innermost_loop
         if not first_is_reduction or tensor_type(value).element_type != _element(value):
             continue
         if value in buffer_of_result:
-            storage[value] = value
+            storage[value] = value  # in its own row of the result
             unused_results = [v for v in unused_results if v is not value]
         elif len(builders) > 1 and is_costly(value):
             has_whole_bytes = bits_of(_element(value)) >= BYTE_BITS
             row_bytes = row_elements * max(1, bits_of(_element(value)) // BYTE_BITS)  # negative for a dynamic row
             if 0 <= row_bytes <= frame.backend.row_bytes and has_whole_bytes:
-                storage[value] = None
+                storage[value] = None  # in workgroup memory
                 continue
             fitting = [v for v in unused_results if _element(v) == _element(value) and has_whole_bytes]
             if fitting:
-                storage[value] = fitting[0]
+                storage[value] = fitting[0]  # in the row of another result, which is written later
                 unused_results.remove(fitting[0])
     return storage
 
@@ -267,7 +271,7 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
     buffers = dict(nest.stores)
     elements.row_buffers.clear()
     for value, result in nest.row_storage.items():
-        if result is not None:
+        if result is not None:  # the buffer of a result has the indices of the value
             elements.row_buffers[value] = RowBuffer(buffers[result], index_map=None, dims=dims)
             continue
         inner = dims[nest.outer_rank :]
@@ -275,9 +279,8 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
         for n in inner:
             assert isinstance(n, int)
             size *= n
-        elements.row_buffers[value] = RowBuffer(
-            elements.fresh(_element(value), size), _in_row(nest.outer_rank, inner), dims
-        )
+        row = elements.fresh(_element(value), size)
+        elements.row_buffers[value] = RowBuffer(row, index_map=_in_row(nest.outer_rank, inner), dims=dims)
 
 
 def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
@@ -286,7 +289,10 @@ def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
 
 
 def probe(frame: Frame) -> Elements:
-    """Return an Elements for trial emission, with the same tensors as the kernel, that emits into a detached block."""
+    """Return an Elements for trial emission, with the same tensors as the kernel, that emits into a detached block.
+
+    Arguments of the block stand for the buffers and dynamic sizes of the kernel.
+    """
     block = Block()
     build = Builder(block, frame.source)
     elements = Elements(frame.source, build, RULES)

@@ -22,7 +22,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly, is_expensive
-from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
+from pydispatch.compiler.kernels.ops.elements import Elements, EmittedElement, IndexMap
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.sums import negative_zero
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -52,16 +52,14 @@ class Stage:
     point: tuple[int, ...]
 
 
-def find_stages(
-    elements: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
-) -> list[Stage]:
+def find_column_stages(elements: Elements, finished: Sequence[EmittedElement], indices: Sequence[Index]) -> list[Stage]:
     """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
 
     A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
 
     Args:
         elements: Tensors of the trial emission.
-        finished: The reductions that the trial emitted: (value, builder, indices of the value).
+        finished: The results of reductions that the trial emitted.
         indices: Counters of the loops of the trial.
     """
     stages: list[Stage] = []

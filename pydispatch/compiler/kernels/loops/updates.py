@@ -21,12 +21,12 @@ class UpdateStep:
     Attributes:
         op: The operation.
         rule: How it updates its destination.
-        is_only: Whether the chain has no other update, so that the written elements are the final ones.
+        is_only_update: Whether the chain has no other update, so that the written elements are the final ones.
     """
 
     op: Operation
     rule: Update
-    is_only: bool
+    is_only_update: bool
 
     def dims(self, elements: Elements) -> list[Index]:
         """Return the sizes of the tensor of written elements."""
@@ -62,7 +62,7 @@ class UpdateStep:
             where = self.position(elements, builder, indices)
             elements.store(
                 builder,
-                self.element(elements, builder, indices) if self.is_only else elements.at(builder, value, where),
+                self.element(elements, builder, indices) if self.is_only_update else elements.at(builder, value, where),
                 buffer,
                 where,
             )
@@ -100,4 +100,4 @@ def updates_of(value: SSAValue) -> list[UpdateStep]:
             value = value.op.operands[0]
         else:
             raise unsupported(value.op, "it stands between an update and the argument that it changes")
-    return [UpdateStep(op, rule, len(links) == 1) for op, rule in links]
+    return [UpdateStep(op, rule, is_only_update=len(links) == 1) for op, rule in links]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -53,6 +53,20 @@ class RowBuffer:
         It can if the element belongs to the row `row`, and the loop that stores the row has ended before `build`.
         """
         return self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
+
+
+class EmittedElement(NamedTuple):
+    """Element of a tensor whose computation was emitted.
+
+    Attributes:
+        value: The tensor.
+        builder: Builder of the innermost loop body that computes the element.
+        indices: The index of the element.
+    """
+
+    value: SSAValue
+    builder: Builder
+    indices: tuple[Index, ...]
 
 
 class LoopCompanion(Protocol):
@@ -111,8 +125,8 @@ class Elements:
         self.flat: Index | None = None
         self.reduced: list[tuple[Operation, Builder]] = []  # reductions whose loops were emitted, and where
         self.globals: list[Operation] = []  # constants of the module that loads refer to
-        self.computed: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements whose computation was emitted
-        self.finished: list[tuple[SSAValue, Builder, tuple[Index, ...]]] = []  # elements of reductions, producers first
+        self.computed: list[EmittedElement] = []
+        self.finished: list[EmittedElement] = []  # of these, the results of reductions, producers first
         self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # elements of materialized values that are loaded
         self.row_buffers: dict[SSAValue, RowBuffer] = {}  # storage of values that a row computes once
         self.row: list[Index] = []  # indices of the current row
@@ -210,7 +224,7 @@ class Elements:
             builder = build
             result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
-            self.computed.append((value, builder, tuple(indices)))
+            self.computed.append(EmittedElement(value, builder, tuple(indices)))
             reductions, source = len(self.reduced), builder.source
             if isinstance(value, OpResult):
                 builder.source = value.op
@@ -219,7 +233,7 @@ class Elements:
             if len(self.reduced) > reductions and any(
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
             ):
-                self.finished.append((value, builder, tuple(indices)))
+                self.finished.append(EmittedElement(value, builder, tuple(indices)))
             if row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims):
                 buffer_indices = indices if row_buffer.index_map is None else row_buffer.index_map(builder, indices)
                 self.store(builder, result, row_buffer.buffer, buffer_indices)
