@@ -14,7 +14,7 @@ _DEPTH = 64  # of constants that are defined by others
 
 
 class UniformBinding(NamedTuple):
-    """Where a generated shader declares a uniform buffer: index of the bind group, and of the binding in it."""
+    """Location of a uniform buffer in a generated shader: index of the bind group, and of the binding in it."""
 
     group: int
     binding: int
