@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChainOptions(NamedTuple):
-    """How chains of dispatches are tiled: dispatches that depend on each other tile by tile.
+    """Tiling options of chains, which are dispatches that depend on each other tile by tile.
 
     Attributes:
         cache_bytes: Bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other.
