@@ -115,9 +115,10 @@ REASONS: tuple[Reason, ...] = (
     *(
         Reason(
             ZEN_4,
-            ("bf16, *",),
-            "PyTorch's activations are bf16, for vdpbf16ps; ours are f32, unless precision='bf16' is asked for",
-            peers=("torch",),
+            ("Q8_0, *",),
+            "CTranslate2's weights have one scale for each row; Q8_0 has one for each block of 32, and ours adds the "
+            "blocks in f32",
+            peers=("ctranslate2",),
             name=name,
         )
         for name in ("prefill", "first token")
