@@ -60,10 +60,10 @@ class _Combined:
 
     def __init__(self, states: Set[object]) -> None:
         self.module = ModuleOp([])
-        self.taken: set[str] = set()
-        self.symbols: dict[str, Operation] = {}
-        self.globals: dict[object, str] = {}
-        self._states = states
+        self.taken: set[str] = set()  # names that no further symbol may have
+        self.symbols: dict[str, Operation] = {}  # name → operation of the combined module
+        self.globals: dict[object, str] = {}  # type and initial value → name of the constant global that has them
+        self._states = states  # (name, type and initial value) of each mutable global
 
     def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
         """Choose and reserve the names of a program's public functions in the combined program.

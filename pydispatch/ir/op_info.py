@@ -35,9 +35,9 @@ class Effects(Enum):
 class Grouping(Enum):
     """Effect of reassociation: the difference that another order makes to `a op b op c ...`."""
 
-    FIXED = "the result"
-    ROUNDED = "how the result is rounded: allowed where the program says so"
-    EXACT = "nothing"
+    FIXED = "the result"  # the operation is not associative; its order must stay
+    ROUNDED = "how the result is rounded: allowed where the program says so"  # floating-point addition
+    EXACT = "nothing"  # integer addition, maximum
 
 
 class Cost(IntEnum):
@@ -218,7 +218,7 @@ def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | No
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64
         value = identity(bits)
-        return IntegerAttr(value & 1 if bits == 1 else value, type_)
+        return IntegerAttr(value & 1 if bits == 1 else value, type_)  # constants of i1 are 0 and 1, not 0 and -1
     if isinstance(identity, float) and isinstance(type_, AnyFloat):
         return FloatAttr(identity, type_)
     return None

@@ -37,7 +37,7 @@ def test_a_good_module_is_checked_once_and_a_broken_one_each_time(monkeypatch: p
 def test_few_modules_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spirv_check, "_check", lambda data, what: None)
     monkeypatch.setattr(spirv_check, "_valid_digests", {})
-    monkeypatch.setattr(spirv_check, "KEPT", 3)
+    monkeypatch.setattr(spirv_check, "MAX_CACHED_DIGESTS", 3)
     for i in range(10):
         spirv_check.check(bytes([i]))
     assert len(spirv_check._valid_digests) == 3

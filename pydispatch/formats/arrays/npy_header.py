@@ -8,6 +8,9 @@ import struct
 from dataclasses import dataclass
 
 _MAX_LENGTH = 1 << 16
+"""Bytes of a header; those of NumPy have some hundred."""
+_ELEMENT_TYPE = re.compile(r"(?P<order>[<>|=])(?P<kind>[biufcV])(?P<bytes>[1-9]\d{0,2})")
+"""Element type such as `<f4`: byte order, kind, bytes."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,16 @@ class NpyHeader:
         if not isinstance(header, dict):
             raise ValueError("its header is no dictionary")
         descr, shape = header.get("descr"), header.get("shape")
-        match = re.fullmatch(r"([<>|=])([biufcV])([1-9]\d{0,2})", descr) if isinstance(descr, str) else None
+        match = _ELEMENT_TYPE.fullmatch(descr) if isinstance(descr, str) else None
         if match is None:
             raise ValueError(f"elements of type {descr!r:.60} are not supported")
-        if match[1] == ">" and match[3] != "1":
+        if match["order"] == ">" and match["bytes"] != "1":
             raise ValueError("its elements are big-endian; write x.astype(x.dtype.newbyteorder('<'))")
         if not isinstance(shape, tuple) or not all(type(v) is int and 0 <= v < 2**63 for v in shape) or len(shape) > 64:
             raise ValueError(f"its shape is {_shown(shape)}")
         if header.get("fortran_order") is not False and sum(v != 1 for v in shape) > 1:
             raise ValueError("its elements are in Fortran order; write np.ascontiguousarray(x)")
-        return cls(match[2], 8 * int(match[3]), shape, length)
+        return cls(match["kind"], 8 * int(match["bytes"]), shape, length)
 
 
 def _shown(shape: object) -> str:

@@ -82,7 +82,8 @@ def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
     """Return the fields that a local header and a directory entry have in common: version to uncompressed size."""
     flags = 0 if name.isascii() else _UTF8
     size = min(entry.size, _FULL32)
-    return struct.pack("<HHHHHIII", version, flags, 0, 0, _DATE, entry.crc, size, size)
+    is_compressed, time = 0, 0  # stored; midnight
+    return struct.pack("<HHHHHIII", version, flags, is_compressed, time, _DATE, entry.crc, size, size)
 
 
 def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
@@ -107,7 +108,10 @@ def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
         wide.append(offset)
     extra = struct.pack(f"<HH{len(wide)}Q", _ZIP64_EXTRA, 8 * len(wide), *wide) if wide else b""
     version = _ZIP64_VERSION if wide else _PLAIN_VERSION
-    rest = struct.pack("<HHHHHII", len(name), len(extra), 0, 0, 0, _REGULAR_FILE, min(offset, _FULL32))
+    comment_bytes, disk, is_text = 0, 0, 0
+    rest = struct.pack(
+        "<HHHHHII", len(name), len(extra), comment_bytes, disk, is_text, _REGULAR_FILE, min(offset, _FULL32)
+    )
     made_by = struct.pack("<H", _UNIX | version)
     return b"PK\x01\x02" + made_by + _fixed_fields(entry, name, version) + rest + name + extra
 
@@ -115,14 +119,18 @@ def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
 def _end(count: int, offset: int, size: int) -> bytes:
     """Return the end of the ZIP central directory, with ZIP64 records where numbers need them."""
     records = b""
+    disk, disk_count = 0, 1  # the archive is one file
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
+        record_bytes = 44  # after this field
         version = _UNIX | _ZIP64_VERSION
         records += b"PK\x06\x06" + struct.pack(
-            "<QHHIIQQQQ", 44, version, _ZIP64_VERSION, 0, 0, count, count, size, offset
+            "<QHHIIQQQQ", record_bytes, version, _ZIP64_VERSION, disk, disk, count, count, size, offset
         )
-        records += b"PK\x06\x07" + struct.pack("<IQI", 0, offset + size, 1)
-    narrow = min(count, _FULL16)
-    fields = struct.pack("<HHHHIIH", 0, 0, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), 0)
+        records += b"PK\x06\x07" + struct.pack("<IQI", disk, offset + size, disk_count)
+    narrow, comment_bytes = min(count, _FULL16), 0
+    fields = struct.pack(
+        "<HHHHIIH", disk, disk, narrow, narrow, min(size, _FULL32), min(offset, _FULL32), comment_bytes
+    )
     return records + b"PK\x05\x06" + fields
 
 

@@ -21,8 +21,11 @@ MACHINE = 190
 _ENTRY = 0x10
 """Bit in st_other that marks a kernel."""
 _SIZED = 4
+"""Format of an attribute whose value has a size of its own."""
 _SIZE_SHIFT = 18
+"""Position of a parameter's size in the last word of its attribute."""
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
+"""Attributes: a parameter, .maxntid, .reqntid."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, ElfSection
 
-LARGEST = 4 << 20
+MAX_SECTION_BYTES = 4 << 20
 """Bytes of a section that is read; kernels have a few thousand."""
 MOST_ENTRIES = 100_000
 """Entries of a unit that are read: each takes some hundred bytes."""
@@ -167,7 +167,7 @@ class _DwarfReader:
         if index is None:
             return b""
         content = bytearray(self._file.content(sections[index]))
-        if len(content) > LARGEST:
+        if len(content) > MAX_SECTION_BYTES:
             raise ElfError(f"{name} is too large")
         if sections[index].flags & _COMPRESSED:
             raise ElfError(f"{name} is compressed")

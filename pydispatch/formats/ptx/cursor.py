@@ -150,7 +150,7 @@ class Cursor:
             if own <= rank:
                 return left
             self.at += 1
-            right = self.expression(resolve, depth + 1, 0 if sign == "?" else own)
+            right = self.expression(resolve, depth + 1, rank=0 if sign == "?" else own)  # `?` is closed by its `:`
             if sign == "?":
                 self.expect(":", " of a ? b : c")
                 other = self.expression(resolve, depth + 1)

@@ -24,8 +24,12 @@ MOST_BYTES = 32764
 _MOST_NESTED = 16
 _BYTES = {"i8": 1, "i16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 _FORM = re.compile(
-    r"\s*(?:(?P<binding>binding)\((?P<b>\d{1,4})\)|(?P<constant>constant)\((?P<c>\d{1,4})\)(?:\s*:\s*(?P<ct>\w+))?"
-    r"|(?P<extended>extend)\(constant\((?P<e>\d{1,4})\)\)\s*:\s*i64|(?P<n>-?\d{1,20})\s*:\s*(?P<nt>\w+))\s*",
+    r"\s*(?:"
+    r"binding\((?P<binding>\d{1,4})\)"
+    r"|constant\((?P<constant>\d{1,4})\)(?:\s*:\s*(?P<constant_type>\w+))?"
+    r"|extend\(constant\((?P<extended>\d{1,4})\)\)\s*:\s*i64"
+    r"|(?P<number>-?\d{1,20})\s*:\s*(?P<number_type>\w+)"
+    r")\s*",
     re.ASCII,
 )
 _FORMS = "binding(0), constant(0) : i32, extend(constant(0)) : i64, or a number, 0 : i64"
@@ -136,17 +140,17 @@ def _scalar(text: str, index: int) -> _Scalar:
     if match is None:
         raise ValueError(f"parameter {index} is '{text:.60}', expected {_FORMS}")
     if match["binding"]:
-        return _Scalar(8, "binding", int(match["b"]))
+        return _Scalar(size=8, kind="binding", value=int(match["binding"]))
     if match["extended"]:
-        return _Scalar(8, "extended", int(match["e"]))
-    type_ = (match["ct"] or "i32") if match["constant"] else match["nt"]
+        return _Scalar(size=8, kind="extended", value=int(match["extended"]))
+    type_ = (match["constant_type"] or "i32") if match["constant"] else match["number_type"]
     size = _BYTES.get(type_)
     if size is None or (not match["constant"] and type_[0] == "f"):
         types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
         raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
     if match["constant"]:
-        return _Scalar(size, "constant", int(match["c"]))
-    value = int(match["n"])
+        return _Scalar(size, "constant", int(match["constant"]))
+    value = int(match["number"])
     if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
         raise ValueError(f"parameter {index} is '{text:.60}', which does not fit into {type_}")
     return _Scalar(size, "number", value & ((1 << 8 * size) - 1))

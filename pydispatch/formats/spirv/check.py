@@ -23,7 +23,8 @@ from pydispatch.formats.spirv.module import read
 from pydispatch.formats.spirv.names import DEBUG_SETS, GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
 from pydispatch.formats.spirv.operands import locate_ids, patterns
 
-KEPT = 4096
+MAX_CACHED_DIGESTS = 4096
+"""Digests that are cached: fewer mean that programs with more modules are checked at each load."""
 _valid_digests: dict[bytes, None] = {}
 """Digests of the last valid modules, for programs that are loaded repeatedly."""
 _TYPE_IMAGE = 25
@@ -57,7 +58,7 @@ def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
         return
     _check(data, what)
     _valid_digests[digest] = None
-    while len(_valid_digests) > KEPT:
+    while len(_valid_digests) > MAX_CACHED_DIGESTS:
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was here
             del _valid_digests[next(iter(_valid_digests))]
 

@@ -19,7 +19,6 @@ MAGIC = 0x07230203
 SWAPPED = 0x03022307
 HEADER_WORDS = 5
 MAX_BOUND = 0x3FFFFF  # universal limits of the specification
-NEWEST = (1, 6)
 
 Words = Sequence[int]
 
@@ -143,7 +142,7 @@ def is_spirv(data: bytes | bytearray | memoryview) -> bool:
     return len(data) >= 20 and bytes(data[:4]) in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
 
 
-_LEAST: dict[int, int] = {
+_LEAST_WORDS: dict[int, int] = {
     Op.NAME: 3, Op.EXTENSION: 2, Op.EXT_INST_IMPORT: 3, Op.MEMORY_MODEL: 3, Op.ENTRY_POINT: 4, Op.EXECUTION_MODE: 3,
     Op.EXECUTION_MODE_ID: 3, Op.CAPABILITY: 2, Op.TYPE_VOID: 2, Op.TYPE_BOOL: 2, Op.TYPE_INT: 4, Op.TYPE_FLOAT: 3,
     Op.TYPE_VECTOR: 4, Op.TYPE_MATRIX: 4, Op.TYPE_ARRAY: 4, Op.TYPE_RUNTIME_ARRAY: 3, Op.TYPE_STRUCT: 2,
@@ -180,7 +179,7 @@ class _TablesReader:
         """Record one instruction."""
         op, count = inst.op, len(inst.words)
         # Words that readers of the tables access without a check; of an atomic up to its pointer, word 3.
-        least = _LEAST.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
+        least = _LEAST_WORDS.get(op, 4 if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST else 1)
         if count < least:
             raise self.fail(inst.at, f"opcode {op} has {count} words, expected at least {least}")
         self.tables.instructions.append(inst)

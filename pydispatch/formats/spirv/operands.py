@@ -82,8 +82,9 @@ PATTERNS = {
 }  # fmt: skip
 """Pattern → the opcodes that have it."""
 
-_PLAIN = frozenset("TRIL*?")
-_SHORT = 32
+_PLAIN_OPERANDS = frozenset("TRIL*?")
+"""Letters of patterns whose operands take one word each: type, result, id, literal, repetition, optional."""
+_MAX_CACHED_WORDS = 32
 """Words of instructions whose operand positions are cached."""
 _MEMORY_LITERALS, _MEMORY_IDS = 0x2, (0x8, 0x10)
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
@@ -115,7 +116,7 @@ Positions = tuple[int, int, tuple[int, ...]]
 def _positions_by_length(opcode: int, count: int) -> Positions | None:
     """Return the positions of ids if the opcode and the word count determine them; else None."""
     pattern = patterns().get(opcode)
-    if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
+    if pattern is None or count > _MAX_CACHED_WORDS or not _PLAIN_OPERANDS.issuperset(pattern):
         return None
     any_words = list(range(count))  # no operand of a plain pattern determines which words follow it
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pydispatch.formats.spirv.declared import Pointer
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.module import SpirvTables, read
 from pydispatch.formats.spirv.names import DEBUG_SETS, Decoration, Op, Storage
@@ -58,17 +59,17 @@ class SpirvParts:
         inst = self.globals.get(id)
         return inst.type_id if inst is not None else 0
 
-    def pointee(self, type_: int) -> tuple[int, int] | None:
+    def pointee(self, type_: int) -> Pointer | None:
         """Return the storage class and the pointee of a pointer type; None for other types."""
         inst = self.globals.get(type_)
         if inst is None or inst.op != Op.TYPE_POINTER:
             return None
-        return inst.words[2], inst.words[3]
+        return Pointer(storage=inst.words[2], type=inst.words[3])
 
     def is_buffer(self, type_: int) -> bool:
         """Return whether a type is a pointer into a storage buffer."""
         pointee = self.pointee(type_)
-        return pointee is not None and pointee[0] == Storage.STORAGE_BUFFER
+        return pointee is not None and pointee.storage == Storage.STORAGE_BUFFER
 
 
 def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvParts:

@@ -19,7 +19,7 @@ from pydispatch.formats.spirv.names import (
     capability_name,
 )
 
-_MAX_DEPTH = 32  # of types inside types
+_MAX_TYPE_DEPTH = 32  # of types inside types
 _MAX_BYTES = 1 << 63
 _LINKAGE_EXPORT, _LINKAGE_IMPORT = 0, 1  # kinds of the decoration LinkageAttributes
 
@@ -294,8 +294,8 @@ class _Walker:
         """
         key = (type_, laid_out)
         if key not in self.sizes:
-            if depth > _MAX_DEPTH:
-                raise ArtifactError(f"{self.what}: types are nested more than {_MAX_DEPTH} deep")
+            if depth > _MAX_TYPE_DEPTH:
+                raise ArtifactError(f"{self.what}: types are nested more than {_MAX_TYPE_DEPTH} deep")
             size = self._size(type_, laid_out, depth + 1)
             if size >= _MAX_BYTES:
                 raise ArtifactError(f"{self.what}: type {type_} has more than 2^63 bytes")

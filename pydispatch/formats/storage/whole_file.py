@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _STALE_SECONDS = 3600
+"""Age of a temporary file from which on its writer is taken for killed."""
 _TRIES = 100
+"""Attempts to link and rename a file while other processes write the same one."""
 
 
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:

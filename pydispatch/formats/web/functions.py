@@ -7,6 +7,7 @@ from typing import Any
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.program.commands import COMMANDS, Copy, Dispatch, Fill, words_of
 from pydispatch.formats.program.layout import (
+    IS_PUBLIC,
     BufferRecord,
     ConstantRecord,
     DerivationRecord,
@@ -38,7 +39,9 @@ _PAGE_MATH = {
     Opcode.UITOFP,
 }
 _PAGE_FORMATS = (32, 64)
+"""Float formats that a page computes in: f32 and f64."""
 _FLOATS = set(range(Opcode.FADD, Opcode.ABS))
+"""Opcodes that compute floats."""
 
 
 class WebProgram(ProgramText):
@@ -48,12 +51,12 @@ class WebProgram(ProgramText):
         """Return all functions in order; raise InvalidArgumentError if a public one cannot run in a page."""
         for procedure in self.table(Table.PROCEDURES, ProcedureRecord):
             name = self.string(procedure.name, procedure.name_length)
-            if procedure.flags & 1:
+            if procedure.flags & IS_PUBLIC:
                 raise InvalidArgumentError(
                     f"@{name} is a procedure (it has loops or branches on values, reads elements, or uses globals); "
                     "a page runs functions whose commands follow from the shapes alone"
                 )
-        if self.words[Table.INITIALIZERS + 1]:
+        if self.count(Table.INITIALIZERS):
             raise InvalidArgumentError("the program has initializers of globals, which a page does not run")
         for name, _ in self.commands():
             raise InvalidArgumentError(f"the program calls the host command '{name}'; a page has no host commands")
@@ -76,7 +79,8 @@ class WebProgram(ProgramText):
                 "member": self.string(c.member, c.member_length), "offset": join_words(c.offset_low, c.offset_high),
                 "bytes": join_words(c.length_low, c.length_high),
             })  # fmt: skip
-        for function, first, *_ in self.table(Table.DERIVATIONS, DerivationRecord):
+        for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
+            function, first = derivation.function, derivation.first_constant
             if function >= len(functions) or first + functions[function].result_count > len(constants):
                 raise ArtifactError(f"program.bin: constants {first} and up are derived by no function of the program")
             for i in range(functions[function].result_count):
@@ -117,7 +121,7 @@ class WebProgram(ProgramText):
         pool = self.words_at(record.pool, record.pool_count)
         arguments, results = [], []
         for a in self.records(record.arguments, record.argument_count, ValueRecord):
-            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))
+            sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))  # each of two words; negative if it is dynamic
             shape = None if a.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
             arguments.append({
                 "name": self.string(a.name, a.name_length), "type": dtype_name(a.dtype), "shape": shape,
@@ -125,7 +129,7 @@ class WebProgram(ProgramText):
             })  # fmt: skip
         for x in self.records(record.results, record.result_count, ValueRecord):
             where: Json = {"shape": None, "register": x.target}
-            if not x.is_scalar:
+            if not x.is_scalar:  # the sizes of a result are registers, of one word each
                 where = {"shape": words_of(pool, x.sizes, x.rank), "buffer": x.target}
             results.append({
                 "name": self.string(x.name, x.name_length), "type": dtype_name(x.dtype), **where, **_bits(x.dtype),
@@ -136,7 +140,7 @@ class WebProgram(ProgramText):
             buffers.append({"kind": kind, "index": b.ordinal, "bytes": None if b.size == NONE else b.size})
         instructions = self.records(record.instructions, record.instruction_count, InstructionRecord)
         return {
-            "name": name, "public": bool(record.flags & 1),
+            "name": name, "public": bool(record.flags & IS_PUBLIC),
             "signature": self.string(record.signature, record.signature_length),
             "arguments": arguments, "results": results, "buffers": buffers,
             "code": [self._code(instruction, pool, name) for instruction in instructions],
@@ -144,9 +148,10 @@ class WebProgram(ProgramText):
 
     def _code(self, record: InstructionRecord, pool: list[int], where: str) -> Json:
         """Return an instruction as JSON; raise InvalidArgumentError if pages cannot execute it. `where` is the
-        function's name."""
+        function's name. docs/program.md, "Instructions", has the modifier and the operands a, b and c of each
+        opcode."""
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
-        _, dst, a, b, c = record
+        dst, a, b, c = record.dst, record.a, record.b, record.c
         op = OPCODES.get(opcode)
         if op is None:
             raise ArtifactError(f"program.bin: @{where} has the unknown opcode {opcode}")
@@ -157,7 +162,7 @@ class WebProgram(ProgramText):
             return {"op": name, "to": dst, "value": str(signed(join_words(b, c)))}
         if op in (Opcode.CHECK, Opcode.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, count=2))}
-        formats = [modifier, b] if op is Opcode.FCVT else [modifier]
+        formats = [modifier, b] if op is Opcode.FCVT else [modifier]  # of the result and, for a conversion, the operand
         if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
             raise InvalidArgumentError(
                 f"@{where} computes {name} of {modifier} bits on the host; a page computes integers, and sums, "
@@ -165,7 +170,8 @@ class WebProgram(ProgramText):
             )
         instruction: Json = {"op": name, "to": dst, "a": a, "b": b, "c": c, "width": modifier}
         if op is Opcode.CMP:
-            instruction |= {"width": modifier & 0xFF, "predicate": modifier >> 8}
+            width, predicate = modifier & 0xFF, modifier >> 8
+            instruction |= {"width": width, "predicate": predicate}
         return instruction
 
     def _command(self, command: Any) -> Json:

@@ -19,8 +19,10 @@ from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
 _BUFFERS = "maxStorageBuffersPerShaderStage"
-MOST = interface.LEAST[_BUFFERS]
-"""Storage buffers that every browser has."""
+_MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
+"""Storage buffers of an entry point that every browser supports."""
+_MAX_WORDS = 1 << 16
+"""Executable constants that an override's `@id` may number."""
 VERSION = 1
 """Version of program.json, which pydispatch.js checks."""
 
@@ -138,23 +140,27 @@ def _kernels(
             raise ArtifactError(f"executable '{name}': there is no entry point '{wanted}'")
         entry = entry_of(modules[at], function)
         is_written = access.written(modules[at], function)
-        count_of = max(entry.bindings, default=-1) + 1
-        declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(count_of)]
+        binding_count = max(entry.bindings, default=-1) + 1
+        declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(binding_count)]
         values = [
             {"key": override.key, "type": override.type, "word": override.word}
-            for override in overrides_of(modules[at], overrides, 1 << 16)
+            for override in overrides_of(modules[at], overrides, _MAX_WORDS)
         ]
-        joined = merged(modules[at], function, MOST) if count_of > MOST else None
+        joined = None
+        if binding_count > _MAX_STORAGE_BUFFERS:
+            joined = merged(modules[at], function, _MAX_STORAGE_BUFFERS)
+        module_index = at
         if joined is not None:
-            at = len(paths)
-            paths.append(f"{prefix}-{at}.wgsl")
-            contents[paths[at]] = joined.text.encode()
-        limits = {**interface.limits(entry), _BUFFERS: MOST if joined is not None else len(entry.bindings)}
+            module_index = len(paths)
+            paths.append(f"{prefix}-{module_index}.wgsl")
+            contents[paths[module_index]] = joined.text.encode()
+        buffer_count = len(entry.bindings) if joined is None else _MAX_STORAGE_BUFFERS
+        limits = {**interface.limits(entry), _BUFFERS: buffer_count}
         kernels.append(
             {
-                "module": at, "entry": entry.name, "declared": declared,
-                "written": [i in is_written for i in range(count_of)], "hasConstants": entry.constant_bytes != 0,
-                "limits": {k: v for k, v in limits.items() if v > interface.LEAST[k]},
+                "module": module_index, "entry": entry.name, "declared": declared,
+                "written": [i in is_written for i in range(binding_count)], "hasConstants": entry.constant_bytes != 0,
+                "limits": {k: v for k, v in limits.items() if v > interface.GUARANTEED_LIMITS[k]},
                 "overrides": values,
             }
         )  # fmt: skip

@@ -58,6 +58,7 @@ def _move_block(module: WgslModule) -> Edits:
             edits |= _with_number(module, block, key, value)
     for variable in module.declarations:
         other = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
+        # Buffers after the block's binding, in its group, close the gap that it leaves.
         if other is not None and other[0] == point[0] and other[1] > point[1]:
             edits |= _with_number(module, variable, "binding", other[1] - 1)
     return edits
@@ -91,11 +92,11 @@ def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) 
         point = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
         if point is None or variable.access != "read_write" or "atomic<" in variable.type:
             continue
+        _, binding = point
         users = [name for name, names in reached.items() if variable.name in names]
-        is_read_only = any(
-            point[1] < len(flags) and flags[point[1]] for name in users if (flags := read_only.get(name)) is not None
-        )
-        if is_read_only and not any(point[1] in writes[name] for name in users):
+        flags_of_users = [read_only.get(name, ()) for name in users]
+        is_read_only = any(binding < len(flags) and flags[binding] for flags in flags_of_users)
+        if is_read_only and not any(binding in writes[name] for name in users):
             access = next(i for i in range(variable.first, variable.end) if module.tokens[i].text == "read_write")
             edits[access] = "read"
     return edits

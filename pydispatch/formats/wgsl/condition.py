@@ -94,13 +94,14 @@ class _ConditionParser:
         self.nest()
         value = self.unary(is_used=is_used)
         while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least:
-            mark = self.take()
-            other = self.binary(operator[0] + 1, is_used=is_used and _DECISIVE.get(mark) != bool(value))
+            mark, (level, apply) = self.take(), operator
+            is_decided = _DECISIVE.get(mark) == bool(value)  # `0 && x` or `1 || x`, where C does not evaluate x
+            other = self.binary(level + 1, is_used=is_used and not is_decided)
             if not is_used:
                 continue
             if mark in ("/", "%") and other == 0:
                 raise self.error("division by 0", "test the divisor first, with &&")
-            value = int(operator[1](value, other))
+            value = int(apply(value, other))
             if value.bit_length() > _MAX_BITS:
                 raise self.error(f"more than {_MAX_BITS} bits", f"values have to be below 2^{_MAX_BITS}")
         self.depth -= 1

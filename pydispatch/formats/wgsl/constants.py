@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.formats.wgsl.lex import WgslToken
 
-_MOST = 64  # operands
+_MAX_OPERANDS = 64
+"""Operands of an expression that is evaluated; the value of a longer one counts as unknown."""
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
@@ -51,7 +52,7 @@ class _Expression:
         token = self.tokens[self.at]
         self.at += 1
         self.count += 1
-        if self.count > _MOST:
+        if self.count > _MAX_OPERANDS:
             raise ValueError
         if token.text == "-":
             return -self.operand()

@@ -14,7 +14,8 @@ from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModu
 GRID = UniformBinding(group=2, binding=0)
 """Uniform buffer of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
 
-_MOST = 1 << 32
+_WORKGROUP_LIMIT = 1 << 32
+"""Number of workgroups that is too large for their linear index, a u32."""
 _ID, _COUNT, _LOCAL, _GLOBAL = "workgroup_id", "num_workgroups", "local_invocation_id", "global_invocation_id"
 _VECTOR = "vec3<u32>"
 
@@ -27,7 +28,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
     x = min(total, most)
     y = min(-(-total // x), most)
     z = -(-total // (x * y))
-    return None if x * y * z >= _MOST or z > most else (x, y, z)
+    return None if x * y * z >= _WORKGROUP_LIMIT or z > most else (x, y, z)
 
 
 def why_not(module: WgslModule, entry: Declaration) -> str | None:
@@ -49,17 +50,19 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
     their numbers. `why_not` must have returned None for it.
     """
     tokens, prefix, attempt = module.tokens, "asked_", 0
-    while any(token.text.startswith(prefix) for token in tokens):
+    while any(token.text.startswith(prefix) for token in tokens):  # a prefix that no name of the module has
         prefix, attempt = f"asked{attempt}_", attempt + 1
     opening = _opening(module, entry)
     parameters: dict[str, str] = {}
     other_parameters: list[str] = []
     for parameter in _parameters(module, entry):
         words = [token.text for token in parameter]
-        built_in = words[words.index("builtin") + 2]
+        built_in = words[words.index("builtin") + 2]  # of `@builtin(name)`
         parameters[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
             other_parameters.append(module.text[parameter[0].start : parameter[-1].end])
+    # Names in the text: id and count of the started workgroups, the program's grid (sizes in .xyz, their product in
+    # .w), and the linear index of this workgroup.
     group, groups, grid, this = (f"{prefix}{suffix}" for suffix in ("group", "groups", "grid", "number"))
     other_parameters += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
     local = parameters.get(_LOCAL, f"{prefix}local")
@@ -79,6 +82,7 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
         sizes = [f"u32({size})" for size in (stated.arguments if stated is not None else ())]
         size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"
         lines.append(f"let {parameters[_GLOBAL]} = {parameters.get(_ID) or group_id} * {size} + {local};")
+    # The body begins with its `{`.
     text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
     closing = tokens[entry.body - 1].start
     breaks = "\n" * text.count("\n", start, closing)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.merge import fewest
+from pydispatch.formats.wgsl.merge import least_buffer_count
 from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
-from pydispatch.formats.wgsl.types import layout, least
+from pydispatch.formats.wgsl.types import layout, minimum_size
 
 FEATURES = {
     "shader-f16": 0x0B, "subgroups": 0x00030021, "shader-f64": 0x0003001D, "shader-i16": 0x0003001E,
@@ -18,7 +18,7 @@ FEATURES = {
 }  # fmt: skip
 """Features of shaders → their numbers in wgpu. The first two are of the WebGPU standard, the others wgpu's own."""
 
-LEAST = {
+GUARANTEED_LIMITS = {
     "maxStorageBuffersPerShaderStage": 8, "maxComputeInvocationsPerWorkgroup": 256, "maxComputeWorkgroupSizeX": 256,
     "maxComputeWorkgroupSizeY": 256, "maxComputeWorkgroupSizeZ": 64, "maxComputeWorkgroupStorageSize": 16384,
     "maxComputeWorkgroupsPerDimension": 65535, "maxUniformBufferBindingSize": 65536,
@@ -31,7 +31,9 @@ CONSTANTS = UniformBinding(group=3, binding=0)
 """Uniform buffer of the constants of a dispatch: a block of 32-bit words."""
 
 _ENABLES = {"f16": "shader-f16", "subgroups": "subgroups"}
+"""Name in an `enable` directive → the feature that it needs."""
 _WIDE = {"f64": "shader-f64", "i64": "shader-int64", "u64": "shader-int64"}
+"""Type of 64 bits → the feature that it needs."""
 
 
 class WgslFeatures(frozenset[str]):
@@ -99,7 +101,7 @@ class WgslEntryPoint:
     workgroup_size: tuple[int, int, int] | None
     workgroup_bytes: int
     features: tuple[str, ...]
-    fewest: int
+    least_buffer_count: int
     """Storage buffers that it needs at least, where several of them may be parts of one: see `formats.wgsl.merge`."""
 
 
@@ -110,13 +112,14 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     bindings: dict[int, bool] = {}
     buffers: dict[int, BufferDeclaration] = {}
     constant_bytes: int | None = 0
-    workgroup = 0
+    workgroup_bytes = 0
     block: Declaration | None = None
     for variable in used:
         if variable.kind != "var":
             continue
         if variable.space == "workgroup":
-            workgroup += (layout(module, variable.type) or (0, 1))[0]
+            known_layout = layout(module, variable.type)
+            workgroup_bytes += 0 if known_layout is None else known_layout.size
         if variable.attribute("binding") is None and variable.attribute("group") is None:
             continue
         group, binding = (_number(module, variable, key) for key in ("group", "binding"))
@@ -127,7 +130,8 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
                     f"entry point '{function.name}'; the constants of a dispatch are one block"
                 )
             block = variable
-            constant_bytes = (layout(module, variable.type) or (None, 1))[0]
+            known_layout = layout(module, variable.type)
+            constant_bytes = None if known_layout is None else known_layout.size
         elif variable.space == "storage" and group == 0 and binding is not None:
             if binding in buffers:
                 raise ArtifactError(
@@ -135,7 +139,8 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
                     f"{binding} of group 0; an entry point has one variable for each binding"
                 )
             bindings[binding] = variable.access != "read"
-            buffers[binding] = BufferDeclaration(variable.name, variable.type, *least(module, variable.type))
+            size, is_exact = minimum_size(module, variable.type)
+            buffers[binding] = BufferDeclaration(variable.name, variable.type, bytes=size, is_fixed_size=is_exact)
         else:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise ArtifactError(
@@ -146,18 +151,18 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
     known = None if sizes is None or None in numbers else tuple(numbers)
-    least_count = len(buffers)
-    if least_count > LEAST["maxStorageBuffersPerShaderStage"]:
-        least_count = fewest(module, function)
+    buffer_count = len(buffers)
+    if buffer_count > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"]:
+        buffer_count = least_buffer_count(module, function)
     return WgslEntryPoint(
         name=function.name,
         bindings=bindings,
         buffers=buffers,
         constant_bytes=constant_bytes,
         workgroup_size=known,  # type: ignore[arg-type]
-        workgroup_bytes=workgroup,
+        workgroup_bytes=workgroup_bytes,
         features=features(module),
-        fewest=least_count,
+        least_buffer_count=buffer_count,
     )
 
 
@@ -172,25 +177,31 @@ def features(module: WgslModule) -> tuple[str, ...]:
     required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
     required += [need for word, need in _WIDE.items() if word in words]
-    required += ["shader-int64"] * any(t.kind == "number" and t.text[-2:] in ("li", "lu") for t in module.tokens)
-    required += ["shader-f64"] * any(t.kind == "number" and t.text[-2:] == "lf" for t in module.tokens)
+    suffixes = {token.text[-2:] for token in module.tokens if token.kind == "number"}
+    if not suffixes.isdisjoint(("li", "lu")):
+        required.append("shader-int64")
+    if "lf" in suffixes:
+        required.append("shader-f64")
     text = re.sub(r"\s", "", module.text)
-    required += ["shader-float32-atomic"] * ("atomic<f32>" in text)
-    required += ["shader-int64-atomic-all-ops"] * ("atomic<i64>" in text or "atomic<u64>" in text)
+    if "atomic<f32>" in text:
+        required.append("shader-float32-atomic")
+    if "atomic<i64>" in text or "atomic<u64>" in text:
+        required.append("shader-int64-atomic-all-ops")
     return tuple(dict.fromkeys(required))
 
 
 def requirements(entry: WgslEntryPoint) -> list[str]:
     """Return the features that an entry point requires, and the limits that exceed those of every device as
     "name>=number"."""
-    return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
+    needs = [(name, need) for name, need in limits(entry).items() if need > GUARANTEED_LIMITS[name]]
+    return [*entry.features, *(f"{name}>={need}" for name, need in needs)]
 
 
 def limits(entry: WgslEntryPoint) -> dict[str, int]:
     """Return how much an entry point needs of each WebGPU limit, by name."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
-        "maxStorageBuffersPerShaderStage": entry.fewest, "maxComputeInvocationsPerWorkgroup": x * y * z,
+        "maxStorageBuffersPerShaderStage": entry.least_buffer_count, "maxComputeInvocationsPerWorkgroup": x * y * z,
         "maxComputeWorkgroupSizeX": x, "maxComputeWorkgroupSizeY": y, "maxComputeWorkgroupSizeZ": z,
         "maxComputeWorkgroupStorageSize": entry.workgroup_bytes,
     }  # fmt: skip

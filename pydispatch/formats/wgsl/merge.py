@@ -37,7 +37,7 @@ class Merged:
     written: frozenset[int]
 
 
-def fewest(module: WgslModule, entry: Declaration) -> int:
+def least_buffer_count(module: WgslModule, entry: Declaration) -> int:
     """Return the smallest number of storage buffers to which an entry point can be reduced by merging."""
     buffers = _buffers(module, entry)
     return len(buffers) - sum(len(group) - 1 for group in _mergeable_groups(module, entry, buffers))
@@ -55,7 +55,9 @@ def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     for alike in _mergeable_groups(module, entry, buffers):
         if excess <= 0:
             break
-        alike.sort(key=lambda binding: (binding in writes, binding))  # what is written is copied twice
+        # A merged buffer is copied before the dispatch, and a written one also after it. Written ones are therefore
+        # merged last.
+        alike.sort(key=lambda binding: (binding in writes, binding))
         first, *others = alike[: excess + 1]
         for binding in others:
             groups[first] += groups.pop(binding)
@@ -63,7 +65,8 @@ def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     if excess > 0:
         return None
     bindings = tuple(tuple(sorted(group)) for group in groups.values())
-    sizes = tuple((layout(module, _element(buffers[group[0]])) or (4, 4))[0] for group in bindings)
+    elements = [layout(module, _element(buffers[group[0]])) for group in bindings]
+    sizes = tuple(4 if element is None else element.size for element in elements)
     return Merged(_text(module, entry, buffers, bindings), bindings, sizes, writes)
 
 
@@ -97,8 +100,10 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
                 used_whole.add(token.text)
     lists: dict[str, list[int]] = {}
     for binding, buffer in buffers.items():
-        known = layout(module, _element(buffer))
-        if buffer.name not in used_whole and known is not None and known[0] in (4, 8, 16) and known[1] <= ALIGNMENT:
+        element = layout(module, _element(buffer))
+        # The offset of an array, a multiple of ALIGNMENT, is a whole number of such elements.
+        is_mergeable = element is not None and element.size in (4, 8, 16) and element.alignment <= ALIGNMENT
+        if is_mergeable and buffer.name not in used_whole:
             lists.setdefault(buffer.type, []).append(binding)
     return sorted((bindings for bindings in lists.values() if len(bindings) > 1), key=len, reverse=True)
 
@@ -111,11 +116,12 @@ def _text(
     while any(token.text.startswith(prefix) for token in tokens):
         prefix, attempt = f"merged{attempt}_", attempt + 1
     offset_count = max(1, sum(len(group) for group in bindings))
+    # The first `directives` tokens are the directives of the module, such as `enable f16;`.
     parts = [text[: tokens[module.directives].start]] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     slices: dict[str, tuple[str, str]] = {}
-    offset_index = 0
+    offset_index = 0  # index in the array of offsets, which has one for every buffer, merged or not
     for new, group in enumerate(bindings):
         first_buffer = buffers[group[0]]
         name = first_buffer.name if len(group) == 1 else f"{prefix}{new}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydispatch.formats.wgsl.constants import evaluate, integer
 from pydispatch.formats.wgsl.lex import WgslToken, location, tokens_of
 
-_DEPTH = 64  # of constants that are defined by others
+_MAX_CONSTANT_DEPTH = 64  # of constants that are defined by others
 
 
 class UniformBinding(NamedTuple):
@@ -58,6 +58,11 @@ class Declaration:
     def attribute(self, name: str) -> Attribute | None:
         """Return the attribute of this name; None if the declaration has none."""
         return next((attribute for attribute in self.attributes if attribute.name == name), None)
+
+    @property
+    def has_value(self) -> bool:
+        """Return whether a `=` and a value follow the name of a variable, constant or override."""
+        return self.body != 0
 
     def number(self, name: str) -> int | None:
         """Return the argument of an attribute if it is an integer expression without names; else None."""
@@ -174,7 +179,7 @@ class WgslModule:
 
         depth: number of constants that are being evaluated, each defined by the next; it is limited.
         """
-        if depth > _DEPTH:
+        if depth > _MAX_CONSTANT_DEPTH:
             return None
         return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))
 

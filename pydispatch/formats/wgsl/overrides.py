@@ -82,7 +82,10 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
 
 
 def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
-    """Return an error message if a word is named after no override of any module; else None."""
+    """Return an error message if a word is named after no override of any module; else None.
+
+    Word n may have any name if an override has the attribute `@id(n)`.
+    """
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
     ids = {override.number("id") for override in overrides}
@@ -100,7 +103,7 @@ def check(module: WgslModule, function: Declaration, overrides: Iterable[Overrid
     """Raise ArtifactError if a function uses an override without a value."""
     known = {override.name for override in overrides}
     for declaration in module.reached([function]):
-        if declaration.kind == "override" and declaration.body == 0 and declaration.name not in known:
+        if declaration.kind == "override" and not declaration.has_value and declaration.name not in known:
             raise ArtifactError(
                 f"{module.location(declaration)}: override '{declaration.name}' has no value: give it a default, or "
                 f'name a word of hal.executable.constant.block "{declaration.name}"'
@@ -132,10 +135,10 @@ def _resolved(module: WgslModule, type_: str) -> str:
 
 def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
     """Return the type of an override's default value; "" if its literals and names do not determine it."""
-    if override.name in seen or override.body == 0:
+    if override.name in seen or not override.has_value:
         return ""
     seen.add(override.name)
-    tokens = module.tokens[override.body : override.end - 1]
+    tokens = module.tokens[override.body : override.end - 1]  # of the value, without the ';' at the end
     if not tokens:
         return ""
     if tokens[0].text in ("true", "false") or any(token.text in _COMPARISONS for token in tokens):
@@ -149,7 +152,8 @@ def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) 
             types.add(_resolved(module, named.type) or _type_of_default(module, named, seen))
         elif token.kind == "name":
             return ""
-    types -= {"integer"} if len(types) > 1 else set()
+    if len(types) > 1:  # an integer literal without a suffix takes the type of the other operands
+        types.discard("integer")
     type_ = types.pop() if len(types) == 1 else ""
     return "i32" if type_ == "integer" else type_
 

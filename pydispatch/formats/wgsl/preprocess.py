@@ -161,7 +161,7 @@ def _directive(name: str, rest: str, location: str, where: str, branches: list[_
     if name in ("if", "ifdef", "ifndef"):
         line = int(location.rpartition(":")[2])
         is_true = active and _condition(name, rest, location, state)
-        branches.append(_Branch(line, active, is_true, is_true))
+        branches.append(_Branch(line, is_outer_active=active, is_active=is_true, is_taken=is_true))
     elif name in ("elif", "else", "endif"):
         if not branches:
             raise ArtifactError(f"{location}: #{name} without #if")
@@ -202,6 +202,7 @@ def _condition(name: str, rest: str, location: str, state: _State) -> bool:
     """Return whether the condition of an #if, #ifdef or #ifndef is true."""
     if name == "if":
         text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
+        # A macro without a value counts as 1: `#define FAST` makes `#if FAST` true.
         return holds(_expanded(text, location, state, empty="1"), location)
     if not re.fullmatch(r"[^\W\d]\w*", rest):
         raise ArtifactError(f"{location}: #{name} needs the name of a macro, got '{rest}'")

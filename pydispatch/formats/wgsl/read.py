@@ -33,7 +33,9 @@ def read(data: bytes | memoryview, where: str) -> WgslModule:
 def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
     """Raise ArtifactError for a syntax tree deeper than MAX_NESTING, because drivers traverse it recursively.
 
-    Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep.
+    Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep. A statement begins
+    one level inside of its block, and so does the code after a block, unless `else` follows: a chain of `else if` is as
+    deep as it has branches.
     """
     outer: list[int] = []  # levels where each open bracket begins
     level = 0

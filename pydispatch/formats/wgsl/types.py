@@ -4,35 +4,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydispatch.formats.wgsl.lex import WgslToken
 
 if TYPE_CHECKING:
     from pydispatch.formats.wgsl.module import WgslModule
 
-_SHORT = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
+_SHORTHAND = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
 _LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
 SCALARS = {"bool": 4, "i32": 4, "u32": 4, "f32": 4, "f16": 2, "i64": 8, "u64": 8, "f64": 8}
 """Bytes of each scalar."""
-_DEPTH = 32
+_MAX_TYPE_DEPTH = 32
+"""Levels of nested types whose layout is computed; that of deeper ones counts as unknown."""
 
 
 def type_text(tokens: Sequence[WgslToken]) -> str:
     """Return a type in its canonical spelling, without spaces: `vec4f` becomes `vec4<f32>`."""
     parts = []
     for token in tokens:
-        short = _SHORT.fullmatch(token.text)
+        short = _SHORTHAND.fullmatch(token.text)
         parts.append(f"{short[1]}<{_LETTERS[short[2]]}>" if short else token.text)
     return "".join(parts).replace(",>", ">")
 
 
-def layout(module: WgslModule, type_: str, depth: int = 0) -> tuple[int, int] | None:
+class TypeLayout(NamedTuple):
+    """Size and alignment of a type, in bytes."""
+
+    size: int
+    alignment: int
+
+
+def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
     """Return the size and the alignment of a type in bytes; None if they are not known."""
-    if depth > _DEPTH:
+    if depth > _MAX_TYPE_DEPTH:
         return None
     if type_ in SCALARS:
-        return SCALARS[type_], SCALARS[type_]
+        return TypeLayout(SCALARS[type_], SCALARS[type_])
     named = module.named.get(type_)
     if named is not None:
         if named.kind == "alias":
@@ -50,25 +58,25 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> tuple[int, int] | 
         return inner
     if re.fullmatch(r"vec[234]", name):
         width = int(name[3])
-        return width * size, (2 if width == 2 else 4) * size
+        return TypeLayout(width * size, alignment=(2 if width == 2 else 4) * size)
     if re.fullmatch(r"mat[234]x[234]", name):
         columns, rows = int(name[3]), int(name[5])
         alignment = (2 if rows == 2 else 4) * size
-        return columns * alignment, alignment
+        return TypeLayout(columns * alignment, alignment)
     if name == "array" and len(arguments) == 2:
         count = module.constant(arguments[1])
-        return None if count is None else (count * -(-size // alignment) * alignment, alignment)
+        return None if count is None else TypeLayout(count * -(-size // alignment) * alignment, alignment)
     return None
 
 
-def least(module: WgslModule, type_: str) -> tuple[int, bool]:
+def minimum_size(module: WgslModule, type_: str) -> tuple[int, bool]:
     """Return the minimum size in bytes of a buffer of this type, and whether the buffer has exactly this size.
 
     A runtime-sized array counts with one element, a type of unknown size with one 32-bit word.
     """
     known = layout(module, type_)
     if known is not None:
-        return known[0], True
+        return known.size, True
     named = module.named.get(type_)
     if named is not None and named.kind == "struct" and named.members:
         *members, (_, last) = named.members
@@ -76,7 +84,7 @@ def least(module: WgslModule, type_: str) -> tuple[int, bool]:
         element = _element(module, last)
         if before is not None and element is not None:
             size, alignment = element
-            return -(-before[0] // alignment) * alignment + size, False
+            return -(-before.size // alignment) * alignment + size, False
     element = _element(module, type_)
     return (4 if element is None else element[0]), False
 
@@ -87,10 +95,10 @@ def _element(module: WgslModule, type_: str) -> tuple[int, int] | None:
         return None
     arguments = _arguments(type_[len("array<") : -1])
     inner = layout(module, arguments[0]) if len(arguments) == 1 else None
-    return None if inner is None else (-(-inner[0] // inner[1]) * inner[1], inner[1])
+    return None if inner is None else (-(-inner.size // inner.alignment) * inner.alignment, inner.alignment)
 
 
-def _struct(module: WgslModule, types: Sequence[str], depth: int) -> tuple[int, int] | None:
+def _struct(module: WgslModule, types: Sequence[str], depth: int) -> TypeLayout | None:
     """Return the size and the alignment of a struct in bytes; None if those of a member are not known."""
     end, most = 0, 1
     for type_ in types:
@@ -100,7 +108,7 @@ def _struct(module: WgslModule, types: Sequence[str], depth: int) -> tuple[int, 
         size, alignment = laid_out
         end = -(-end // alignment) * alignment + size
         most = max(most, alignment)
-    return -(-end // most) * most, most
+    return TypeLayout(-(-end // most) * most, most)
 
 
 def _arguments(text: str) -> list[str]:

@@ -25,17 +25,17 @@ from xdsl.dialects.builtin import (
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-_CHUNK = 1 << 20
+_CHUNK_DIGITS = 1 << 20
 """Digits that are decoded at a time: little is held twice."""
 
 _WHOLE_SPLAT_ELEMENTS = 1024
 """Elements up to which a splat is stored as all of them, as code that reads lists of numbers expects; the bytes of a
 larger one are those of one element, whatever its size."""
 
-_BLOCK = 1 << 16
+_COMPARED_BYTES = 1 << 16
 """Bytes of a constant that are compared at a time."""
 
-_LONG = 1024
+_LEAST_NUMPY_CHARACTERS = 1024
 """Characters from which a list is worth the start of NumPy."""
 
 _LONGEST_LIST = 100
@@ -57,9 +57,9 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
         return None
     out = io.BytesIO()
     try:
-        for at in range(start, end, _CHUNK):
-            part = bytes.fromhex(text[at : min(end, at + _CHUNK)])
-            if len(part) != min(end - at, _CHUNK) // 2:  # Spaces are skipped by the decoder.
+        for at in range(start, end, _CHUNK_DIGITS):
+            part = bytes.fromhex(text[at : min(end, at + _CHUNK_DIGITS)])
+            if len(part) != min(end - at, _CHUNK_DIGITS) // 2:  # Spaces are skipped by the decoder.
                 return None
             out.write(part)
     except ValueError:
@@ -85,7 +85,7 @@ def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] 
     if blob is not None:
         return _parse_blob(parser, content, open, blob.end(), type)
     close = content.find(">", open)
-    if close - open < _LONG or _LIST.fullmatch(content, open + 1, close) is None:
+    if close - open < _LEAST_NUMPY_CHARACTERS or _LIST.fullmatch(content, open + 1, close) is None:
         return None
     parser._resume_from(close)
     type = _parse_type(parser, type)
@@ -200,7 +200,7 @@ def _all_equal(data: bytes, size: int) -> bool:
     """Return whether all elements of `size` bytes are equal."""
     if len(data) <= size:
         return len(data) > 0
-    block = data[:size] * max(1, min(len(data), _BLOCK) // size)
+    block = data[:size] * max(1, min(len(data), _COMPARED_BYTES) // size)
     end = len(data) - len(data) % len(block)
     return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
 

@@ -56,9 +56,8 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
     while is_changed:
         is_changed = False
         for block in reversed(order[:-1]):
-            known = [p for p in predecessors[block] if p in parents]
-            parent = known[0]
-            for other in known[1:]:
+            parent, *others = (predecessor for predecessor in predecessors[block] if predecessor in parents)
+            for other in others:
                 parent = _nearest_common_dominator(parents, position, parent, other)
             if parents.get(block) is not parent:
                 parents[block], is_changed = parent, True

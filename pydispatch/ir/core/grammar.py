@@ -140,7 +140,8 @@ class CheckedAttribute(AttributeVariable):
     def parse_attr(self, parser: Parser) -> Attribute | None:
         """Parse an attribute of the class that the property requires."""
         start = parser.pos
-        if self.is_optional and self.base is StringAttr:  # What follows may be an attribute too.
+        # An optional text must not take an attribute that follows it; other classes start unlike what follows them.
+        if self.is_optional and self.base is StringAttr:
             text = parser.parse_optional_str_literal()
             return None if text is None else StringAttr(text)
         value = parser.parse_optional_attribute()
@@ -264,9 +265,9 @@ class Grammar(FormatParser):
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
         """Raise an error if the format has no `attr-dict`."""
-        if not self._has_attributes:  # A custom directive may have it.
+        if not self._has_attributes:
             self.raise_error("'attr-dict' directive not found")
-        return -1
+        return -1  # no index in `elements`: the directive may be inside of a custom directive
 
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
         """Record the properties that only `attr-dict` prints; raise an error unless the definition allows such
@@ -288,13 +289,13 @@ class Grammar(FormatParser):
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
         """Parse a variable; those of some property types parse and print in a way of their own."""
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
-        if isinstance(variable, TypedAttributeVariable):
+        if isinstance(variable, TypedAttributeVariable):  # a property such as `IntegerAttr[IndexType]`
             return _as(NumberVariable, variable) if issubclass(variable.unique_base, IntegerAttr) else variable
-        if isinstance(variable, UniqueBaseAttributeVariable):
+        if isinstance(variable, UniqueBaseAttributeVariable):  # a property such as `PipelineLayoutAttr`
             return (
                 _as(DialectAttribute, variable) if issubclass(variable.unique_base, ParametrizedAttribute) else variable
             )
-        if type(variable) is AttributeVariable:
+        if type(variable) is AttributeVariable:  # another property, perhaps of one builtin class such as `ArrayAttr`
             known = self.op_def.properties if variable.is_property else self.op_def.attributes
             bases = known[variable.name].constr.get_bases() or set()
             if len(bases) == 1 and (base := next(iter(bases))) in _WANTED:

@@ -115,9 +115,9 @@ class FastLexer(MLIRLexer):
         if match is None:
             self._check_string()
             token = super().lex()
-            return FastToken(token.kind, token.text, token.span.start, token.span.end, input) if (
-                token.kind is not MLIRTokenKind.BYTES_LIT
-            ) else token  # fmt: skip
+            if token.kind is MLIRTokenKind.BYTES_LIT:
+                return token  # the parser needs its span, a StringLiteral, which decodes escapes
+            return FastToken(token.kind, token.text, token.span.start, token.span.end, input)
         name = match.lastgroup
         assert name is not None
         text = match[name]

@@ -21,9 +21,9 @@ LONGEST_LINE = 2000
 """Maximum number of characters of a line that errors show."""
 
 
-_ORIGIN = re.compile(r"(#loc\d*) = loc(\()")
+_ORIGIN = re.compile(r"(?P<alias>#loc\d*) = loc(?P<parenthesis>\()")
 """Definition of a location alias, such as `#loc3 = loc("name"(#loc1))`: the alias, the parenthesis of its value."""
-_ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"([^"\\]*)"|(#loc\d*))')
+_ORIGIN_NAME = re.compile(r'\((?:fused(?:<[^>]*>)?\[|callsite\()?(?:"(?P<name>[^"\\]*)"|(?P<alias>#loc\d*))')
 """Begin of a location from its parenthesis on: the name in quotes, or an alias."""
 _LONGEST_CHAIN = 64
 """Maximum number of aliases that are followed: aliases may refer to themselves."""
@@ -53,14 +53,14 @@ class Source:
         are followed.
         """
         if self._origins is None:
-            self._origins = {alias[1]: alias.end(2) - 1 for alias in self._aliases()}
+            self._origins = {match["alias"]: match.start("parenthesis") for match in self._aliases()}
         for _ in range(_LONGEST_CHAIN):
-            name = _ORIGIN_NAME.match(self.text, start)
-            if name is None:
+            match = _ORIGIN_NAME.match(self.text, start)
+            if match is None:
                 return ""
-            if name[2] is None:  # a name; a file is followed by its line
-                return "" if self.text[name.end() : name.end() + 1] == ":" else name[1]
-            start = self._origins.get(name[2], len(self.text))
+            if match["alias"] is None:  # a name; a file is followed by its line
+                return "" if self.text[match.end() : match.end() + 1] == ":" else match["name"]
+            start = self._origins.get(match["alias"], len(self.text))
         return ""
 
     def _aliases(self) -> Iterator[re.Match[str]]:
@@ -98,9 +98,9 @@ class Source:
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
         first = start - column + 1
-        if stop - first > LONGEST_LINE:  # It has a blob: only the text around the column is shown.
+        if stop - first > LONGEST_LINE:  # It has a blob: the text ends soon after the column.
             stop = min(stop, start + 100)
-            first = first if column < LONGEST_LINE else stop
+            first = first if column < LONGEST_LINE else stop  # no text if the blob precedes the column
         text = self.text[first:stop].rstrip("\r")
         length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
         return Location(self.filename, line, column, text, length)
@@ -139,7 +139,7 @@ class SourceLoc(BuiltinAttribute):
         """
         states_origin = self.origin >= 0
         if self.source.is_generated:
-            return self.source.locate(self.origin - len("loc")) if states_origin else None
+            return self.source.locate(self.origin - len("loc")) if states_origin else None  # of `loc(...)` itself
         location = self.source.locate(self.start, self.end)
         return replace(location, layer=self.source.origin(self.origin)) if states_origin else location
 

@@ -188,7 +188,7 @@ class ProgramParser(FastParser):
             matches = close_matches(dialect, known_dialects)
             if not matches:
                 return f"dialect '{dialect}' is not known; known are {', '.join(known_dialects)}"
-            self.ctx.get_optional_dialect(matches[0])
+            self.ctx.get_optional_dialect(matches[0])  # loads the operations of the dialect
         loaded = [op.name for op in self.ctx.loaded_ops]
         return nearest(name, loaded, most=3, cutoff=0.5) or "no operation has a similar name"
 
@@ -241,7 +241,7 @@ class ProgramParser(FastParser):
         return attribute
 
     def _skip_device_type(self) -> None:
-        """Skip `: !hal.device...` if it comes next; another `:` is left for the operation."""
+        """Skip `: !hal.device...` if it comes next; another `:`, the current token, is left for the operation."""
         content = self.lexer.input.content
         rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
         if rest.startswith("!hal.device"):
@@ -259,7 +259,7 @@ class ProgramParser(FastParser):
     def _later_alias(self, alias: str) -> Attribute:
         """Parse the definition of an alias that is used before its definition, and return the attribute."""
         at = self._current_token.span.start
-        start = str(self.lexer.input.content).rfind(alias, 0, at)
+        start = str(self.lexer.input.content).rfind(alias, 0, at)  # the use, the token before the current one
         if self._alias_positions is None:
             content = str(self.lexer.input.content)
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
@@ -282,11 +282,12 @@ class ProgramParser(FastParser):
         token = self._current_token
         self._consume_token()
         self.parse_punctuation("=", " after the name of an alias")
-        known = self._alias_positions is not None and token.text in self._alias_positions
-        if token.text in self.attribute_aliases and not known:
+        # An earlier use may have parsed this definition already, in _later_alias().
+        is_read_ahead = self._alias_positions is not None and token.text in self._alias_positions
+        if token.text in self.attribute_aliases and not is_read_ahead:
             self.raise_error(f"alias '{token.text}' is defined twice", token.span)
         self.attribute_aliases[token.text] = self.parse_attribute()
-        if self._current_token.text == ":":  # The type of a typed attribute.
+        if self._current_token.text == ":":  # the type of a dialect attribute, which xDSL's attributes do not have
             self._consume_token()
             self.parse_type()
 
@@ -398,7 +399,7 @@ class ProgramParser(FastParser):
         uses = [use.operation for value in references.values() for use in value.uses]
         offsets = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
         match = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(offsets, default=0))
-        start = match.start() if match else min(offsets, default=0)
+        start = match.start() if match else min(offsets, default=0)  # else at the operation that uses it
         raise CompileError(
             f"value '%{name}' is not defined",
             self.source.locate(start, start + len(name) + 1),

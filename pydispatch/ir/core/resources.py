@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, IntegerType, ShapedType
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, ShapedType
 from xdsl.parser import AttrParser
 
 from pydispatch.ir.core.dense import unhex
@@ -34,11 +34,11 @@ class Resources:
         """Return a blob as a dense constant of `type`. In the blob an i1 takes one byte."""
         assert isinstance(type, ShapedType)
         element = type.get_element_type()  # type: ignore[attr-defined]
-        bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64
-        size = max(1, (bits + 7) // 8) if isinstance(element, IntegerType | FixedBitwidthType) else 8
+        bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64  # of an index
+        size = max(1, (bits + 7) // 8)  # bytes of one element
         expected = math.prod(type.get_shape()) * size
         if expected != len(data) and len(data) != size:
             parser.raise_error(f"the resource has {len(data)} bytes, but {type} has {expected}", start, parser.pos)
-        if len(data) == size:
+        if len(data) == size:  # one element, which stands for all
             data *= expected // size
         return DenseIntOrFPElementsAttr(type, BytesAttr(data))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     i64,
 )
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, Region, SSAValue
+from xdsl.ir import Attribute, ParametrizedAttribute, Region, SSAValue
 from xdsl.parser import AttrParser, Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
@@ -228,14 +228,13 @@ def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
 
 
 def take_inherent(
-    op: type[Operation], attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
+    attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
 ) -> None:
     """Move attributes that the operation has as properties from `attributes` to `properties`.
 
     Older releases of MLIR write properties into the attribute dictionary.
 
     Args:
-        op: The operation.
         attributes: The parsed attribute dictionary.
         names: Names of the properties.
         properties: Receives the moved entries.
@@ -330,7 +329,7 @@ def print_results(
         print_operand: Function that prints the operand with an index.
         operand_types: Types of the operands: a type that equals that of the tied operand is left out.
     """
-    groups = split_dims(types, dims) if dims else [()] * len(types)
+    dims_of_results = split_dims(types, dims) if dims else [()] * len(types)
 
     def print_result(i: int) -> None:
         """Print result i."""
@@ -341,7 +340,7 @@ def print_results(
                 printer.print_attribute(types[i])
         else:
             printer.print_attribute(types[i])
-        print_dims(printer, groups[i])
+        print_dims(printer, dims_of_results[i])
 
     if len(types) == 1:
         print_result(0)

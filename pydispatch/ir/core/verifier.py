@@ -45,7 +45,7 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 
     `seen` caches valid combinations of types and properties, so that each is checked once.
     """
-    refined = refinement(type(op))
+    refined = refinement(type(op))  # replaces xDSL's verifier of this class of operations, if there is one
     if refined is None or refined.verify is None:
         op.verify(verify_nested_ops=False)
     else:

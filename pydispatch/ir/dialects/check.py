@@ -91,11 +91,11 @@ class CheckOp(IRDLOperation):
         if (constant := self.properties.get("value")) is not None:
             types.append(getattr(constant, "type", constant))
         for other in types:
-            if not _describe_one_value(other, first.type):
+            if not _may_be_of_one_value(other, first.type):
                 raise VerifyException(f"the two sides of a check have one type, got {first.type} and {other}")
 
 
-def _describe_one_value(lhs: Attribute, rhs: Attribute) -> bool:
+def _may_be_of_one_value(lhs: Attribute, rhs: Attribute) -> bool:
     """Return whether one value may have both types: equal types, or tensor types whose static sizes agree."""
     if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or lhs.element_type != rhs.element_type:
         return lhs == rhs
@@ -225,10 +225,10 @@ class ExpectCloseOp(CheckOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExpectCloseOp:
-        return _parse_open(cls, parser, "max_ulp_difference", "min_ulp_difference")
+        return _parse_stablehlo_form(cls, parser, "max_ulp_difference", "min_ulp_difference")
 
     def print(self, printer: Printer) -> None:
-        _print_open(self, printer, ("max_ulp_difference", "min_ulp_difference"))
+        _print_stablehlo_form(self, printer, ("max_ulp_difference", "min_ulp_difference"))
         printer.print_string(", ")
         printer.print_attribute(self.rhs.type)
 
@@ -257,10 +257,10 @@ class ExpectSerializedEqOp(CheckOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> ExpectSerializedEqOp:
-        return _parse_open(cls, parser, "probe_id", "iter")
+        return _parse_stablehlo_form(cls, parser, "probe_id", "iter")
 
     def print(self, printer: Printer) -> None:
-        _print_open(self, printer, ("probe_id", "iter"))
+        _print_stablehlo_form(self, printer, ("probe_id", "iter"))
 
 
 # --- StableHLO's forms ---
@@ -286,7 +286,7 @@ _WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
 """Option `word = value` of StableHLO → its property, and the function that parses the value."""
 
 
-def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
+def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
     """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`.
 
     The second operand is a typed constant, or there is none, where the assertion is defined so.
@@ -313,29 +313,30 @@ def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
     while parser.parse_optional_punctuation(",") is not None:
         start = parser.pos
         word = parser.parse_identifier()
-        name, read = _WORDS.get(word, ("", _parse_number))
-        if word not in words or name in properties:
+        if word not in words or _WORDS[word][0] in properties:
             wanted = " and ".join(words) or "no option"
             parser.raise_error(f"expected {wanted}, each once, got '{word}'", start, parser.pos)
         parser.parse_punctuation("=")
-        properties[name] = read(parser)
+        name, parse_value = _WORDS[word]
+        properties[name] = parse_value(parser)
     attributes = parser.parse_optional_attr_dict()
-    while type is None:
+    while type is None:  # a scalar type is that of the last option's number, and precedes the type of the operands
         parser.parse_punctuation(":")
         attributes |= parser.parse_optional_attr_dict()
         parsed = parser.parse_type()
-        type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed  # of the number before
+        type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed
     if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:
         parser.parse_type()
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
         properties["atol"] = FloatAttr(tolerance.value.data, f32)
     values = [parser.resolve_operand(operand, type) for operand in operands]
     if any(option for option in definition.options):
-        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [0, *[1] * len(values)])
+        device_count, counts_of_values = 0, [1] * len(values)
+        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [device_count, *counts_of_values])
     return kind.create(operands=values, properties=properties, attributes=attributes)
 
 
-def _print_open(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
+def _print_stablehlo_form(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
     """Print an assertion in StableHLO's form, with the options `words`."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_ssa_value)
@@ -359,7 +360,7 @@ def _accept_both_forms(kind: type[CheckOp], *words: str) -> None:
 
     def parse(cls: type[CheckOp], parser: Parser) -> CheckOp:
         is_iree_form = parser._current_token.text in ("(", "<")
-        return parse_iree_form(parser) if is_iree_form else _parse_open(cls, parser, *words)
+        return parse_iree_form(parser) if is_iree_form else _parse_stablehlo_form(cls, parser, *words)
 
     kind.parse = classmethod(parse)  # type: ignore[method-assign,assignment]
 

@@ -72,12 +72,13 @@ class UniformType(Data[Quantization], TypeAttribute):
                     axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
             parser.parse_punctuation(",")
             start = parser.pos
-            shape, pairs = _parse_scales(parser)
+            shape, pairs = _parse_scales(parser)  # the shape is that of the nested braces, one level per axis
             if len(shape) != len(axes):
                 parser.raise_error(f"{len(axes)} axes need scales in as many braces", start, parser.pos)
         scales, zero_points = (tuple(column) for column in zip(*pairs, strict=True)) if pairs else ((), ())
         return Quantization(
-            bits, signed, low, high, expressed, tuple(axes), tuple(blocks), shape, scales, zero_points
+            bits=bits, signed=signed, low=low, high=high, expressed=expressed, axes=tuple(axes), blocks=tuple(blocks),
+            shape=shape, scales=scales, zero_points=zero_points,
         )  # fmt: skip
 
     def print_parameter(self, printer: Printer) -> None:

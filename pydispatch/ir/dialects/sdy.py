@@ -33,7 +33,7 @@ class MeshOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         printer.print_string(" = ")
-        _print_kept(printer, self.mesh)
+        _print_verbatim(printer, self.mesh)
         printer.print_op_attributes(self.attributes)
 
 
@@ -65,7 +65,7 @@ class ShardingConstraintOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.input)
         printer.print_string(" ")
-        _print_kept(printer, self.sharding)
+        _print_verbatim(printer, self.sharding)
         printer.print_op_attributes(self.attributes)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
@@ -78,8 +78,8 @@ def _bracketed_text(parser: Parser) -> StringAttr:
     return StringAttr(parser._parse_dialect_symbol_body())
 
 
-def _print_kept(printer: Printer, value: Attribute) -> None:
-    """Print text in angle brackets without quotes, or an attribute."""
+def _print_verbatim(printer: Printer, value: Attribute) -> None:
+    """Print an attribute; a text, which was parsed without being understood, as it was in its angle brackets."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

@@ -88,7 +88,7 @@ class ExportedName(CustomDirective):
 
 class ExportLikeOp(IRDLOperation):
     """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`; the region is empty if it is
-    omitted."""
+    omitted. The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses."""
 
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
@@ -102,6 +102,7 @@ class ExportLikeOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
+        # Unlike the region of a hal.executable.export, that of a stream export takes no device.
         check_region(self, self.count, [IndexType()] * 3, "workgroups", device=False)
         check_tiles(self)
 

@@ -58,10 +58,10 @@ class TopkOp(Topk):
 
 @op_definition
 class AttentionOp(OnTensorsOp):
-    """Attention over batches of matrices: softmax(query * transpose(key) / sqrt(d) + mask) * value.
+    """Attention over batches of matrices: softmax(query * transpose(key) / sqrt(K) + mask) * value.
 
-    Inputs are query [..., m, d], key [..., k, d], value [..., k, n], and optionally a mask [..., m, k] as in
-    `iree_linalg_ext.attention`. The output is [..., m, n].
+    Inputs are query [..., M, K], key [..., N, K], value [..., N, D], and optionally a mask [..., M, N] as in
+    `iree_linalg_ext.attention`. The output is [..., M, D].
     """
 
     name = "tm_tensor.attention"

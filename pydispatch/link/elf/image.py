@@ -74,7 +74,7 @@ class OutputSegment:
         """Alignment in bytes: the greatest of a section."""
         return max(section.alignment for section in self.sections)
 
-    def header(self, kind: int, alignment: int, to: int = 1) -> bytes:
+    def header(self, kind: int, alignment: int, *, round_end_to: int = 1) -> bytes:
         """Return a program header of this type that covers the segment's sections.
 
         The executable segment also covers the ELF header and the program headers, so it starts at offset 0.
@@ -82,12 +82,12 @@ class OutputSegment:
         Args:
             kind: p_type.
             alignment: p_align.
-            to: The end address in memory is rounded up to a multiple of this many bytes.
+            round_end_to: The end address in memory is rounded up to a multiple of this many bytes.
         """
         first, last = self.sections[0], self.sections[-1]
         start, address = (0, 0) if self.access & reader.PF_EXEC else (first.offset, first.address)
         stored = max(section.offset + section.stored for section in self.sections) - start
-        size = _aligned(last.address + last.size, to) - address
+        size = _aligned(last.address + last.size, round_end_to) - address
         return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
 
 
@@ -192,9 +192,9 @@ def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequen
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
     every = [*sections, names]
     texts = bytearray(b"\0")
-    at = []
+    name_offsets = []
     for section in every:
-        at.append(len(texts))
+        name_offsets.append(len(texts))
         texts += section.name.encode() + b"\0"
     names.content, names.size = texts, len(texts)
     for section in every:
@@ -203,13 +203,17 @@ def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequen
             end += section.size
     table = _aligned(end, 8)
     file = bytearray(table + _SECTION_HEADER * (len(every) + 1))
+    identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system
     file[:_HEADER] = struct.pack(
-        "<4sBBBBQHHIQQQIHHHHHH", reader.MAGIC, 2, 1, 1, 0, 0, reader.DYN, machine, 1, 0, _HEADER, table, flags, _HEADER,
-        _PROGRAM_HEADER, len(headers), _SECTION_HEADER, len(every) + 1, len(every),
+        "<4sBBBBQHHIQQQIHHHHHH", *identification,
+        reader.DYN, machine, 1,  # type, machine, version
+        0, _HEADER, table,  # no entry point; offsets of the program headers and of the section headers
+        flags, _HEADER, _PROGRAM_HEADER, len(headers), _SECTION_HEADER, len(every) + 1,  # sizes and counts of headers
+        len(every),  # index of .shstrtab, the last section
     )  # fmt: skip
     file[_HEADER : _HEADER + _PROGRAM_HEADER * len(headers)] = b"".join(headers)
     numbers = {section.name: index for index, section in enumerate(every, 1)}
-    for index, (section, name) in enumerate(zip(every, at, strict=True), 1):
+    for index, (section, name) in enumerate(zip(every, name_offsets, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
         struct.pack_into(
             "<IIQQQQIIQQ", file, table + _SECTION_HEADER * index, name, section.kind, section.flags, section.address,

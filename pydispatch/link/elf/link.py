@@ -50,7 +50,7 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     plan = RelocationPlan(parts, machine)
     shown = [names.symbol(name) for name in sorted(exports)]
     segments = _segments(gathered(parts), plan, [symbol.name for symbol in shown])
-    headers = len(segments) + 3
+    headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}  # 0: no section
@@ -110,6 +110,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
         )
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
     arrays = sum(section.name.endswith("_array") for section in relocated)
+    # Entries of _dynamic(): 2 of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
     size = 16 * (8 + 4 * bool(plan.bases) + 2 * arrays)
     relocated.append(
         OutputSection(
@@ -186,13 +187,17 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
 
 def _headers(segments: Sequence[OutputSegment], sections: Sequence[OutputSection], page: int) -> list[bytes]:
     """Return the encoded program headers: PT_LOAD per segment, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK (not
-    executable)."""
-    code, relocated, *variables = segments
+    executable).
+
+    RELRO, which the loader makes read-only after relocation, extends to the end of its last page.
+    """
+    code, relocated, *variables = segments  # the order of _segments()
     dynamic = [section for section in sections if section.name == ".dynamic"]
-    headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, to=page)]
+    headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, round_end_to=page)]
     headers += [segment.header(reader.PT_LOAD, page) for segment in variables]
-    headers.append(OutputSegment(relocated.access, dynamic).header(reader.PT_DYNAMIC, 8))
-    headers.append(OutputSegment(_READ, relocated.sections).header(reader.PT_GNU_RELRO, 1, to=page))
+    headers.append(OutputSegment(relocated.access, dynamic).header(reader.PT_DYNAMIC, alignment=8))
+    relro = OutputSegment(_READ, relocated.sections)
+    headers.append(relro.header(reader.PT_GNU_RELRO, 1, round_end_to=page))
     headers.append(struct.pack("<IIQQQQQQ", reader.PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 0))
     return headers
 

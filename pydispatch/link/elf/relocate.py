@@ -25,9 +25,13 @@ class RelocationPlan:
     """
 
     def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
+        """Collect what the parts need. Loads from the GOT that can do without an entry are relaxed in their contents.
+
+        Entries of defined symbols need the base as well, since they hold addresses.
+        """
         self.machine = machine
         self.entries: dict[LinkSymbol, int] = {}
-        self.bases = 0
+        self.bases = 0  # words to which the loader adds its base
         for part in parts:
             content = bytearray(part.content)
             for relocation in part.relocations:

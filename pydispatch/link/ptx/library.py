@@ -189,8 +189,8 @@ def _alike(lhs: Param, rhs: Param) -> bool:
         return False
     if lhs.count and lhs.align != rhs.align:
         return False
-    kinds = {_class(lhs.type), _class(rhs.type)}
-    return len(kinds - {"b"}) < 2
+    kinds = {_class(lhs.type), _class(rhs.type)} - {"b"}  # untyped bits are compatible with every class
+    return len(kinds) < 2
 
 
 def _class(kind: str) -> str:

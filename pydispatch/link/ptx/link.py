@@ -24,7 +24,7 @@ from pydispatch.link.ptx.library import (
     read_parts,
     signature_text,
 )
-from pydispatch.link.ptx.resolve import PRESENCE_PREFIX, Key, Resolver, imported_items
+from pydispatch.link.ptx.resolve import KERNEL, PRESENCE_PREFIX, Key, Resolver, imported_items
 from pydispatch.link.ptx.text import Text, higher, item_text
 
 Source = PtxModule | str | bytes | bytearray | memoryview
@@ -99,22 +99,27 @@ class _PtxLinker(Resolver):
         names = self._names()
         target, version, raised = self._target()
         return LinkedPtx(
-            "".join(self._text(names, target, version)), self.providers, tuple(self.unresolved), target, version, raised
+            data="".join(self._text(names, target, version)),
+            providers=self.providers,
+            unresolved=tuple(self.unresolved),
+            target=target,
+            version=version,
+            raised=raised,
         )
 
     def _names(self) -> dict[Key, str]:
         """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
-        # Module 0 is the kernel's: a name that it only declares is free once a library defines it.
-        resolved = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
+        # A name that the kernel's module only declares is free once a library defines it.
+        resolved = {key.name for key, target in self.means.items() if key.module == KERNEL and target is not None}
         used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
         imported = {target for target in self.means.values() if target is not None}
         names: dict[Key, str] = {}
         # An exported name is retained; of several, that of the first in search order.
         for key in sorted(self.linked, key=lambda key: key not in imported):
-            name, suffix = key[1], 1
+            name, suffix = key.name, 1
             while name in used or (suffix > 1 and name in self._words):
                 suffix += 1
-                name = f"{key[1]}${suffix}"
+                name = f"{key.name}${suffix}"
             used.add(name)
             names[key] = name
         return names
@@ -130,8 +135,8 @@ class _PtxLinker(Resolver):
         """
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
-        for index in dict.fromkeys(key[0] for key in self.linked):
-            module, name = self.parts[index].module, self.libraries[index - 1].name
+        for index in dict.fromkeys(key.module for key in self.linked):
+            module, name = self.parts[index].module, self.libraries[index - 1].name  # part 0 is the kernel
             version = max(version, module.version)
             above = higher(best, (module.target, name))
             if above != best:
@@ -147,11 +152,11 @@ class _PtxLinker(Resolver):
         declared: set[str] = set()
         written: set[tuple[int, int]] = set()  # of several variables of one declaration, the first brings all
         for key in self._ordered():
-            item, parts = self.item(key), self.parts[key[0]]
-            if (key[0], item.first) in written:
+            item, parts = self.item(key), self.parts[key.module]
+            if (key.module, item.first) in written:
                 continue
-            written.add((key[0], item.first))
-            text = Text(parts, item, partial(self._name, key[0], names))
+            written.add((key.module, item.first))
+            text = Text(parts, item, partial(self._name, key.module, names))
             shown = f"// {_file_of(parts.name)}:{item.what.line}\n"
             if isinstance(item.what, PtxFunction):
                 prototypes.append(text.prototype())
@@ -159,9 +164,9 @@ class _PtxLinker(Resolver):
             else:
                 variables.append(f"{shown}{text.whole()}\n")
             for name in item.uses:  # unresolved names are declared here, unless the kernel does so
-                if self.resolved(key[0], name) is None and name not in kernel.items and name not in declared:
+                if self.resolved(key.module, name) is None and name not in kernel.items and name not in declared:
                     declared.add(name)
-                    prototypes.append(self._declaration((key[0], name)))
+                    prototypes.append(self._declaration(Key(key.module, name)))
         yield from prototypes
         yield from variables
         yield from self._kernel_text()
@@ -182,17 +187,18 @@ class _PtxLinker(Resolver):
         if name not in self.parts[module].items:
             return name
         key = self.resolved(module, name)
-        return names.get(key, key[1]) if key is not None else name
+        return names.get(key, key.name) if key is not None else name
 
     def _ordered(self) -> list[Key]:
         """Return the linked definitions in an order in which variables follow the variables that their initializers
         name, as PTX requires definition before use.
 
         A search in depth without recursion: a definition on the stack is `ready` when those that it needs are done.
+        Functions have prototypes before them, and may be in any order.
         """
         done: dict[Key, None] = {}
         seen: set[Key] = set()
-        expanded: set[tuple[int, int]] = set()
+        expanded: set[tuple[int, int]] = set()  # module and first token of statements, which may declare variables
         for first in self.linked:
             stack = [(first, False)]
             while stack:
@@ -203,25 +209,26 @@ class _PtxLinker(Resolver):
                     seen.add(key)
                     stack.append((key, True))
                     item = self.item(key)
-                    if isinstance(item.what, Variable) and (key[0], item.first) not in expanded:
-                        expanded.add((key[0], item.first))
-                        dependencies = [self.resolved(key[0], name) for name in item.uses]
+                    if isinstance(item.what, Variable) and (key.module, item.first) not in expanded:
+                        expanded.add((key.module, item.first))
+                        dependencies = [self.resolved(key.module, name) for name in item.uses]
                         stack += [(dependency, False) for dependency in dependencies if dependency is not None]
         return list(done)
 
     def _declaration(self, key: Key) -> str:
         """Return the declaration of an unresolved name, or the result of a presence test."""
-        item, parts = self.item(key), self.parts[key[0]]
-        stub = self._presence_test(key[1], item)
-        if stub is not None:
-            return stub
+        item, parts = self.item(key), self.parts[key.module]
+        body = self._replacement(key.name, item)
+        if body is not None:
+            return body
         text = parts.module.text[item.what.start : item.what.end]
         return text.rstrip() + "\n"
 
-    def _presence_test(self, name: str, item: Item) -> str | None:
-        """Return the function body that replaces a declaration, or None if the declaration is retained.
+    def _replacement(self, name: str, item: Item) -> str | None:
+        """Return the function with a body that replaces a declaration, or None if the declaration is retained.
 
-        A presence test returns 1 or 0; an optional symbol that no library defines becomes a stub that traps.
+        A presence test returns 1 or 0; an optional symbol that no library defines becomes a stub that traps. The test
+        of a symbol that no library defines and that is not optional is retained: a later link may decide it.
         """
         function = item.what
         if not isinstance(function, PtxFunction) or name in BUILT_IN:
@@ -232,7 +239,7 @@ class _PtxLinker(Resolver):
             if not has and symbol not in self.optional:
                 return None
             result = function.returns[0].name
-            if result == "_":
+            if result == "_":  # without a name
                 result = "func_retval0"
             return f".func (.param .b32 {result}) {name} ()\n{{\n\tst.param.b32 [{result}], {int(has)};\n\tret;\n}}\n"
         if name not in self.optional:
@@ -242,7 +249,7 @@ class _PtxLinker(Resolver):
 
     def _is_resolved(self, item: Item) -> bool:
         """Return whether a library defines what this declaration of the kernel's module declares."""
-        return self.means.get((0, item.name)) is not None
+        return self.means.get(Key(KERNEL, item.name)) is not None
 
     def parts_of(self, item: Item) -> PtxParts:
         """Return the module, the kernel's or a library's, that a definition or declaration is in."""
@@ -254,21 +261,21 @@ class _PtxLinker(Resolver):
         at, emitted = kernel.module.start, set[str]()
         stay = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.what.start):
-            key = 0, item.name
+            is_used = Key(KERNEL, item.name) in self.means
             if self._is_resolved(item) or item.name in emitted:
                 replacement = ""
             else:
-                stub = self._presence_test(item.name, kernel.items[item.name]) if key in self.means else None
-                if stub is None:
+                body = self._replacement(item.name, kernel.items[item.name]) if is_used else None
+                if body is None:
                     continue
                 emitted.add(item.name)
-                replacement = stub
+                replacement = body
             if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
-            if item.what.start >= at:
+            if item.what.start >= at:  # else a variable of the statement that was left out for another one
                 yield text[at : item.what.start] + replacement
                 at = item.what.end
         yield text[at:]

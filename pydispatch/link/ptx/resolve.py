@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.ptx.module import PtxFunction, Variable
@@ -21,8 +22,15 @@ from pydispatch.link.ptx.library import (
 PRESENCE_PREFIX = "pyd_has_"
 """The prefix of a function that tests whether a symbol is present."""
 
-Key = tuple[int, str]
-"""A symbol of a module: the index of the module (0 is the kernel's, then the libraries from 1) and the name."""
+KERNEL = 0
+"""Index of the kernel's module; the libraries follow from 1 on, in search order."""
+
+
+class Key(NamedTuple):
+    """Symbol of a module: the index of the module and the name."""
+
+    module: int
+    name: str
 
 
 def imported_items(parts: PtxParts) -> list[Item]:
@@ -62,23 +70,23 @@ class Resolver:
 
     def collect(self) -> None:
         """Add the definitions that the kernel needs, directly or not, to `linked`."""
-        todo = deque((0, item.name) for item in imported_items(self.kernel))
-        seen: set[tuple[int, int]] = set()
+        todo = deque(Key(KERNEL, item.name) for item in imported_items(self.kernel))
+        seen: set[tuple[int, int]] = set()  # module and first token of statements, which may declare several variables
         while todo:
             key = self.resolved(*todo.popleft())
-            if key is not None and key not in self.linked and key[0] != 0:
+            if key is not None and key not in self.linked and key.module != KERNEL:
                 self.linked[key] = None
                 item = self.item(key)
-                if (key[0], item.first) not in seen:
-                    seen.add((key[0], item.first))
-                    todo += [(key[0], used) for used in item.uses]
+                if (key.module, item.first) not in seen:
+                    seen.add((key.module, item.first))
+                    todo += [Key(key.module, used) for used in item.uses]
 
     def item(self, key: Key) -> Item:
-        return self.parts[key[0]].items[key[1]]
+        return self.parts[key.module].items[key.name]
 
     def resolved(self, module: int, name: str) -> Key | None:
         """Return the definition that a name of a module refers to; None if it is unresolved."""
-        key = module, name
+        key = Key(module, name)
         if self.item(key).is_defined:
             return key
         if key not in self.means:
@@ -91,7 +99,7 @@ class Resolver:
         Records the provider, or the name as unresolved. Returns None for unresolved names, driver functions and
         presence tests.
         """
-        wanted, parts = self.item((module, name)), self.parts[module]
+        wanted, parts = self.item(Key(module, name)), self.parts[module]
         if name in BUILT_IN:
             return None
         if name.startswith(PRESENCE_PREFIX):
@@ -103,15 +111,15 @@ class Resolver:
                 self._record_provider(symbol)
             return None
         own = self.kernel.items.get(name)
-        if module and own is not None and own.is_offered:
+        if module != KERNEL and own is not None and own.is_offered:
             self._check_compatible(parts, wanted, self.kernel, own)
-            return 0, name
+            return Key(KERNEL, name)
         for index, library in enumerate(self.libraries, 1):
             if index != module and name in library.offered:
                 self._check_compatible(parts, wanted, library.parts, library.offered[name])
                 self._record_provider(name)
-                return index, name
-        if own is not None and own.is_defined:
+                return Key(index, name)
+        if own is not None and own.is_defined:  # but not visible to other modules
             raise InvalidArgumentError(
                 f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.location(own)} has one for "
                 "itself; make that one .visible, or rename it"

@@ -9,7 +9,8 @@ from pydispatch.formats.ptx import interface
 from pydispatch.formats.ptx.module import PtxFunction
 from pydispatch.link.ptx.library import Item, PtxParts
 
-_BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
+_SPECIFICITY = {"": 0, "f": 1, "a": 2}
+"""Suffix of an architecture → its rank: sm_100 runs on all later ones, sm_100f on its family, sm_100a on itself."""
 
 
 def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
@@ -22,15 +23,18 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
     Raises:
         InvalidArgumentError: No target runs both, for example sm_90a and sm_100.
     """
-    (one, exact), (other, also_exact) = interface.split(lhs[0]), interface.split(rhs[0])
+    (one, suffix), (other, other_suffix) = interface.split(lhs[0]), interface.split(rhs[0])
     if one == other:
-        return lhs if _BOUND[exact] >= _BOUND[also_exact] else rhs
+        return lhs if _SPECIFICITY[suffix] >= _SPECIFICITY[other_suffix] else rhs
     low, high = (lhs, rhs) if one < other else (rhs, lhs)
-    bound, free = interface.split(low[0])[1], not interface.split(high[0])[1]
-    if bound == "a" or (bound and (free or one // 10 != other // 10)):
+    (low_target, low_name), (high_target, high_name) = low, high
+    low_suffix, high_suffix = interface.split(low_target)[1], interface.split(high_target)[1]
+    is_one_family = one // 10 == other // 10
+    # Code for sm_90a runs on that architecture only; code for sm_100f on targets of its family, which state a suffix.
+    if low_suffix == "a" or (low_suffix == "f" and not (high_suffix and is_one_family)):
         raise InvalidArgumentError(
-            f"{low[1]} is only for {low[0]} and {high[1]} needs {high[0]}: they cannot be linked; compile both for "
-            "the same architecture"
+            f"{low_name} is only for {low_target} and {high_name} needs {high_target}: they cannot be linked; compile "
+            "both for the same architecture"
         )
     return high
 
@@ -45,14 +49,14 @@ class Text:
 
     Attributes:
         parts: The module.
-        item: The definition: a function, a variable or an alias.
+        item: The definition: a function, a variable or an alias, with the indices of its tokens.
         edits: Replacements (start, end, text), sorted by start; offsets are in the module's text.
     """
 
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
         """Determine the edits: symbols of the module are renamed; `.loc`, `.visible` and `.weak` are removed."""
         self.parts, self.item = parts, item
-        source, words = parts.words, parts.words.words
+        source, words = parts.words, parts.words.words  # the tokens with their offsets, and their texts
         self.edits: list[tuple[int, int, str]] = []
         is_function, index = isinstance(item.what, PtxFunction), item.first
         while index < item.last:
@@ -76,15 +80,16 @@ class Text:
 
     def prototype(self) -> str:
         """Return the declaration of the function; raise ArtifactError for an alias that the module does not declare."""
-        words = self.parts.words
-        if words.words[self.item.first] == ".alias":
+        tokens = self.parts.words
+        words = tokens.words
+        if words[self.item.first] == ".alias":
             name = self.item.name
             declaration = next((item for item in self.parts.declarations if item.name == name), None)
             if declaration is None:
-                raise words.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
+                raise tokens.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
             return self.parts.module.text[declaration.what.start : declaration.what.end] + "\n"
-        brace = words.words.index("{", self.item.first, self.item.last)
-        return self._until(words.starts[brace]).rstrip() + ";\n"
+        brace = words.index("{", self.item.first, self.item.last)
+        return self._until(tokens.starts[brace]).rstrip() + ";\n"
 
     def _until(self, end: int) -> str:
         """Return the edited text from the start of the definition to an offset in the module's text."""
@@ -98,14 +103,15 @@ class Text:
 
 
 def _end_of_location(words: Sequence[str], index: int) -> int:
-    """Return the index after a `.loc` directive: file, line and column, then optional function_name and inlined_at
-    clauses."""
-    index += 4
+    """Return the index after a `.loc` directive: file, line and column, then optional clauses `, function_name LABEL`,
+    `, function_name LABEL + OFFSET` and `, inlined_at FILE LINE COLUMN`."""
+    index += len((".loc", "file", "line", "column"))
     while words[index] == ",":
         if words[index + 1] == "inlined_at":
-            index += 5
+            index += len((",", "inlined_at", "file", "line", "column"))
         else:
-            index += 5 if words[index + 3] == "+" else 3
+            has_offset = words[index + 3] == "+"
+            index += len((",", "function_name", "label")) + (len(("+", "offset")) if has_offset else 0)
     return index
 
 

@@ -81,7 +81,7 @@ class Binding:
         """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
         caller."""
         pointee = self.taker.parts.pointee(type_)
-        return pointee[1] if pointee is not None and pointee[0] == Storage.FUNCTION else type_
+        return pointee.type if pointee is not None and pointee.storage == Storage.FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
         """Return whether `own`, a type of the kernel, and `theirs`, one of the library, are the same scalar type except
@@ -132,14 +132,14 @@ class Binding:
         parts, out, variable = self.taker.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
         assert pointee is not None
-        own = out.types[out.variables[variable][0]][1][1]
-        mine, theirs = _element(self.kernel, own), _element(parts, pointee[1])
+        own, their_block = out.block_type(variable), pointee.type
+        mine, theirs = _element(self.kernel, own), _element(parts, their_block)
         if mine is not None and theirs is not None and not _compatible(mine, theirs):
             raise InvalidArgumentError(
                 f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {index} for "
-                f"{type_text(parts, pointee[1])}, the program passes {type_text(self.kernel, own)}"
+                f"{type_text(parts, their_block)}, the program passes {type_text(self.kernel, own)}"
             )
-        return self.out.view(variable, self.taker.type(pointee[1]))
+        return self.out.view(variable, self.taker.type(their_block))
 
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
@@ -164,7 +164,7 @@ class Binding:
         rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, rest, strict=True):
             wanted = taker.type(self._value_type(parameter))
-            if wanted != out.same(source):
+            if wanted != out.same(source):  # the representative of types that are equal in the output
                 cast = out.id()
                 code.append(instruction(Op.BITCAST, [wanted, cast, value]))
                 value = cast
@@ -185,7 +185,7 @@ class Binding:
                 called = cast
             code.append(instruction(Op.RETURN_VALUE, [called]))
         lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
-        out.put(adapter, lines, (callee,), (), ())
+        out.put(adapter, lines, calls=(callee,))
         out.names[adapter] = self.symbol
         return adapter
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.spirv.instruction import SpirvFunction
-from pydispatch.formats.spirv.names import Op, capability_name
+from pydispatch.formats.spirv.names import Op, Storage, capability_name
 from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 
 _NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
@@ -105,9 +105,11 @@ def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
         return f"{type_text(parts, words[2], depth + 1)}[]"
     if inst.op == Op.TYPE_POINTER:
         pointee = type_text(parts, words[3], depth + 1)
-        return pointee if words[2] == 7 else f"buffer {pointee}"  # GLSL's parameters are variables of the function
+        # Parameters that GLSL passes by value are variables of the calling function.
+        return pointee if words[2] == Storage.FUNCTION else f"buffer {pointee}"
     if inst.op == Op.TYPE_STRUCT:
-        return "{" + ", ".join(type_text(parts, member, depth + 1) for member in words[2:6]) + "}"
+        first_members = words[2:6]  # enough for a message
+        return "{" + ", ".join(type_text(parts, member, depth + 1) for member in first_members) + "}"
     return f"type {inst.op}"
 
 

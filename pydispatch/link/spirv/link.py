@@ -85,7 +85,7 @@ class _SpirvLinker:
 
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
-        self.takers: dict[int, Taker] = {}
+        self.takers: dict[int, Taker] = {}  # index of a library → copier of its functions
         self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers -> function
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
@@ -97,7 +97,7 @@ class _SpirvLinker:
         for id, text in declared.items():
             self._check_declaration(kernel.functions[id], text)
         sources = self._sources()
-        unresolved: dict[int, tuple[str, int]] = {}
+        unresolved: dict[int, tuple[str, int]] = {}  # id → (symbol, IMPORT), to which _function() may add
         for id, text in declared.items():
             symbol = text.removeprefix(PRESENCE_PREFIX)
             if symbol not in sources and symbol not in absent:
@@ -167,7 +167,7 @@ class _SpirvLinker:
             uses.update(used for used in inst.uses() if used in self.out.variables)
             lines.append(words)
         lines.append(instruction(Op.FUNCTION_END, []))
-        self.out.put(id, lines, calls, uses, (inst.op for inst in function.body))
+        self.out.put(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
 
     def _call(self, inst: SpirvInstruction, callee: int, text: str, sources: dict[str, int]) -> list[int]:
         """Return the words of a call of a linked import, without its buffer arguments.
@@ -197,12 +197,12 @@ class _SpirvLinker:
         source = sources.get(symbol)
         if text.startswith(PRESENCE_PREFIX):
             result = function.head.type_id
-            value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, [], result)
+            value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, operands=[], type_=result)
             return self._constant_function(function, value, f"has {symbol}")
         if source is None:
             result = function.head.type_id
             is_void = self.kernel.globals[result].op == Op.TYPE_VOID
-            value = 0 if is_void else self.out.share(Op.CONSTANT_NULL, [], result)
+            value = 0 if is_void else self.out.share(Op.CONSTANT_NULL, operands=[], type_=result)
             return self._constant_function(function, value, f"no {symbol}")
         if source not in self.takers:
             self.takers[source] = Taker(self.libraries[source], self.out)
@@ -224,6 +224,6 @@ class _SpirvLinker:
             instruction(Op.RETURN_VALUE, [value]) if value else instruction(Op.RETURN, []),
         ]
         lines.append(instruction(Op.FUNCTION_END, []))
-        out.put(new_id, lines, (), (), ())
+        out.put(new_id, lines)
         out.names[new_id] = name
         return new_id

@@ -211,6 +211,7 @@ class SpirvOutput:
         NonWritable) at most, so that a variable of one type can serve as one of the other.
         """
         op, operands = self.types.get(type_, (0, []))
+        # Decorations are (kind, operands...), those of members (member, kind, operands...).
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
         return (
@@ -219,6 +220,12 @@ class SpirvOutput:
             members,
             decorations,
         )
+
+    def block_type(self, variable: int) -> int:
+        """Return the struct type of a buffer variable, whose own type is a pointer to it."""
+        pointer_type, _ = self.variables[variable]
+        _, (_, pointee) = self.types[pointer_type]  # the operands are the storage class and the pointee
+        return pointee
 
     def view(self, variable: int, block: int) -> int:
         """Return a variable with the library's block type and the binding of the kernel's variable.
@@ -229,7 +236,7 @@ class SpirvOutput:
             variable: Buffer variable of the kernel.
             block: Struct type, in the output, that the library declares its buffer with.
         """
-        own = self.types[self.variables[variable][0]][1][1]
+        own = self.block_type(variable)
         if self.same(own) == block or self.view_key(own) == self.view_key(block):
             return variable
         key = variable, block
@@ -245,7 +252,13 @@ class SpirvOutput:
     # Functions
 
     def put(
-        self, id: int, lines: list[list[int]], calls: Iterable[int], uses: Iterable[int], ops: Iterable[int]
+        self,
+        id: int,
+        lines: list[list[int]],
+        *,
+        calls: Iterable[int] = (),
+        uses: Iterable[int] = (),
+        ops: Iterable[int] = (),
     ) -> None:
         """Add a finished function to the module; raise InvalidArgumentError if the module becomes too large.
 
@@ -254,7 +267,7 @@ class SpirvOutput:
             lines: Instructions of the function, OpFunctionEnd included.
             calls: Ids of the called functions.
             uses: Ids of the global variables that the function uses.
-            ops: Opcodes in the function's body.
+            ops: Opcodes in the function's body; those of the linker's own functions need no capability.
         """
         self.functions[id] = lines
         self.calls[id], self.uses[id] = set(calls), set(uses)

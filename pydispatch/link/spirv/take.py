@@ -27,6 +27,19 @@ _POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_C
             Op.COPY_OBJECT)  # fmt: skip
 
 _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
+"""Instructions whose pointers need no capability; other pointers into buffers need VariablePointers."""
+_ATOMIC_FLAG_TEST_AND_SET, _ATOMIC_FLAG_CLEAR = 318, 319
+_ATOMIC_FLOATS = (5614, 5615, 6035)
+"""Atomic minimum, maximum and addition of floats, of extensions."""
+
+
+def _written_word(op: int) -> int | None:
+    """Return the index of the word with the pointer that an instruction writes; None if it writes none."""
+    if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, _ATOMIC_FLAG_CLEAR):
+        return 1
+    if Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST or op in (_ATOMIC_FLAG_TEST_AND_SET, *_ATOMIC_FLOATS):
+        return 3
+    return None
 
 
 @dataclass(frozen=True)
@@ -55,9 +68,9 @@ class Taker:
 
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
         self.library, self.parts, self.out = library, library.parts, out
-        self.map: dict[int, int] = {}
-        self.copies: dict[FunctionCopy, int] = {}
-        self.pending: list[FunctionCopy] = []
+        self.map: dict[int, int] = {}  # id of a global in the library → id in the output
+        self.copies: dict[FunctionCopy, int] = {}  # copy → id in the output
+        self.pending: list[FunctionCopy] = []  # copies that are not written yet
 
     def refuse(self, text: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{self.library.name}: {text}")
@@ -284,11 +297,13 @@ class _Writer:
         left = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
         for inst in (*left, *body):
             pointee = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
-            if pointee is not None and pointee[0] in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
-                out.pointers_vary = True
+            storage = None if pointee is None else pointee.storage
+            if storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
+                out.pointers_vary = True  # the output needs the capability VariablePointers
         lines.append(instruction(Op.FUNCTION_END, []))
         used = {self.ids[id] for id in wanted if id in self.ids} | set(arguments.values())
-        out.put(self.id, lines, self.calls, used & out.variables.keys(), {inst.op for inst in body})
+        ops = {inst.op for inst in body}
+        out.put(self.id, lines, calls=self.calls, uses=used & out.variables.keys(), ops=ops)
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
     def _is_debug(self, inst: SpirvInstruction) -> bool:
@@ -361,23 +376,12 @@ class _Writer:
         if op in _POINTER_DERIVING:
             self.bases[ids[inst.id]] = base(3)
             return
-        # `target`: the word with the pointer that is written, or 0. 318 and 319 are the atomic flag operations;
-        # 5614, 5615 and 6035 the atomic float operations (min, max, add) of extensions.
-        target = 1 if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, 319) else 0
-        if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (
-            318,
-            5614,
-            5615,
-            6035,
-        ):
-            target = 3
-        out = self.taker.out
-        if (
-            target
-            and base(target) in out.variables
-            and out.decorated(base(target), Decoration.NON_WRITABLE) is not None
-        ):
-            binding = out.decorated(base(target), Decoration.BINDING)
+        written_word = _written_word(op)
+        if written_word is None:
+            return
+        out, variable = self.taker.out, base(written_word)
+        if variable in out.variables and out.decorated(variable, Decoration.NON_WRITABLE) is not None:
+            binding = out.decorated(variable, Decoration.BINDING)
             name = self.taker.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
             raise self.taker.refuse(
                 f"function '{name}' writes the buffer at binding {binding}, which the kernel declares as only read; "

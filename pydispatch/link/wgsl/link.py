@@ -160,8 +160,8 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
 def _parsed(match: re.Match[str]) -> Import:
     """Parse a comment that `_IMPORT` has matched."""
     symbol, name, types, result, buffers = match.groups()
-    pairs = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]
-    listed = tuple((pair[0], pair[-1] == "write") for pair in pairs)
+    entries = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]  # "name", or "name write"
+    listed = tuple((words[0], words[-1] == "write") for words in entries)
     return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
 
 

@@ -54,10 +54,13 @@ class WgslOutput:
             name = self._taken.get(key)
             if name is None:
                 name = self._taken[key] = self._name(module, declaration)
-                if declaration.space != "private" or declaration.kind != "var" or name not in self._built_ins.values():
+                # The variable of a built-in value is shared by all libraries, and _name() has defined it.
+                is_private = declaration.kind == "var" and declaration.space == "private"
+                if not (is_private and name in self._built_ins.values()):
                     fresh.append(declaration)
             renamed[declaration.name] = name
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
+        # The first `module.directives` tokens are directives, such as `enable f16;`.
         directives = module.text[: module.tokens[module.directives].start] if module.directives else ""
         for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", directives):
             if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
@@ -121,7 +124,7 @@ class WgslOutput:
         declarations."""
         text, head = self.kernel.text, ""
         if self._built_ins:
-            for entry in reversed(self.kernel.entry_points):
+            for entry in reversed(self.kernel.entry_points):  # offsets of earlier ones stay valid
                 text = self._with_built_ins(text, entry)
         if self._directives:
             head = "\n".join(self._directives) + "\n"

@@ -15,8 +15,8 @@ from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.errors import CompileError
-from pydispatch.formats.wgsl.interface import LEAST, features
-from pydispatch.formats.wgsl.merge import fewest
+from pydispatch.formats.wgsl.interface import GUARANTEED_LIMITS, features
+from pydispatch.formats.wgsl.merge import least_buffer_count
 from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.read import read
 
@@ -55,7 +55,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         dump(".wgsl", linked_module.text)
     data = linked_module.text.encode()
     linked = None  # is needed only to see which bindings are used, where devices may have fewer than are declared
-    if any(len(entry.bindings) > LEAST["maxStorageBuffersPerShaderStage"] for entry in entries):
+    if any(len(entry.bindings) > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"] for entry in entries):
         linked = read(linked_module.text.encode(), "the generated text")
     requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
     if linked_module.text.startswith("enable f16;"):
@@ -89,12 +89,13 @@ def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
     """
     x, y, z = entry.size
     function = module.entry(entry.name) if module is not None else None
+    buffer_count = least_buffer_count(module, function) if module and function else len(entry.bindings)
     needs = {
-        "maxStorageBuffersPerShaderStage": fewest(module, function) if module and function else len(entry.bindings),
+        "maxStorageBuffersPerShaderStage": buffer_count,
         "maxComputeInvocationsPerWorkgroup": x * y * z,
         "maxComputeWorkgroupSizeX": x,
         "maxComputeWorkgroupSizeY": y,
         "maxComputeWorkgroupSizeZ": z,
         "maxComputeWorkgroupStorageSize": entry.workgroup_bytes,
     }
-    return [f"{name}>={need}" for name, need in needs.items() if need > LEAST[name]]
+    return [f"{name}>={need}" for name, need in needs.items() if need > GUARANTEED_LIMITS[name]]

@@ -23,7 +23,7 @@ from pydispatch.ir.core.directives.base import shared
 
 
 @shared
-class One(CustomDirective):
+class OneOperand(CustomDirective):
     """Directive for exactly one operand, where the operation definition allows several."""
 
     values: VariadicOperandVariable
@@ -56,7 +56,8 @@ class Mixed(CustomDirective):
         self.values.set(state, names)
         definitions = state.op_type.get_irdl_definition().properties
         bases = definitions[self.numbers.name].constr.get_bases() or set()
-        self.numbers.set(state, _numbers(numbers, DenseArrayBase in bases))
+        is_dense = DenseArrayBase in bases  # else the property is an ArrayAttr of integers
+        self.numbers.set(state, _numbers(numbers, is_dense))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print values and numbers in the order of the list."""
@@ -91,8 +92,8 @@ def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[Unres
     return names, numbers
 
 
-def _numbers(values: Sequence[int], dense: bool) -> Attribute:
-    return DenseArrayBase.from_list(i64, values) if dense else ArrayAttr([IntegerAttr(v, 64) for v in values])
+def _numbers(values: Sequence[int], is_dense: bool) -> Attribute:
+    return DenseArrayBase.from_list(i64, values) if is_dense else ArrayAttr([IntegerAttr(v, 64) for v in values])
 
 
 def print_mixed(printer: Printer, value: int | SSAValue) -> None:

@@ -118,7 +118,8 @@ class ShapedResults(CustomDirective):
         types: list[Attribute] = []
         dims: list[UnresolvedOperand] = []
         if parser.parse_optional_punctuation("->") is not None:
-            types, dims, _ = syntax.parse_tied_results(parser, [], types=[], with_dims=True)
+            # Without operands no result is tied to one.
+            types, dims, _ = syntax.parse_tied_results(parser, names=[], types=[], with_dims=True)
         self.types.set(state, types)
         self.dims.set(state, dims)
 

@@ -110,7 +110,8 @@ class Clauses(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `word(value)` for each clause with a value."""
         for word, clause in self._clauses().items():
-            if (value := getattr(clause, "value", clause).get(op)) is not None:
+            variable = getattr(clause, "value", clause)  # a directive such as ObjectList has its variable in `value`
+            if (value := variable.get(op)) is not None:
                 printer.print_string(f" {word}(")
                 printer.print_attribute(value)
                 printer.print_string(")")

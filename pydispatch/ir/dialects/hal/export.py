@@ -89,7 +89,7 @@ class Sizes(PropertyList):
         with printer.in_angle_brackets():
             present = [variable for variable in (self.workgroup, self.subgroup, self.memory) if variable.is_present(op)]
             printer.print_list(present, print_entry)
-        word_printed(state)
+        word_printed(state)  # a blank follows
 
 
 @directive

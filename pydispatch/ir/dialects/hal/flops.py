@@ -40,6 +40,7 @@ def flops_of(export: Operation) -> Stated | None:
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
         if count == stated.value.data and 0 <= count < 1 << 53:
+            # Rows are a count and the sizes that multiply it: WORKGROUPS, or the numbers of constants of the dispatch.
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
         rows = [_numbers(row) for row in stated.data[1:]]

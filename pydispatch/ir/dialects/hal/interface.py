@@ -125,7 +125,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 @directive
 class Ordinal(Index):
-    """Directive for the index of a constant in its layout."""
+    """Directive for the index of a constant in its layout; without a layout, BareOrdinal prints the index."""
 
     layout: AttributeVariable
 
@@ -145,9 +145,9 @@ class BareOrdinal(Index):
             parser.parse_punctuation("]")
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the descriptor set in brackets, as older releases do, where there is no layout."""
+        """Print the index in brackets, as older releases do, where there is no layout."""
         if not self.layout.is_present(op):
-            state.should_emit_space, state.last_was_punctuation = False, True
+            state.should_emit_space, state.last_was_punctuation = False, True  # no blank before the bracket's content
             with printer.in_square_brackets():
                 super().print(printer, state, op)
 

@@ -98,9 +98,10 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         """Print the syntax that `parse_parameters` reads."""
 
         def entry(pair: tuple[Attribute, Attribute]) -> None:
-            printer.print_attribute(pair[0])
+            target, objects = pair
+            printer.print_attribute(target)
             printer.print_string(" = ")
-            printer.print_attribute(pair[1])
+            printer.print_attribute(objects)
 
         printer.print_string("<{")
         printer.print_list(list(zip(self.targets, self.objects, strict=True)), entry)

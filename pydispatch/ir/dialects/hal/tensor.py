@@ -201,7 +201,8 @@ class ExternObjects(CustomDirective):
 class DispatchExternOp(DispatchLikeOp):
     """Dispatch of an export whose object files the operation lists.
 
-    Target i of `targets` has the export ordinal `target_ordinals[i]` and the objects `target_objects[i]`.
+    Target i of `targets` has the export ordinal `target_ordinals[i]` and the objects `target_objects[i]`. The attribute
+    `pyd.tiles` may state the bytes of each binding that one workgroup accesses.
     """
 
     name = "hal.dispatch.extern"

@@ -11,7 +11,8 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 TILES = "pyd.tiles"
-_MOST = 1 << 31
+_TILE_BYTES_LIMIT = 1 << 31
+"""Bytes of a tile that are too many for the field of a host program."""
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
@@ -31,7 +32,7 @@ def check_tiles(export: Operation, bindings: int | None = None) -> None:
     if stated is None:
         return
     sizes = tiles_of(export)
-    if not sizes or not all(0 <= size < _MOST for size in sizes):
+    if not sizes or not all(0 <= size < _TILE_BYTES_LIMIT for size in sizes):
         raise VerifyException(f"{TILES} is the bytes of each binding that a workgroup has, 0 for any, got {stated}")
     if bindings is not None and len(sizes) != bindings:
         raise VerifyException(f"{TILES} has {len(sizes)} sizes, the layout has {bindings} bindings")

@@ -116,7 +116,9 @@ class Attention(OnTensorsOp):
     def maps(self) -> list[AffineMap]:
         """Return the indexing map of each operand."""
         maps: list[AffineMap] = maps_of(self.indexing_maps)
-        if len(maps) == len(self.operands) - 1 and maps and self.scale is not None:
+        # Programs of older releases have no map for the scale, a scalar that is the operand after query, key and value.
+        is_scale_without_map = len(maps) == len(self.operands) - 1 and self.scale is not None
+        if maps and is_scale_without_map:
             maps.insert(3, AffineMap(maps[0].num_dims, 0, ()))
         return maps
 

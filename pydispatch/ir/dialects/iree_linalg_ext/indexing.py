@@ -56,9 +56,10 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
     check_integers("the tensor of indices", indices)
     index_shape = shape_of(indices)
+    # The last dimension of the indices has the `depth` numbers of one index. For a depth of 1 it may be left out.
     batches = [len(index_shape) - 1] if index_shape and index_shape[-1] == depth else []
     batches += [len(index_shape)] if depth == 1 else []
-    fitting: list[Windows] = []
+    fitting: list[Windows] = []  # the preferred reading first: one that selects positions
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:

@@ -47,7 +47,7 @@ class Sort(AlongOp):
 
     def verify_operands(self) -> None:
         """Check that all tensors have one shape, inputs the elements of their outputs, and the comparator."""
-        check_count("input", len(self.inputs), 0, len(self.outputs))
+        check_count("input", len(self.inputs), 0, len(self.outputs))  # none, or one per output
         check_dimension(self.along, self.outputs[0])
         for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):
             check_shape(f"input {index}", value, shape_of(output))

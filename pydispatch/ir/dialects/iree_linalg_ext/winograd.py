@@ -26,7 +26,9 @@ from pydispatch.ir.dialects.linalg.shape import numbers
 class Winograd(OnTensorsOp):
     """Base of Winograd transforms F(m x m, k x k) for convolutions of stride 1 with a k x k kernel.
 
-    An output tile of m x m corresponds to a transformed tile of (m + k - 1) x (m + k - 1).
+    An output tile of m x m corresponds to a transformed tile of (m + k - 1) x (m + k - 1). Letters name the dimensions:
+    n images, h rows, w columns, c channels, f filters; of a transformed tensor, h and w count tiles, and a and b are
+    the position in a tile.
 
     Attributes:
         output_tile_size: The size m.
@@ -134,7 +136,7 @@ class Image(Winograd):
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}
 
     def letters(self) -> str:
-        return "nhwc"
+        return "nhwc"  # transformed tensors are of this order in either layout
 
 
 @op_definition
@@ -149,12 +151,12 @@ class InputTransformOp(Image):
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that an image, at least as large as the kernel, becomes tiles."""
         sizes = _plain_sizes(source, self.layout)
-        for letter in "hw":
+        for letter in "hw":  # rows and columns: pixels of the image, tiles of the transformed tensor
             if 0 <= sizes[letter] < self.kernel:
                 raise VerifyException(f"{source.type} is smaller than the kernel of {self.kernel}x{self.kernel}")
             size = sizes[letter]
             sizes[letter] = _tiles(size if size == DYNAMIC else size - self.kernel + 1, self.tile)
-        sizes |= dict.fromkeys("ab", self.transformed_tile)
+        sizes |= dict.fromkeys("ab", self.transformed_tile)  # rows and columns of a transformed tile
         self.check_sizes("the transformed image", result, self.transformed(self.letters()), sizes)
 
 
@@ -167,10 +169,10 @@ class OutputTransformOp(Image):
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that tiles become an image of as many pixels."""
         sizes = _plain_sizes(source, self.transformed(self.letters()))
-        for letter in "ab":
+        for letter in "ab":  # rows and columns of a tile
             if sizes[letter] not in (DYNAMIC, self.transformed_tile):
                 raise VerifyException(f"{source.type} has tiles of {sizes[letter]}, expected {self.transformed_tile}")
-        for letter in "hw":
+        for letter in "hw":  # tiles of the transformed tensor, pixels of the image
             sizes[letter] = DYNAMIC if sizes[letter] == DYNAMIC else sizes[letter] * self.tile
         self.check_sizes("the image", result, self.layout, sizes)
 
@@ -186,15 +188,15 @@ class FilterTransformOp(Winograd):
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}
 
     def letters(self) -> str:
-        return "cf"
+        return "cf"  # channels and filters, beside a and b
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that kernels become tiles."""
         sizes = _plain_sizes(source, self.layout)
-        for letter in "hw":
+        for letter in "hw":  # rows and columns of a kernel
             if sizes[letter] not in (DYNAMIC, self.kernel):
                 raise VerifyException(f"{source.type} has kernels of {sizes[letter]}, expected {self.kernel}")
-        sizes |= dict.fromkeys("ab", self.transformed_tile)
+        sizes |= dict.fromkeys("ab", self.transformed_tile)  # rows and columns of a transformed tile
         self.check_sizes("the transformed filter", result, self.transformed(self.letters()), sizes)
 
 

@@ -249,7 +249,7 @@ class Options(CustomDirective):
 
 
 @directive
-class LateAttributes(CustomDirective):
+class TrailingAttributes(CustomDirective):
     """Directive for attributes after the operands, `attrs = {...}`; parsed but not printed."""
 
     attributes: AttrDictDirective
@@ -313,10 +313,10 @@ class StructuredOp(IRDLOperation):
     fun = opt_prop_def(Attribute)
     hidden = var_region_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
-    custom_directives = (LateAttributes, NoRegions, Options, ResultTypes, Sides)
+    custom_directives = (TrailingAttributes, NoRegions, Options, ResultTypes, Sides)
     assembly_format = (
         "custom<Options>($kind, $indexing_maps, attr-dict) custom<Sides>($inputs, type($inputs), $outputs, "
-        "type($outputs)) custom<LateAttributes>(attr-dict) custom<ResultTypes>(type($res), ref(type($outputs))) "
+        "type($outputs)) custom<TrailingAttributes>(attr-dict) custom<ResultTypes>(type($res), ref(type($outputs))) "
         "custom<NoRegions>($hidden)"
     )
 

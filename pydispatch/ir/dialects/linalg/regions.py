@@ -52,10 +52,10 @@ from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg.base import (
     ImpliedTypes,
-    LateAttributes,
     Numbers,
     ResultTypes,
     Sides,
+    TrailingAttributes,
     check_results,
     operand_names,
 )
@@ -102,7 +102,7 @@ class Trait(CustomDirective):
 
 
 @directive
-class OtherAttributes(LateAttributes):
+class OtherAttributes(TrailingAttributes):
     """Directive for `attrs = {...}`, the attributes that are not part of the trait."""
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -194,7 +194,7 @@ def _payload_body(
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
     properties: dict[str, Attribute | None] = {}
-    syntax.take_inherent(kind, attributes, kind.get_irdl_definition().properties, properties)
+    syntax.take_inherent(attributes, kind.get_irdl_definition().properties, properties)
     operands: list[Any] = [block.args[i] for i in order]
     inner = kind.build(
         operands=operands, result_types=[element_type(result)], properties=properties, attributes=attributes
@@ -270,8 +270,10 @@ class ReduceForm(MapForm):
         self.dimensions.parse(parser, state)
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
+        """Return the types whose elements are the arguments of an abbreviated body, and the order in which the
+        arguments are operands of its operation: first the last argument, which is the running value."""
         types = [*inputs, *outputs]
-        return types, [len(types) - 1, *range(len(types) - 1)]  # The running value comes first.
+        return types, [len(types) - 1, *range(len(types) - 1)]
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         printer.print_string(" dimensions =")

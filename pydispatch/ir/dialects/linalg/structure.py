@@ -88,9 +88,9 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
             if isinstance(expression, AffineDimExpr):
                 seen.add(expression.position)
                 if size != DYNAMIC:
-                    known = sizes.setdefault(expression.position, (size, name))
-                    if known[0] != size:
-                        raise VerifyException(f"{name} has size {size} where {known[1]} has {known[0]}")
+                    known_size, known_name = sizes.setdefault(expression.position, (size, name))
+                    if known_size != size:
+                        raise VerifyException(f"{name} has size {size} where {known_name} has {known_size}")
     missing = set(range(count)) - seen
     if missing:
         raise VerifyException(f"no operand gives the size of iteration d{min(missing)}")

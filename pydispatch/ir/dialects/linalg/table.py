@@ -74,6 +74,7 @@ class Meaning(NamedTuple):
         inputs: Subscripts of the inputs.
         output: Subscripts of the output.
         body: Kind of the body: `mac`, `mac_q` (with zero points), `sum`, `max` etc.
+        unsigned: Whether integers are unsigned: operands are zero-extended to the type of the output.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -93,22 +94,30 @@ def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
     return Meaning(tuple(tuple(i.split()) for i in inputs.split(",")), tuple(output.split()), body, unsigned)
 
 
+_CONVOLUTION_NAME = re.compile(
+    r"(?P<depthwise>depthwise_)?conv_(?P<rank>\d)d(?:_(?P<image>[a-z]+)_(?P<kernel>[a-z]{2,}))?(?P<zero_points>_q)?"
+)
+"""Name of a convolution, such as `depthwise_conv_2d_nhwc_hwcm_q`."""
+
+
 def _convolution(name: str) -> Meaning:
     """Return the definition of a convolution, given by name.
 
     The name lists the dimensions of the input and of the kernel by letters: group g, channel c, filter f, multiplier m.
     """
-    match = re.fullmatch(r"(depthwise_)?conv_(\d)d(?:_([a-z]+)_([a-z]{2,}))?(_q)?", name)
+    match = _CONVOLUTION_NAME.fullmatch(name)
     assert match is not None
-    spatial = "dhw"[3 - int(match[2]) :]
-    layout, kernel = match[3] or spatial, match[4] or spatial
+    is_depthwise, has_zero_points = match["depthwise"] is not None, match["zero_points"] is not None
+    spatial = "dhw"[3 - int(match["rank"]) :]
+    layout, kernel = match["image"] or spatial, match["kernel"] or spatial
     image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
     weights = tuple(f"k{c}" if c in spatial else c for c in kernel)
-    output = [f"o{c}" if c in spatial else "f" if c == "c" and not match[1] else c for c in layout]
+    output_layout = layout if is_depthwise else layout.replace("c", "f")
+    output = [f"o{c}" if c in spatial else c for c in output_layout]
     if "m" in kernel:
         output.append("m")
-    zero_points: tuple[tuple[str, ...], ...] = ((), ()) if match[5] else ()
-    return Meaning((image, weights, *zero_points), tuple(output), "mac_q" if match[5] else "mac")
+    zero_points: tuple[tuple[str, ...], ...] = ((), ()) if has_zero_points else ()
+    return Meaning((image, weights, *zero_points), tuple(output), "mac_q" if has_zero_points else "mac")
 
 
 def _pooling(name: str) -> Meaning:

@@ -53,7 +53,10 @@ class ContractOp(IRDLOperation):
 
     @property
     def has_weights(self) -> bool:
-        """Return whether B is unsigned weights that are unpacked in registers."""
+        """Return whether B is unsigned weights that are unpacked in registers.
+
+        The element types state it: i4, or i8 with an A of floats, are always unsigned weights here.
+        """
         assert isinstance(self.a.type, MemRefType) and isinstance(self.b.type, MemRefType)
         element = self.b.type.element_type
         return element == IntegerType(4) or (element == i8 and self.a.type.element_type == f32)
@@ -81,12 +84,12 @@ class ContractOp(IRDLOperation):
         (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
         if m < 0 or n < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
-        last = ranks[0] - 1 - grouped  # of A's dimensions of K, and where N is in B
+        k_rank = ranks[0] - 1 - grouped  # dimensions of K: they follow M in A, and precede N in B
         if self.has_weights:
             self._verify_weights((a, b, c))
             return
-        steps = zip(sa[1 : last + 1], sb[:last], strict=True)
-        if sa[0] != m or sb[last] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
+        steps = zip(sa[1 : k_rank + 1], sb[:k_rank], strict=True)
+        if sa[0] != m or sb[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
         elements = tuple(t.element_type for t in (a, b, c))
         if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in GROUPED):

@@ -59,14 +59,14 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
             (16 * i + 8 * (s // 2), 8 * j + s % 2)
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
-        return LaneLayout(
-            4, 1, right=2, rows=tuple(p[0] for p in coordinates), columns=tuple(p[1] for p in coordinates)
-        )
+        rows, columns = tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates)
+        return LaneLayout(across=4, down=1, right=2, rows=rows, columns=columns)
     coordinates = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
     ]  # fmt: skip
-    return LaneLayout(8, run, run, tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates))
+    rows, columns = tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates)
+    return LaneLayout(across=8, down=run, right=run, rows=rows, columns=columns)
 
 
 def run_of(bits: int) -> int:
@@ -107,7 +107,7 @@ class MmaOp(IRDLOperation):
     def verify_(self) -> None:
         """Check that the sizes of A [M, K], B [K, N] and the slots of C are whole blocks of the form, with element
         types that it multiplies."""
-        a, b, c = (v.type for v in self.operands[1:])
+        a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):
             raise VerifyException(f"pyd.mma takes two static matrices and a row of slots, got {a}, {b} and {c}")
@@ -120,7 +120,7 @@ class MmaOp(IRDLOperation):
             rows, columns, inner = 16, 16, 16
             fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
         else:
-            run = run_of(_bits(c.element_type))
+            run = run_of(_bits(c.element_type))  # adjacent elements of each of the 4 x 8 lanes, in both directions
             rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
         if not fits:
             raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")

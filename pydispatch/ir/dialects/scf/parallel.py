@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IndexType, IntegerAttr, i32
@@ -192,17 +192,17 @@ class ForallOp(IRDLOperation):
             start = parser.pos
             parser.parse_punctuation("->")
             types = syntax.parse_types(parser)
-            outs = parser.resolve_operands([pair[1] for pair in pairs], types, start)
-            arguments += [pair[0].resolve(type) for pair, type in zip(pairs, types, strict=True)]
+            outs = parser.resolve_operands([initial for _, initial in pairs], types, start)
+            arguments += [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
         body = parser.parse_region(arguments)
         if not isinstance(body.block.last_op, InParallelOp):
             body.block.add_op(InParallelOp(regions=[Region(Block())]))
         attributes = parser.parse_optional_attr_dict()
         properties: dict[str, Attribute | None] = {
-            "static_lower": lower[1], "static_upper": upper[1], "static_step": step[1],
+            "static_lower": lower.static, "static_upper": upper.static, "static_step": step.static,
             "mapping": attributes.pop("mapping", None),
         }  # fmt: skip
-        operands = [lower[0], upper[0], step[0], outs]
+        operands = [lower.dynamic, upper.dynamic, step.dynamic, outs]
         return cls(
             operands=operands, result_types=[types], properties=properties, attributes=attributes, regions=[body]
         )
@@ -272,13 +272,25 @@ def _print_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
     printer.print_ssa_value(out)
 
 
-def _constant(rank: int, value: int) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
-    """Return bounds that all are `value`, in the form that `_parse_bounds` returns."""
-    return [], ArrayAttr([IntegerAttr(value, 64)] * rank)
+class _LoopBounds(NamedTuple):
+    """Bounds or steps of the loops of a nest.
+
+    Attributes:
+        dynamic: Bounds that are values.
+        static: An integer for each loop; the dynamic marker stands for the next value.
+    """
+
+    dynamic: list[SSAValue]
+    static: ArrayAttr[Attribute]
 
 
-def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
-    """Parse bounds in parentheses; return the values, and the integers with the dynamic marker for each value."""
+def _constant(rank: int, value: int) -> _LoopBounds:
+    """Return bounds of `rank` loops that all are `value`."""
+    return _LoopBounds([], ArrayAttr([IntegerAttr(value, 64)] * rank))
+
+
+def _parse_bounds(parser: Parser) -> _LoopBounds:
+    """Parse bounds in parentheses."""
     values: list[SSAValue] = []
     static: list[Attribute] = []
 
@@ -292,4 +304,4 @@ def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]
             static.append(IntegerAttr(syntax.DYNAMIC, 64))
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_bound, " in bounds")
-    return values, ArrayAttr(static)
+    return _LoopBounds(values, ArrayAttr(static))

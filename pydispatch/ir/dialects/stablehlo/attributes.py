@@ -133,8 +133,9 @@ class Record(Data[Any]):
         changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
 
         def field(entry: tuple[str, Any]) -> None:
-            printer.print_string(f"{entry[0]} = ")
-            print_value(printer, entry[1])
+            name, value = entry
+            printer.print_string(f"{name} = ")
+            print_value(printer, value)
 
         with printer.in_angle_brackets():
             printer.print_list(changed, field)
@@ -348,7 +349,8 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
     if sorted(map(str, entries)) != sorted([first, second, *map(str, range(rank))]):
         wanted = f"{first}, {second} and the spatial dimensions from 0, each once"
         parser.raise_error(f"expected {wanted}", start, parser.pos)
-    return Layout(entries.index(first), entries.index(second), tuple(entries.index(d) for d in range(rank)))
+    spatial = tuple(entries.index(d) for d in range(rank))
+    return Layout(first=entries.index(first), second=entries.index(second), spatial=spatial)
 
 
 _RAW = {

@@ -193,6 +193,7 @@ def _window(parser: Parser, words: dict[str, str], properties: Properties) -> No
         flat = [value for row in rows for value in row]
         properties["padding"] = dense_pairs(flat)
     elif word == "reverse":
+        # An i1 that is true is stored as -1.
         flags = parser.parse_comma_separated_list(square, lambda: -int(parser.parse_boolean()))
         properties["window_reversal"] = DenseArrayBase.from_list(i1, flags)
     else:

@@ -142,7 +142,7 @@ def _parse_reducer(parser: Parser) -> Region:
         if len(pair) != 2:
             parser.raise_error("each input has two arguments", start, parser.pos)
         pairs.append(pair)
-    return parser.parse_region([*(pair[0] for pair in pairs), *(pair[1] for pair in pairs)])
+    return parser.parse_region([*(first for first, _ in pairs), *(second for _, second in pairs)])
 
 
 def _print_reducer(printer: Printer, block: Block) -> None:

@@ -46,7 +46,7 @@ class TypeSignature:
     """Type syntax `(T, U) -> V`; base of the other forms."""
 
     def parse(self, parser: Parser, count: int) -> Types:
-        """Parse `(T, U) -> V`."""
+        """Parse `(T, U) -> V`. `count` is the number of operands, which other forms need."""
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, FunctionType):

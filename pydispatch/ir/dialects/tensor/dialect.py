@@ -136,11 +136,11 @@ class AllocatedSizes(CustomDirective):
         """Parse `(%size, ...)`; numbers among the sizes are checked against the type later."""
         names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)
         self.values.set(state, names)
-        if len(names) < len(numbers):
+        if len(names) < len(numbers):  # the directive of the type removes the entry and compares the numbers
             state.attributes[_STATED] = DenseArrayBase.from_list(i64, numbers)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `(%size, ...)`."""
+        """Print the dynamic sizes, `(%size, ...)`; the type states the static ones."""
         printer.print_string("(")
         printer.print_list(self.values.get(op), printer.print_ssa_value)
         printer.print_string(")")

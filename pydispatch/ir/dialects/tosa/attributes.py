@@ -69,8 +69,9 @@ class ZeroPoints(ParametrizedAttribute):
         """Print `<name = value, ...>`."""
 
         def entry(item: tuple[str, Attribute]) -> None:
-            printer.print_string(f"{item[0]} = ")
-            printer.print_attribute(item[1])
+            name, value = item
+            printer.print_string(f"{name} = ")
+            printer.print_attribute(value)
 
         with printer.in_angle_brackets():
             printer.print_list(self.values.data.items(), entry)

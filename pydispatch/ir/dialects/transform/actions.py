@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, Region
@@ -33,11 +34,11 @@ from xdsl.traits import NoTerminator
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive
-from pydispatch.ir.dialects.transform.syntax import TYPED, RegionOp, TransformOp
+from pydispatch.ir.dialects.transform.syntax import ATTRIBUTES_AND_TYPES, RegionOp, TransformOp
 
 
 class ImportSymbolLike(TransformOp):
-    """Transform that copies a symbol of the spec into the program.
+    """Transform that copies a symbol of the spec into the program: `@kernel into %module if undefined : (T) -> T`.
 
     If the program has a symbol of that name, `if_undefined` uses it and `force_import` replaces it; otherwise it is an
     error.
@@ -47,7 +48,8 @@ class ImportSymbolLike(TransformOp):
     if_undefined = opt_prop_def(UnitAttr)
     force_import = opt_prop_def(UnitAttr)
     assembly_format = (
-        "$symbol `into` custom<One>($handles) (`if` `undefined` $if_undefined^)? (`force` $force_import^)? " + TYPED
+        "$symbol `into` custom<OneOperand>($handles) (`if` `undefined` $if_undefined^)? (`force` $force_import^)? "
+        + ATTRIBUTES_AND_TYPES
     )
 
 
@@ -121,6 +123,12 @@ class Call(CustomDirective):
             printer.print_region(op.conversions)
 
 
+def _operands_of(types: TypeDirective, state: ParsingState) -> Sequence[Any]:
+    """Return the parsed operands whose types a directive is for."""
+    operand_variable: Any = types.inner
+    return state.operands[operand_variable.index] or ()
+
+
 @directive
 class CallTypes(CustomDirective):
     """Directive for the types of a call, `(T, ...) -> T`. The type of the function handle is first, as in the
@@ -137,7 +145,7 @@ class CallTypes(CustomDirective):
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
         groups = (self.function, self.inputs, self.outputs, self.insertion_point)
-        counts = [len(state.operands[cast(Any, group.inner).index] or ()) for group in groups]
+        counts = [len(_operands_of(group, state)) for group in groups]
         if sum(counts) != len(types):
             message = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
             parser.raise_error(message, start, parser.pos)
@@ -201,7 +209,7 @@ class CastShapeDynamicDimsOp(TransformOp):
 
     name = "transform.type_conversion.tensor.cast_shape_dynamic_dims"
     ignore_dynamic_info = opt_prop_def(UnitAttr)
-    assembly_format = f"(`ignore_dynamic_info` $ignore_dynamic_info^)? $handles {TYPED}"
+    assembly_format = f"(`ignore_dynamic_info` $ignore_dynamic_info^)? $handles {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -209,7 +217,7 @@ class ApplyDceOp(TransformOp):
     """Dead code elimination: removal of unused operations and of unused private symbols."""
 
     name = "transform.apply_dce"
-    assembly_format = f"`to` custom<One>($handles) {TYPED}"
+    assembly_format = f"`to` custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -217,7 +225,7 @@ class ApplyCseOp(TransformOp):
     """Common subexpression elimination."""
 
     name = "transform.apply_cse"
-    assembly_format = f"`to` custom<One>($handles) {TYPED}"
+    assembly_format = f"`to` custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -225,7 +233,7 @@ class ApplyPatternsOp(RegionOp):
     """Application of the named pattern sets until a fixed point."""
 
     name = "transform.apply_patterns"
-    assembly_format = f"`to` custom<One>($handles) $body {TYPED}"
+    assembly_format = f"`to` custom<OneOperand>($handles) $body {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -233,18 +241,18 @@ class CanonicalizationOp(TransformOp):
     """Pattern set of canonicalization."""
 
     name = "transform.apply_patterns.canonicalization"
-    assembly_format = f"$handles {TYPED}"
+    assembly_format = f"$handles {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
 class ApplyRegisteredPassOp(TransformOp):
-    """Transform that runs a registered pass by its name."""
+    """Transform that runs a registered pass by its name: `"name" to %handle : (T) -> T`."""
 
     name = "transform.apply_registered_pass"
     pass_name = prop_def(StringAttr)
     options = opt_prop_def(Attribute)
     assembly_format = (
-        "$pass_name (`with` `options` `=` $options^)? `to` custom<One>($handles) attr-dict `:` "
+        "$pass_name (`with` `options` `=` $options^)? `to` custom<OneOperand>($handles) attr-dict `:` "
         "functional-type($handles, $results_)"
     )
 
@@ -287,10 +295,10 @@ class AnnotateOp(TransformOp):
 
 @op_definition
 class PrintOp(TransformOp):
-    """Transform that prints operations, or the whole program, to standard error."""
+    """Transform that prints to standard error: the operations of `%handle : T`, or without a handle the program."""
 
     name = "transform.print"
-    assembly_format = f"$handles {TYPED}"
+    assembly_format = f"$handles {ATTRIBUTES_AND_TYPES}"
 
 
 OPERATIONS: list[type[Operation]] = [

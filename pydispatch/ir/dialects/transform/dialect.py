@@ -29,7 +29,7 @@ from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.transform import actions as transform_act
 from pydispatch.ir.dialects.transform import matchers as transform_match
-from pydispatch.ir.dialects.transform.syntax import TYPED, TYPES, PositionOp, RegionOp, TransformOp
+from pydispatch.ir.dialects.transform.syntax import ATTRIBUTES_AND_TYPES, TYPES, PositionOp, RegionOp, TransformOp
 
 
 @op_definition
@@ -97,11 +97,11 @@ class NamedSequenceOp(IRDLOperation):
 
 @op_definition
 class YieldOp(TransformOp):
-    """Terminator of a sequence; its operands are the results of the sequence."""
+    """Terminator of a sequence, `%a, %b : T, U`; its operands are the results of the sequence."""
 
     name = "transform.yield"
     traits = traits_def(IsTerminator())
-    assembly_format = f"$handles {TYPED}"
+    assembly_format = f"$handles {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -130,7 +130,7 @@ class StructuredMatchOp(TransformOp):
     assembly_format = (
         "oilist(`ops` `{` $ops `}` | `interface` `{` custom<Word>($interface) `}` | `attributes` $op_attrs | "
         "`filter_result_type` `=` $filter_result_type | `filter_operand_types` `=` $filter_operand_types) `in` "
-        "custom<One>($handles) attr-dict `:` functional-type($handles, $results_)"
+        "custom<OneOperand>($handles) attr-dict `:` functional-type($handles, $results_)"
     )
 
 
@@ -139,7 +139,7 @@ class ForeachOp(RegionOp):
     """Loop that runs its body once for each operation in the handle."""
 
     name = "transform.foreach"
-    assembly_format = f"$handles {TYPED} $body"
+    assembly_format = f"$handles {ATTRIBUTES_AND_TYPES} $body"
 
 
 @directive
@@ -165,13 +165,14 @@ class MatchPairs(CustomDirective):
         """Print `@matcher -> @action, ...`."""
         assert isinstance(op, ForeachMatchOp)
 
-        def pair(symbols: tuple[Attribute, Attribute]) -> None:
-            printer.print_attribute(symbols[0])
+        def print_pair(symbols: tuple[Attribute, Attribute]) -> None:
+            matcher, action = symbols
+            printer.print_attribute(matcher)
             printer.print_string(" -> ")
-            printer.print_attribute(symbols[1])
+            printer.print_attribute(action)
 
         state.print_whitespace(printer)
-        printer.print_list(list(zip(op.matchers, op.actions, strict=True)), pair)
+        printer.print_list(list(zip(op.matchers, op.actions, strict=True)), print_pair)
 
 
 @op_definition
@@ -308,7 +309,7 @@ class CastOp(TransformOp):
     """Conversion of a handle to another handle type."""
 
     name = "transform.cast"
-    assembly_format = "custom<One>($handles) attr-dict `:` type($handles) `to` type($results_)"
+    assembly_format = "custom<OneOperand>($handles) attr-dict `:` type($handles) `to` type($results_)"
 
 
 OPERATIONS: list[type[Operation]] = [

@@ -15,16 +15,16 @@ from xdsl.traits import IsTerminator
 
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import KeywordChoice, directive
-from pydispatch.ir.dialects.transform.syntax import TYPED, PositionOp, RegionOp, TransformOp
+from pydispatch.ir.dialects.transform.syntax import ATTRIBUTES_AND_TYPES, PositionOp, RegionOp, TransformOp
 
 
 @op_definition
 class MatchOperationNameOp(TransformOp):
-    """Matcher that requires the operation to have one of the given names."""
+    """Matcher that requires the operation to have one of the given names: `%op ["a.x", "b.y"] : T`."""
 
     name = "transform.match.operation_name"
     op_names = prop_def(ArrayAttr[StringAttr])
-    assembly_format = f"custom<One>($handles) $op_names {TYPED}"
+    assembly_format = f"custom<OneOperand>($handles) $op_names {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -48,17 +48,23 @@ class MatchParamCmpIOp(TransformOp):
 
     name = "transform.match.param.cmpi"
     predicate = prop_def(StringAttr)
-    assembly_format = f"custom<Comparison>($predicate) $handles {TYPED}"
+    assembly_format = f"custom<Comparison>($predicate) $handles {ATTRIBUTES_AND_TYPES}"
     custom_directives = (*TransformOp.custom_directives, Comparison)
 
 
 @op_definition
 class MatchStructuredOp(RegionOp):
-    """Matcher that runs its body on a structured operation; the values that the body yields are its results."""
+    """Matcher that runs its body on a structured operation: `failures(suppress) %op : (T) -> U {...}`.
+
+    The values that the body yields are its results.
+    """
 
     name = "transform.match.structured"
     failures = opt_prop_def(StringAttr)
-    assembly_format = f"(`failures` `(` custom<FailureMode>($failures)^ `)`)? custom<One>($handles) {TYPED} $body"
+    assembly_format = (
+        "(`failures` `(` custom<FailureMode>($failures)^ `)`)? custom<OneOperand>($handles) "
+        f"{ATTRIBUTES_AND_TYPES} $body"
+    )
 
 
 @op_definition
@@ -67,7 +73,7 @@ class MatchStructuredYieldOp(TransformOp):
 
     name = "transform.match.structured.yield"
     traits = traits_def(IsTerminator())
-    assembly_format = f"$handles {TYPED}"
+    assembly_format = f"$handles {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -150,16 +156,16 @@ class MatchDagOp(RegionOp):
     """
 
     name = "transform.iree.match.cast_compatible_dag_from_root"
-    assembly_format = f"custom<One>($handles) $body {TYPED}"
+    assembly_format = f"custom<OneOperand>($handles) $body {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
 class MatchTypeOp(TransformOp):
-    """Matcher that requires a value to be castable to the given type."""
+    """Matcher that requires a value to be castable to the given type: `%value = tensor<?xf32> : T`."""
 
     name = "transform.iree.match.cast_compatible_type"
     target_type = prop_def(Attribute)
-    assembly_format = f"custom<One>($handles) `=` custom<TypeValue>($target_type) {TYPED}"
+    assembly_format = f"custom<OneOperand>($handles) `=` custom<TypeValue>($target_type) {ATTRIBUTES_AND_TYPES}"
 
 
 @op_definition
@@ -170,7 +176,8 @@ class MatchDimIsMultipleOfOp(TransformOp):
     dim = prop_def(IntegerAttr.constr(i64))
     size = prop_def(IntegerAttr.constr(i64))
     assembly_format = (
-        "custom<One>($handles) `[` $dim `]` `,` $size attr-dict `:` type($handles) custom<Absent>(type($results_))"
+        "custom<OneOperand>($handles) `[` $dim `]` `,` $size attr-dict `:` type($handles) "
+        "custom<Absent>(type($results_))"
     )
 
 
@@ -207,17 +214,21 @@ class MatchDimBoundsOp(TransformOp):
     umax = opt_prop_def(IntegerAttr.constr(i64))
     custom_directives = (Bound,)
     assembly_format = (
-        "custom<One>($handles) `[` $dim `]` custom<Bound>($umin) custom<Bound>($umax) attr-dict `:` type($handles) "
+        "custom<OneOperand>($handles) `[` $dim `]` custom<Bound>($umin) custom<Bound>($umax) attr-dict "
+        "`:` type($handles) "
         "custom<Absent>(type($results_))"
     )
 
 
 @op_definition
 class MatchRegionsOp(RegionOp):
-    """Matcher that requires the regions of an operation to equal those of the one operation in the body."""
+    """Matcher that requires the regions of an operation to equal those of the one operation in the body.
+
+    Syntax: `%op : T {...}`.
+    """
 
     name = "transform.iree.match.regions"
-    assembly_format = f"custom<One>($handles) {TYPED} $body"
+    assembly_format = f"custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES} $body"
 
 
 @op_definition

@@ -120,8 +120,8 @@ class FailureMode(KeywordChoice):
     WHAT: ClassVar[str] = "failure mode"
 
 
-TYPED = "attr-dict custom<HandleTypes>(ref($handles), type($handles), type($results_))"
-"""After the handles: attributes and types."""
+ATTRIBUTES_AND_TYPES = "attr-dict custom<HandleTypes>(ref($handles), type($handles), type($results_))"
+"""End of a format, after the handles: the attribute dictionary, and `: (T, ...) -> U` or `: T`."""
 
 
 class TransformOp(IRDLOperation):
@@ -130,7 +130,7 @@ class TransformOp(IRDLOperation):
     handles = var_operand_def()
     results_ = var_result_def()
     custom_directives: ClassVar[tuple[type[CustomDirective], ...]] = (HandleTypes, Positions, FailureMode)
-    assembly_format = f"custom<One>($handles) {TYPED}"
+    assembly_format = f"custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
     def positions(self, count: int) -> list[int] | None:
         """Return the indices out of `count` that the positions select; None if one is out of range."""
@@ -145,12 +145,14 @@ class TransformOp(IRDLOperation):
 
 
 class PositionOp(TransformOp):
-    """Base of operations with positions after the operand."""
+    """Base of operations with positions after the operand: `%handle[0, -1] : (T) -> U`, `[all]` or `[except(0)]`."""
 
     positions_ = opt_prop_def(DenseArrayBase, prop_name="positions")
     is_all = opt_prop_def(UnitAttr)
     is_inverted = opt_prop_def(UnitAttr)
-    assembly_format = f"custom<One>($handles) custom<Positions>($positions, $is_all, $is_inverted) {TYPED}"
+    assembly_format = (
+        "custom<OneOperand>($handles) custom<Positions>($positions, $is_all, $is_inverted) " + ATTRIBUTES_AND_TYPES
+    )
 
 
 class RegionOp(TransformOp):

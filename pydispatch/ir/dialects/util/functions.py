@@ -184,24 +184,23 @@ def _parse_results(
     attrs: list[DictionaryAttr],
 ) -> None:
     """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes; append them to the lists passed."""
-    names = [UnresolvedOperand(a.name, 0) for a in arguments]
+    argument_names = [UnresolvedOperand(a.name, 0).operand_name for a in arguments]
+    in_list = parser._current_token.text == "("
 
     def parse_result() -> None:
-        """Parse one result."""
+        """Parse one result: a type, or an argument of the function that it is tied to, which has a type as well."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             results.append(parser.parse_type())
             tied.append(-1)
         else:
-            known = [n.operand_name for n in names]
-            if name.operand_name not in known:
+            if name.operand_name not in argument_names:
                 parser.raise_error(f"result is tied to %{name.operand_name}, which is not an argument",
                               name.span.start, name.span.end)  # fmt: skip
-            tied.append(known.index(name.operand_name))
+            tied.append(argument_names.index(name.operand_name))
             results.append(parser.parse_type() if parser.parse_optional_keyword("as") else types[tied[-1]])
         attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
 
-    in_list = parser._current_token.text == "("
     if in_list:
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_result, " in function results")
     else:

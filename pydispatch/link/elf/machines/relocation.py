@@ -97,7 +97,7 @@ def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scal
     Returns:
         A function that raises ValueError if the value does not fit or is misaligned.
     """
-    mask = sum(((1 << count) - 1) << at for _, count, at in parts)
+    mask = sum(((1 << count) - 1) << at for _, count, at in parts)  # bits of the instruction that the fields have
 
     def put(content: bytearray, offset: int, value: int) -> None:
         """Store the parts of a value in the fields of an instruction; raise ValueError if it does not fit."""
@@ -106,7 +106,8 @@ def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scal
         if value & ((1 << scale) - 1):
             raise ValueError(f"{value:#x} is no multiple of {1 << scale}")
         (old,) = struct.unpack_from("<" + layout, content, offset)
-        new = sum((value >> low & ((1 << count) - 1)) << at for low, count, at in parts)
-        struct.pack_into("<" + layout, content, offset, old & ~mask | new)
+        # Each part: lowest bit in the value, number of bits, lowest bit in the instruction.
+        immediates = sum((value >> low & ((1 << count) - 1)) << at for low, count, at in parts)
+        struct.pack_into("<" + layout, content, offset, old & ~mask | immediates)
 
     return put

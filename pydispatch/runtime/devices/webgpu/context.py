@@ -11,7 +11,7 @@ from pydispatch._core.device import poison_requested
 from pydispatch._core.driver import OPENED, copy_mapped
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.formats.wgsl.interface import FEATURES, LEAST, WgslFeatures
+from pydispatch.formats.wgsl.interface import FEATURES, GUARANTEED_LIMITS, WgslFeatures
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.closing import Closing
@@ -55,7 +55,7 @@ class Context(Closing, base.Context):
         self.queue = lib.wgpuDeviceGetQueue(self.device)
         limits = ffi.new("WGPULimits*")
         lib.wgpuDeviceGetLimits(self.device, limits)
-        self.limits = LEAST if standard else limits_of(limits)
+        self.limits = GUARANTEED_LIMITS if standard else limits_of(limits)
         self.names = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
@@ -363,6 +363,6 @@ def _guaranteed_limits(supported: Any) -> Any:
     """Return limits that every WebGPU device supports, in the structure of an adapter's limits."""
     ffi, _ = api.binding()
     limits = ffi.new("WGPULimits*", supported[0])
-    for name, guaranteed in LEAST.items():
+    for name, guaranteed in GUARANTEED_LIMITS.items():
         setattr(limits, name, guaranteed)
     return limits

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.interface import LEAST
+from pydispatch.formats.wgsl.interface import GUARANTEED_LIMITS
 from pydispatch.formats.wgsl.read import is_wgsl, read
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.devices.webgpu.adapters import select_adapter
@@ -73,7 +73,7 @@ class WebGPUDevice(AcceleratorDevice):
             "workgroup": f"at most {limits['maxComputeInvocationsPerWorkgroup']} invocations, {sizes}",
             "subgroup": "-".join(map(str, adapter.subgroup)) if adapter.subgroup[1] else "",
             "workgroup memory": f"{limits['maxComputeWorkgroupStorageSize']} bytes",
-            "limits": [f"{name}={limits[name]}" for name in LEAST],
+            "limits": [f"{name}={limits[name]}" for name in GUARANTEED_LIMITS],
             "memory": "mapped for the processor" if context.is_mapped else "copied for the processor",
             "features": sorted(context.names),
         }

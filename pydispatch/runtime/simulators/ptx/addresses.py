@@ -13,7 +13,15 @@ import numpy as np
 from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.memory import FIRST, LOCAL, PARAM, SHARED, WINDOW, Allocation, MemoryAccess
+from pydispatch.runtime.simulators.ptx.memory import (
+    FIRST_ADDRESS,
+    LOCAL,
+    PARAM,
+    SHARED,
+    WINDOW,
+    Allocation,
+    MemoryAccess,
+)
 
 ADDRESS_BYTES = 8
 ALL_ADDRESS_BITS = (1 << 8 * ADDRESS_BYTES) - 1
@@ -94,7 +102,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
         addresses = bases.astype(np.int64)
         if offset:
             addresses = addresses + offset
-            if bases.dtype.itemsize != ADDRESS_BYTES:
+            if bases.dtype.itemsize != ADDRESS_BYTES:  # the sum of a 32-bit address wraps
                 addresses &= _LOW_ADDRESS_BITS
         if not addresses.ndim:
             addresses = np.broadcast_to(addresses, frame.n)
@@ -127,8 +135,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
             addresses = np.broadcast_to(addresses, regs[0].n).astype(np.uint64)
         frame = regs[0]
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
-            offsets = addresses - base_of_first_byte
-            all_bits = np.bitwise_or.reduce(offsets)
+            offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
+            all_bits = np.bitwise_or.reduce(offsets)  # at least the largest offset, and with every low bit of one
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
                 access: MemoryAccess = new_access(MemoryAccess, (None, previous, offsets.view(np.int64)))
                 if frame.batch.races is not None:
@@ -136,7 +144,7 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
                 return [access]
         accesses = resolver.resolve(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
         allocation = accesses[0].memory
-        if len(accesses) == 1 and allocation.start >= FIRST and allocation.size >= size and allocation.live:
+        if len(accesses) == 1 and allocation.start >= FIRST_ADDRESS and allocation.size >= size and allocation.live:
             previous, previous_memory = allocation, frame.batch.memory
             base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)
             largest_offset = np.uint64(allocation.size - size)
@@ -152,7 +160,8 @@ class AddressResolver:
         space: State space, as of `space_of`.
         size: Bytes that each thread accesses; also the alignment.
         write: Whether memory is written.
-        strong: Whether the access orders others, and so is no data race with another such access.
+        strong: Whether the access is atomic, volatile, relaxed, acquire or release, and so is no data race with another
+            such access.
         atomic: Whether the access is atomic, and may end in the padding of an allocation.
     """
 
@@ -163,6 +172,7 @@ class AddressResolver:
         self.space, self.size = space, size
         self.write, self.strong, self.atomic = write, strong, atomic
         words = instruction.modifiers
+        # Whether the access makes earlier writes of the thread visible to other blocks, for the detector of data races.
         self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
     def record(self, frame: Frame, access: MemoryAccess) -> None:
@@ -189,8 +199,10 @@ class AddressResolver:
                 positions = None if in_window.all() else np.flatnonzero(in_window)
                 offsets = (addresses - np.uint64(base)).astype(np.int64)
                 own_offsets = offsets if positions is None else offsets[positions]
-                accesses.append(self.resolve_window(frame, positions, own_offsets, base == SHARED))
-                if positions is None:
+                accesses.append(
+                    self.resolve_window(frame, positions=positions, offsets=own_offsets, shared=base == SHARED)
+                )
+                if positions is None:  # the addresses of all threads are in this window
                     return accesses
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
@@ -209,6 +221,7 @@ class AddressResolver:
         if allocation is None:
             self._fault(frame, first, address, memory.near(address))
         is_inside = (addresses >= np.uint64(allocation.start)) & (addresses < np.uint64(allocation.end)) & ~resolved
+        # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end
         if not is_inside[first] or address + self.size > end:
             self._fault(frame, first, address, f"; it leaves the {allocation}")
@@ -247,6 +260,8 @@ class AddressResolver:
         """
         batch, size = frame.batch, self.size
         limit = batch.launch.shared_bytes if shared else batch.local_stride
+        # One pass decides almost always: the bits of all offsets together are negative if one is, have a low bit that
+        # one has, and are at least the largest one.
         all_bits = int(np.bitwise_or.reduce(offsets))
         if all_bits & (size - 1):
             self._check_alignment(frame, positions, offsets)
@@ -262,6 +277,7 @@ class AddressResolver:
         starts = frame.shared_bases() if shared else frame.threads * batch.local_stride
         own_starts = starts if positions is None else starts[positions]
         memory = batch.shared if shared else batch.local
+        # MemoryAccess(...) is a Python call, which would cost more than the rest of the access.
         access: MemoryAccess = tuple.__new__(MemoryAccess, (positions, memory, offsets + own_starts))
         if shared:
             self.record(frame, access)

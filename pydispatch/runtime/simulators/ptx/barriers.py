@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
-from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, ThreadBatch
+from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, WARP_LANES, ThreadBatch
 
 _BARRIERS = 16
 """Barriers of a thread block."""
+
+
+class Reduction(NamedTuple):
+    """Reduction of bar.red over the threads that meet at a barrier.
+
+    Attributes:
+        function: "popc", "and" or "or".
+        values: The predicate of each thread, bool [threads].
+        store: Index of the array of the result's register in the frame.
+    """
+
+    function: str
+    values: Any
+    store: int
 
 
 @dataclass(eq=False)
@@ -28,7 +42,7 @@ class Waiting:
         slots: The thread block of each, int64 [threads]: its index in the batch.
         barrier_numbers: The barrier of each, 0 to 15, int64 [threads].
         instruction: The barrier instruction.
-        operands: For bar.red: the operation, the value of each thread, and the register of the result.
+        reduction: The reduction of bar.red; None for other barriers.
     """
 
     activation: Activation
@@ -37,7 +51,7 @@ class Waiting:
     slots: Any
     barrier_numbers: Any
     instruction: Instruction
-    operands: tuple[str, Any, int] | None = None
+    reduction: Reduction | None = None
 
     def threads(self) -> Any:
         """Return the number of each thread in the batch, int64 [threads]."""
@@ -45,13 +59,13 @@ class Waiting:
 
     def subset(self, selected: Any) -> Waiting:
         """Return the threads where the boolean array `selected` holds."""
-        operands = self.operands and (self.operands[0], self.operands[1][selected], self.operands[2])
+        reduction = self.reduction and self.reduction._replace(values=self.reduction.values[selected])
         return replace(
             self,
             index=self.index[selected],
             slots=self.slots[selected],
             barrier_numbers=self.barrier_numbers[selected],
-            operands=operands,
+            reduction=reduction,
         )
 
 
@@ -93,27 +107,29 @@ class Barriers:
         self.is_unused = False
         slots = batch.block_slots()[frame.threads]
         barrier_numbers = np.broadcast_to(np.asarray(barrier_number, np.int64), slots.shape)
-        if (barrier_numbers > 15).any():
+        if (barrier_numbers >= _BARRIERS).any():
             frame.fault(
                 instruction,
-                int(np.argmax(barrier_numbers > 15)),
-                f"names barrier {int(barrier_numbers.max())}; 15 is the last",
+                int(np.argmax(barrier_numbers >= _BARRIERS)),
+                f"names barrier {int(barrier_numbers.max())}; {_BARRIERS - 1} is the last",
             )
         np.add.at(self._arrived, (slots, barrier_numbers), 1)
         if count is not None:
             counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
-            invalid = (counts % 32 != 0) | (counts == 0)
+            invalid = (counts % WARP_LANES != 0) | (counts == 0)
             if invalid.any():
                 position = int(np.argmax(invalid))
                 frame.fault(
-                    instruction, position, f"waits for {int(counts[position])} threads; the number is a multiple of 32"
+                    instruction,
+                    position,
+                    f"waits for {int(counts[position])} threads; the number is a multiple of {WARP_LANES}",
                 )
             self._counts[slots, barrier_numbers] = counts
         if wait is not None:
             wait.slots, wait.barrier_numbers = slots, barrier_numbers
             self._check_warps(wait)
             self.waiting.append(wait)
-        if count is not None:
+        if count is not None:  # else all living threads must have arrived: the scheduler then has none that is ready
             self.release()
 
     def _check_warps(self, wait: Waiting) -> None:
@@ -160,7 +176,7 @@ class Barriers:
         self._counts[is_complete] = 0
         batch.epochs += is_complete.any(axis=1)
         self.is_unused = not still_waiting and not self._arrived.any()
-        self._reduce([wait for wait in opened if wait.operands])
+        self._reduce([wait for wait in opened if wait.reduction])
         for wait in opened:
             self._make_ready(ThreadGroup(wait.activation, wait.return_block, wait.index))
         return bool(opened)
@@ -169,20 +185,20 @@ class Barriers:
         """Compute the reductions of bar.red over the threads of each opened barrier, and store the results."""
         if not opened:
             return
-        first = opened[0].operands
+        first = opened[0].reduction
         assert first is not None
-        initial = 1 if first[0] == "and" else 0
+        initial = 1 if first.function == "and" else 0
         result = np.full((self._batch.count, _BARRIERS), initial, np.int64)
         for wait in opened:
-            assert wait.operands is not None
-            values = wait.operands[1].astype(np.int64)
-            if first[0] == "popc":
+            assert wait.reduction is not None
+            values = wait.reduction.values.astype(np.int64)
+            if first.function == "popc":
                 np.add.at(result, (wait.slots, wait.barrier_numbers), values)
-            elif first[0] == "and":
+            elif first.function == "and":
                 np.minimum.at(result, (wait.slots, wait.barrier_numbers), values)
             else:
                 np.maximum.at(result, (wait.slots, wait.barrier_numbers), values)
         for wait in opened:
-            assert wait.operands is not None
-            store = wait.activation.frame.stores[wait.operands[2]]
+            assert wait.reduction is not None
+            store = wait.activation.frame.stores[wait.reduction.store]
             store[wait.index] = result[wait.slots, wait.barrier_numbers].astype(store.dtype)

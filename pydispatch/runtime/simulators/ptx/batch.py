@@ -42,7 +42,7 @@ class Batch(ThreadBatch):
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
         super().__init__(launch, first, count)
-        self._clock = launch
+        self._launch = launch  # `self.launch`, with the count of instructions
         self.barriers = Barriers(self, self.make_ready)
         self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
@@ -67,24 +67,33 @@ class Batch(ThreadBatch):
             copy_results: Copies the results of threads that return.
             local_offset: Where the function's local memory begins in that of a thread, in bytes.
         """
-        frame = Frame(self, code, caller.frame.threads[positions], local_offset, None, None)
-        return self._append_activation(Activation(frame, caller, positions, return_block, copy_results, self._serial))
+        frame = Frame(self, code, caller.frame.threads[positions], local_offset)
+        return self._append_activation(
+            Activation(
+                frame,
+                caller=caller,
+                caller_positions=positions,
+                return_block=return_block,
+                copy_results=copy_results,
+                serial=self._serial,
+            )
+        )
 
     def start(self, code: FunctionCode) -> None:
         """Begin the kernel for all threads of the batch."""
-        frame = Frame(self, code, np.arange(self.n), 0, None, None)
+        frame = Frame(self, code, np.arange(self.n), local_offset=0)
         self.make_ready(
             ThreadGroup(
                 self._append_activation(
                     Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
                 ),
-                0,
+                block=0,
                 index=None,
             )
         )
 
     def _append_activation(self, activation: Activation) -> Activation:
-        """Add a function call to the calls of the batch, and return it."""
+        """Add a function call to the calls of the batch, and return it. The next one gets a greater serial number."""
         self._serial += 1
         self._activations.append(activation)
         return activation
@@ -123,20 +132,20 @@ class Batch(ThreadBatch):
             elif not self._unblock():
                 break
         for activation in self._activations:
-            activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
+            activation.frame.release_stores()
 
     def _advance(self, group: ThreadGroup) -> None:
         """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
-        activation, launch, ready = group.activation, self._clock, self._ready
+        activation, launch, ready = group.activation, self._launch, self._ready
         blocks = activation.frame.code.blocks
         frame, block_index, blocks_run = group.acquire_frame(), group.block, 0
-        rotating, is_subset = self._is_round_robin_next, group.index is not None
+        is_round_robin, is_subset = self._is_round_robin_next, group.index is not None
         self._is_round_robin_next = False
         while True:
             block = blocks[block_index]
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
-                if (activation.priority, block_index) in self._parked:  # with threads already waiting here
+                if (activation.priority, block_index) in self._parked:  # other threads of the call wait at this block
                     self.make_ready(group)
                     return
                 if not self._meet_warps(group, block):
@@ -154,22 +163,26 @@ class Batch(ThreadBatch):
             else:
                 group.block = block_index
                 block_index = block.end(self, group, frame)
-                if block_index < 0:
+                if block_index < 0:  # the group waits, has split or has ended
                     return
             if ready:
                 blocks_run += 1
-                if self._may_be_spinning(blocks_run, rotating) or (
-                    not rotating and min(ready) <= (activation.priority, block_index)
+                if self._note_spinning(blocks_run, is_round_robin) or (
+                    not is_round_robin and min(ready) <= (activation.priority, block_index)
                 ):
                     group.block, group.last_run = block_index, launch.steps
                     self.make_ready(group)
                     return
 
-    def _may_be_spinning(self, blocks_run: int, rotating: bool) -> bool:
-        """Return whether a group has run long enough that it may be spinning on another one."""
+    def _note_spinning(self, blocks_run: int, is_round_robin: bool) -> bool:
+        """Return whether a group has run long enough that it may be spinning on another one.
+
+        Groups are then run round-robin, and for fewer blocks of code each. `is_round_robin` states that they are so
+        already.
+        """
         if blocks_run < self._blocks_before_yield:
             return False
-        if not rotating:
+        if not is_round_robin:
             self._blocks_before_yield = max(_FEWEST_BLOCKS_BEFORE_YIELD, self._blocks_before_yield // 4)
             self._is_round_robin_next = True
         return True
@@ -182,7 +195,7 @@ class Batch(ThreadBatch):
         """
         assert block.sync is not None
         frame = group.acquire_frame()
-        if frame.full is not None:
+        if frame.full is not None:  # a frame of some threads, which has copies of the registers that it has loaded
             frame.load_registers(block)
         slot, _ = block.sync
         lanes = self.lane_numbers()[frame.threads]
@@ -205,7 +218,7 @@ class Batch(ThreadBatch):
         if is_complete.any():
             complete = ThreadGroup(group.activation, group.block, positions[is_complete])
             complete.last_run = group.last_run
-            self._ready[key] = complete
+            self._ready[key] = complete  # not make_ready(), which would merge it with the parked lanes
             self._run_met_block(key)
         return False
 
@@ -214,11 +227,11 @@ class Batch(ThreadBatch):
         group = self._ready.pop(key)
         frame = group.acquire_frame()
         block = frame.code.blocks[group.block]
-        if frame.full is not None:
+        if frame.full is not None:  # a frame of some threads
             frame.load_registers(block)
         for step in block.steps:
             step(frame.regs)
-        self._clock.steps += block.count
+        self._launch.steps += block.count
         next_block = group.block + 1 if block.end is None else block.end(self, group, frame)
         if next_block >= 0:
             group.block = next_block
@@ -232,7 +245,7 @@ class Batch(ThreadBatch):
         if self.barriers.release():
             return True
         parked = list(self._parked.values())
-        self._parked.clear()
+        self._parked.clear()  # _meet_warps() parks again what still waits
         sizes = [group.size for group in parked]
         for group in parked:
             # Threads that have exited meanwhile are no longer waited for.
@@ -240,7 +253,8 @@ class Batch(ThreadBatch):
             if self._meet_warps(group, block):
                 self._ready[(group.activation.priority, group.block)] = group
                 self._run_met_block((group.activation.priority, group.block))
-        if self._ready or [group.size for group in self._parked.values()] != sizes:
+        has_progress = bool(self._ready) or [group.size for group in self._parked.values()] != sizes
+        if has_progress:
             return True
         for activation in reversed(self._activations):
             if activation.returned and activation.unfinished_count:
@@ -289,5 +303,5 @@ class Batch(ThreadBatch):
         activation.copy_results(activation.frame, positions, caller.frame, caller_positions)
         if activation.unfinished_count == 0:
             self._activations.remove(activation)
-            activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
+            activation.frame.release_stores()
         self.make_ready(ThreadGroup(caller, activation.return_block, caller_positions))

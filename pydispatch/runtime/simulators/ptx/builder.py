@@ -28,7 +28,9 @@ from pydispatch.formats.ptx.module import (
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
 
 Step = Callable[[list[Any]], None]
-RUNS = "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"
+_SUPPORTED_PTX = (
+    "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"
+)
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,13 @@ class RegisterView:
 
     def of(self, base: Any) -> Any:
         """Return the part of a register's array that this view selects, as its type."""
-        if base.ndim == 2:
+        if base.ndim == 2:  # the bytes of a `.param` variable, [threads, bytes]
             return base[:, self.offset : self.offset + self.dtype.itemsize].view(self.dtype)[:, 0]
         if base.dtype == self.dtype:
             return base
         viewed = base.view(self.dtype)
         ratio = base.itemsize // self.dtype.itemsize
-        return viewed if ratio == 1 else viewed[::ratio]
+        return viewed if ratio == 1 else viewed[::ratio]  # of a wider register its low part
 
 
 @dataclass(frozen=True)
@@ -123,15 +125,16 @@ class FunctionBuilder:
         self.module = module
         self._is_special = is_special
         self._lines, self.symbols, self.functions = lines, symbols, functions
-        self.storages: list[Storage] = []
+        self.storages: list[Storage] = []  # registers and `.param` variables
         self._index: dict[str, int] = {}  # name of a register or variable → its index in `storages`
         for name, type_ in types.items():
-            self.declare(name, dtype_of(type_) if type_ in SIZES and SIZES[type_] <= 8 else None)
-        self.slots: list[Any] = [None]
-        self._slot_of: dict[Any, int] = {}
+            has_number_type = type_ in SIZES and SIZES[type_] <= 8  # b128 has none
+            self.declare(name, dtype_of(type_) if has_number_type else None)
+        self.slots: list[Any] = [None]  # slot 0 is the frame
+        self._slot_of: dict[Any, int] = {}  # operand → its slot
         self.reads: set[int] = set()
         self.writes: set[int] = set()
-        self._prelude: list[Step] = []
+        self._prelude: list[Step] = []  # steps that compute operands of the current instruction, such as !p
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
         """Declare a register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes,
@@ -149,7 +152,7 @@ class FunctionBuilder:
 
     def fail(self, instruction: Instruction, why: str = "is not known") -> NoReturn:
         """Raise an ArtifactError that names the line and the instruction."""
-        raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {RUNS}")
+        raise ArtifactError(f"{self.module}:{instruction.line}: '{self.text(instruction)}' {why}; {_SUPPORTED_PTX}")
 
     def text(self, instruction: Instruction) -> str:
         """Return the source line of an instruction."""
@@ -203,6 +206,7 @@ class FunctionBuilder:
                 self.fail(instruction, f"reads {operand.name}, which is not declared")
             return self.special(operand.name, dtype)
         have = self.storages[storage].dtype
+        # Kind V: opaque bytes, of a register of 128 bits.
         if (have == BOOL) != (dtype == BOOL) or have.itemsize < dtype.itemsize or have.kind == "V":
             self.fail(instruction, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
         slot = self.view(storage, dtype)
@@ -235,7 +239,7 @@ class FunctionBuilder:
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
             slot = self._slot(("unused", dtype.str), Unused(dtype))
-            self.reads.add(slot)
+            self.reads.add(slot)  # so that frames give the slot an array
             return slot
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         if storage is None:
@@ -243,6 +247,7 @@ class FunctionBuilder:
         have = self.storages[storage].dtype
         if widen and have.itemsize > dtype.itemsize and have.kind == "u":
             dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{have.itemsize}")
+        # Kind V: opaque bytes, of a register of 128 bits.
         if (have == BOOL) != (dtype == BOOL) or have.itemsize != dtype.itemsize or have.kind == "V":
             self.fail(instruction, f"writes {_bits(dtype)} to {operand.name} of {_bits(have)}")  # type: ignore[union-attr]
         slot = self.view(storage, dtype)
@@ -254,14 +259,12 @@ class FunctionBuilder:
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
-    def operands(
-        self, instruction: Instruction, minimum: int, maximum: int | None = None
-    ) -> tuple[Operand | None, ...]:
-        """Return the operands of an instruction, after checking their number."""
-        if not minimum <= len(instruction.operands) <= (maximum or minimum):
+    def operands(self, instruction: Instruction, count: int, *, most: int | None = None) -> tuple[Operand | None, ...]:
+        """Return the operands of an instruction, after checking that it has `count`, or from `count` to `most`."""
+        if not count <= len(instruction.operands) <= (most or count):
             self.fail(
                 instruction,
-                f"has {len(instruction.operands)} operands, expected {minimum}" + (f" to {maximum}" if maximum else ""),
+                f"has {len(instruction.operands)} operands, expected {count}" + (f" to {most}" if most else ""),
             )
         return instruction.operands
 
@@ -287,6 +290,11 @@ class FunctionBuilder:
         target, *sources = self.operands(instruction, 1 + len(source_types))
         slots = [self.source(instruction, operand, type_) for operand, type_ in zip(sources, source_types, strict=True)]
         return self.target(instruction, target, target_type), *slots
+
+    @property
+    def has_prelude(self) -> bool:
+        """Return whether steps must compute operands before the current instruction."""
+        return bool(self._prelude)
 
     def take(self, step: Step) -> Step:
         """Return a closure of an instruction, preceded by the steps that compute its negated operands, if any."""

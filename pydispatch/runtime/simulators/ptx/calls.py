@@ -63,7 +63,7 @@ class _Call:
 
     def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
         self._instruction = instruction
-        results, callee, arguments, _ = parts(instruction)
+        results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
         self.result_registers = [_register(builder, instruction, operand) for operand in results]
         for storage in self.result_registers:
             builder.writes.add(_whole(builder, storage))
@@ -100,7 +100,7 @@ class _Call:
                         self._instruction, int(np.argmax(calls_it)), f"calls {int(pointer):#x}, no function's address"
                     )
                 self._begin(batch, group, frame, code, np.flatnonzero(calls_it), after)
-        group.release_frame()
+        group.release_frame()  # the arguments are copied; a frame of some threads is created again when they continue
         return -1
 
     def _begin(
@@ -127,9 +127,9 @@ class _Call:
         activation = batch.activate(code, group.activation, positions, after, self._copy_results, local_offset)
         for (storage, slot), param in zip(self.argument_slots, params, strict=True):
             store = _store_of_parameter(code, param.name)
-            if store < 0:
+            if store < 0:  # the function does not read it
                 continue
-            if storage is None:
+            if storage is None:  # the value of a register, else a `.param` variable
                 value = np.broadcast_to(frame.regs[slot], frame.n)
             else:
                 value = frame.stores[frame.code.store_of[storage]]
@@ -138,7 +138,7 @@ class _Call:
                 slice(None),
                 value if positions_in_frame is None else value[positions_in_frame],
             )
-        batch.make_ready(type(group)(activation, 0, None))
+        batch.make_ready(type(group)(activation, block=0, index=None))
 
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
         """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`."""

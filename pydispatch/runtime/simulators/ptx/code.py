@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,14 @@ class RegisterPool:
         del self._free[:-2]
 
 
+class SlotAccess(NamedTuple):
+    """Slots that an instruction reads and writes, and whether a guard decides which threads run it."""
+
+    reads: set[int]
+    writes: set[int]
+    is_guarded: bool
+
+
 @dataclass(eq=False)
 class CodeBlock:
     """Closures that run in sequence.
@@ -56,7 +64,7 @@ class CodeBlock:
         line: Line of the first instruction, for messages.
         sync: The slot of the mask of the threads that the first instruction waits for (-1: all), and that instruction.
         count: Number of instructions.
-        accesses: (slots read, slots written, whether it is guarded) of each instruction; empty after translation.
+        accesses: Slots that each instruction accesses; empty after translation.
         slots: Slots that the block accesses.
         live_stores: Arrays of the registers that it accesses and that live beyond it.
         block_local_stores: Arrays of the registers that live in it alone.
@@ -70,7 +78,7 @@ class CodeBlock:
     sync: tuple[int, Instruction] | None = None
     count: int = 0
     slots: list[int] = field(default_factory=list)
-    accesses: list[tuple[set[int], set[int], bool]] = field(default_factory=list)
+    accesses: list[SlotAccess] = field(default_factory=list)
     live_stores: list[int] = field(default_factory=list)
     block_local_stores: list[int] = field(default_factory=list)
     writes: set[int] = field(default_factory=set)

@@ -50,16 +50,15 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
         return np.bool_(bool(scalar))
     if dtype.kind == "f":
         if bits is not None:
-            float_bytes = dtype.itemsize if dtype.itemsize != 2 else 0
-            if bits >> 32 == 0 and float_bytes == 4 and _is_single(scalar, bits):
+            if dtype.itemsize == 4 and bits >> 32 == 0 and _is_single(scalar, bits):  # 0f3F800000 as f32
                 return np.uint32(bits).view(dtype)
-            if float_bytes == 8 and not _is_single(scalar, bits):
+            if dtype.itemsize == 8 and not _is_single(scalar, bits):  # 0d3FF0000000000000 as f64
                 return np.uint64(bits).view(dtype)
-            return dtype.type(scalar)
-        if isinstance(scalar, int) and dtype.itemsize == 2:
+            return dtype.type(scalar)  # a literal of the other size, by its value
+        if isinstance(scalar, int) and dtype.itemsize == 2:  # 0x3C00 as f16: the bits
             return np.uint16(scalar & 0xFFFF).view(dtype)
         return dtype.type(scalar)
-    if isinstance(scalar, float):
+    if isinstance(scalar, float):  # a float literal as an integer: its bits, of a decimal one those of f64
         if bits is None:
             bits = struct.unpack("<Q", struct.pack("<d", scalar))[0]
         scalar = bits

@@ -49,7 +49,13 @@ class Frame:
     )  # fmt: skip
 
     def __init__(
-        self, batch: ThreadBatch, code: FunctionCode, threads: Any, local_offset: int, full: Frame | None, index: Any
+        self,
+        batch: ThreadBatch,
+        code: FunctionCode,
+        threads: Any,
+        local_offset: int,
+        full: Frame | None = None,
+        index: Any = None,
     ) -> None:
         """Create the frame of threads that run a function.
 
@@ -122,6 +128,10 @@ class Frame:
             for store in self._written_stores:
                 if self.stores[store] is not None:
                     self.full.stores[store][self.index] = self.stores[store]
+
+    def release_stores(self) -> None:
+        """Return the arrays of the registers to the function's pool, for later calls. Only for a full frame."""
+        self.code.pool.give(self.n, self.stores)
 
     def subset(self, positions: Any) -> Frame:
         """Return a frame of only the threads at `positions`, for one closure.

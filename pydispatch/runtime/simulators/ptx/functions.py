@@ -38,24 +38,32 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.reads.add(slot)
         slots.append(slot)
     if callee.name == "vprintf":
-        return lambda regs: _print(regs[0], instruction, regs[slots[0]], regs[slots[1]])
+        # vprintf(format, values); slot 0 is the frame.
+        return lambda regs: _print(regs[0], instruction, formats=regs[slots[0]], values=regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
-        """Report a failed assertion with its text, file and line, as far as they are passed."""
+        """Report a failed `__assertfail(text, file, line, ...)`, as far as its arguments are passed."""
         frame = regs[0]
-        words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:4]]
+        words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:3]]
         text = _string(frame, words[0]) if words else "?"
-        where = f" ({_string(frame, words[1])}:{words[2]})" if len(words) > 2 else ""
+        where = ""
+        if len(words) == 3:
+            _, file, line = words
+            where = f" ({_string(frame, file)}:{line})"
         frame.fault(instruction, 0, f"assertion '{text}' does not hold{where}")
 
     return fail
 
 
+_LONGEST_STRING = 4096
+"""Bytes of a string that are read: one without a zero at its end would be all of memory."""
+
+
 def _string(frame: Frame, address: int) -> str:
-    """Return the text at an address, up to its zero."""
+    """Return the text at an address of the first thread, up to its zero."""
     characters = bytearray()
-    while len(characters) < 4096:
-        byte = read_bytes(frame, 0, address + len(characters), size=1)
+    while len(characters) < _LONGEST_STRING:
+        byte = read_bytes(frame, position=0, address=address + len(characters), size=1)
         if not byte or byte == b"\0":
             break
         characters += byte
@@ -70,14 +78,18 @@ def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) ->
         offset = int(values[position])
 
         def formatted(match: re.Match[str], position: int = position) -> str:
-            """Return an argument formatted by its specifier, and advance `offset` past it in the buffer."""
+            """Return an argument formatted by its specifier, and advance `offset` past it in the buffer.
+
+            `position` is that of the printing thread in the frame.
+            """
             nonlocal offset
             length, kind = match.groups()
             if kind == "%":
                 return "%"
+            # In variadic arguments of C, floats are doubles, and smaller integers are of 4 bytes.
             size = 8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
             offset = -(-offset // size) * size
-            data = read_bytes(frame, position, offset, size) or bytes(size)
+            data = read_bytes(frame, position, offset, size) or bytes(size)  # zeros where no memory is
             offset += size
             specifier = match.group().replace(length or "", "", 1) if length else match.group()
             if kind == "s":

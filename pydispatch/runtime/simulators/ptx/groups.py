@@ -39,7 +39,7 @@ class Activation:
         self.unfinished_count = frame.n
         self.returned: list[Any] = []
         self.depth: int = caller.depth + 1 if caller else 0
-        self.priority: tuple[int, int] = (-self.depth, serial)
+        self.priority: tuple[int, int] = (-self.depth, serial)  # the deepest call runs first, of these the oldest
 
 
 class ThreadGroup:
@@ -58,13 +58,17 @@ class ThreadGroup:
     __slots__ = ("activation", "block", "frame", "index", "last_run", "size")
 
     def __init__(self, activation: Activation, block: int, index: Any) -> None:
+        """Group threads of an activation at a block of code.
+
+        index: positions of the threads in the activation's frame, int64, ascending; None for all of them.
+        """
         self.activation, self.block = activation, block
         if index is not None and index.size == activation.frame.n:
             index = None
         self.index = index
         self.size = activation.frame.n if index is None else index.size
-        self.frame: Frame | None = activation.frame if index is None else None
-        self.last_run = 0
+        self.frame: Frame | None = activation.frame if index is None else None  # of some threads: created when they run
+        self.last_run = 0  # the launch's count of instructions then
 
     def positions(self) -> Any:
         """Return the positions of the threads in the activation's frame, int64 [size]."""
@@ -74,11 +78,12 @@ class ThreadGroup:
         """Return the frame of the group's threads, created on first use."""
         if self.frame is None:
             full = self.activation.frame
-            self.frame = Frame(full.batch, full.code, full.threads[self.index], full.local_offset, full, self.index)
+            threads = full.threads[self.index]
+            self.frame = Frame(full.batch, full.code, threads, full.local_offset, full=full, index=self.index)
         return self.frame
 
     def release_frame(self) -> None:
         """Write the registers back to the activation's frame, before the group waits, splits or ends."""
-        if self.frame is not None and self.index is not None:
+        if self.frame is not None and self.index is not None:  # a group of all threads uses that frame itself
             self.frame.flush()
             self.frame = None

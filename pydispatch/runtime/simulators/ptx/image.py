@@ -211,8 +211,10 @@ class Loaded:
                 local_bytes = max(local_bytes, symbol.offset + variable.size)
         if function.is_entry:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
-                symbols_here[param.name] = Special("param", np.dtype("u8"), offset)
-        all_symbols = ChainMap(symbols_here, _HOST, self._symbols)  # no copies: there may be thousands of functions
+                # The address of a kernel parameter: an offset in the parameter memory of the launch.
+                symbols_here[param.name] = Special("param", dtype=np.dtype("u8"), offset=offset)
+        # _HOST: vprintf and other functions of the device runtime. No copies: there may be thousands of functions.
+        all_symbols = ChainMap(symbols_here, _HOST, self._symbols)
         builder = FunctionBuilder(
             self.module.name, self._lines, function.registers, all_symbols, is_special, self._by_name
         )
@@ -222,8 +224,8 @@ class Loaded:
         """Return the kernel of an entry function, with the layout of its parameters."""
         offsets = offsets_of(function)
         size = offsets[-1] + function.params[-1].size if offsets else 0
-        shared = self._shared.ends.get(function.name, 0)
-        return PtxKernel(self, function.name, function, self._codes[function.name], offsets, size, shared)
+        static_shared_bytes = self._shared.ends.get(function.name, 0)
+        return PtxKernel(self, function.name, function, self._codes[function.name], offsets, size, static_shared_bytes)
 
 
 def offsets_of(function: PtxFunction) -> tuple[int, ...]:

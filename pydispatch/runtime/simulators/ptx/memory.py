@@ -14,9 +14,9 @@ import numpy as np
 
 from pydispatch.errors import InvalidArgumentError, OutOfMemoryError
 
-FIRST = 0x10_0000_0000
+FIRST_ADDRESS = 0x10_0000_0000
 """The first address: above 32 bits, so that truncated pointers are detected."""
-GAP = 4096
+GAP_BYTES = 4096
 """Bytes between two allocations, at least."""
 ALIGNMENT = 256
 """Of the first address of an allocation, in bytes."""
@@ -132,7 +132,7 @@ class GlobalMemory:
 
     def __init__(self, limit: int = 64 << 30) -> None:
         self._limit, self._used = limit, 0
-        self._next = FIRST
+        self._next = FIRST_ADDRESS
         self.shared_byte = 0
         """What every byte of shared memory is when a block of threads begins."""
         self._starts: list[int] = []  # first addresses of the allocations, in order
@@ -169,7 +169,7 @@ class GlobalMemory:
     def _append_allocation(self, data: Any, size: int, kind: str, name: str, is_adopted: bool = False) -> int:
         """Add an allocation after the last one, with a gap, and return its address."""
         start = self._next
-        self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
+        self._next = -(-(start + data.size + GAP_BYTES) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)
         self._allocations.append(Allocation(start, size, data, kind, name, is_adopted=is_adopted))
         return start

@@ -12,7 +12,7 @@ threads) of each granule. Granules are as large as all accesses so far allow: 4 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,17 +39,31 @@ access is atomic, volatile, acquire or release.
 """
 
 
+class RacingAccess(NamedTuple):
+    """Access of a data race, which has two.
+
+    Attributes:
+        line: Line of the instruction in the text.
+        is_write: Whether it writes.
+        thread: Index of the thread in the launch.
+    """
+
+    line: int
+    is_write: bool
+    thread: int
+
+
 @dataclass(frozen=True)
 class Race:
     """Data race: two unordered accesses to the same memory.
 
     Attributes:
-        first, second: (line of the text, whether the access is a write, index of the thread in the launch).
+        first, second: The accesses, in the order in which they were simulated.
         where: The accessed byte, as in "byte 4 of shared 'tile'".
     """
 
-    first: tuple[int, bool, int]
-    second: tuple[int, bool, int]
+    first: RacingAccess
+    second: RacingAccess
     where: str
 
 
@@ -179,10 +193,10 @@ class RaceDetector:
 
     def _table(self, allocation: Allocation) -> _Table:
         """Return the table of an allocation, created on first use."""
-        entry = self._tables.get(id(allocation))
-        if entry is None:
-            entry = self._tables[id(allocation)] = (allocation, _Table(allocation.size))
-        return entry[1]
+        if id(allocation) not in self._tables:
+            self._tables[id(allocation)] = (allocation, _Table(allocation.size))
+        _, table = self._tables[id(allocation)]
+        return table
 
     def _check_writes(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
         """Record races between threads that write the same granule with one instruction.
@@ -253,8 +267,8 @@ class RaceDetector:
         first_line, second_line = int(first["line"]), int(second["line"])
         if (first_line, second_line) not in self._races:
             self._races[first_line, second_line] = Race(
-                first=(first_line, first_writes, int(first["thread"]) - 1),
-                second=(second_line, second_writes, int(second["thread"]) - 1),
+                first=RacingAccess(first_line, is_write=first_writes, thread=int(first["thread"]) - 1),
+                second=RacingAccess(second_line, is_write=second_writes, thread=int(second["thread"]) - 1),
                 where=self._name(allocation, offset),
             )
 
@@ -284,9 +298,9 @@ class RaceDetector:
         lines = []
         for race in list(self._races.values())[:_SHOWN_RACES]:
             parts = []
-            for line, writes, thread in (race.first, race.second):
-                done = "writes" if writes else "reads"
-                parts.append(f"line {line} '{text.line(line)}' {done} in {self._describe_location(thread)}")
+            for line, is_write, thread in (race.first, race.second):
+                verb = "writes" if is_write else "reads"
+                parts.append(f"line {line} '{text.line(line)}' {verb} in {self._describe_location(thread)}")
             lines.append(f"{race.where}: {parts[0]}; {parts[1]}")
         more = len(self._races) - len(lines)
         rest = f"\n  and {more} more pairs of lines" if more > 0 else ""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pydispatch.formats.ptx.module import Immediate, Instruction, Not, PtxFunction, PtxSymbol, Register
-from pydispatch.runtime.simulators.ptx.barriers import Waiting
+from pydispatch.runtime.simulators.ptx.barriers import Reduction, Waiting
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.calls import call, is_call
@@ -146,7 +146,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
         builder.fail(instruction)
     kind = kinds[0]
-    operands = list(builder.operands(instruction, 1, 4))
+    operands = list(builder.operands(instruction, 1, most=4))
     result = value = None
     operation = ""
     if kind == "red":
@@ -192,7 +192,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
             if value is not None:
                 assert result is not None
                 values = np.broadcast_to(regs[value], frame.n).copy()
-                wait.operands = (operation, values, frame.code.store_of[result])
+                wait.reduction = Reduction(operation, values, store=frame.code.store_of[result])
             barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait)
             return -1
 

@@ -81,20 +81,20 @@ class ThreadBatch:
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:
         self.launch = launch
-        self.first, self.count = first, count
+        self.first, self.count = first, count  # blocks of the launch
         self.threads_per_block: int = launch.threads
         self.n: int = self.threads_per_block * count
         self.warps_per_block = -(-self.threads_per_block // WARP_LANES)
         self.warps = self.warps_per_block * count
-        self.alive = np.ones(self.n, bool)
-        self.living = self.n
+        self.alive = np.ones(self.n, bool)  # by thread
+        self.living = self.n  # number of threads that have not exited
         self.memory = launch.memory
         self.races: RaceObserver | None = launch.races
         size = count * launch.shared_stride
         self.shared = Allocation(0, size, np.full(size, launch.memory.shared_byte, np.uint8), "shared")
-        self.local_stride = 0
+        self.local_stride = 0  # bytes of a thread; reserve_local() makes it larger
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
-        self.epochs = np.zeros(count, np.int64)
+        self.epochs = np.zeros(count, np.int64)  # barriers that each block has passed
         self._per_thread: dict[str, Any] = {}  # name → array over the threads
 
     def per_thread(self, name: str, compute: Callable[[], Any]) -> Any:

@@ -15,7 +15,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, RegisterView, Special, Step, Unused
-from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool
+from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
@@ -104,7 +104,7 @@ class Translator:
             steps: Number that it adds to the instructions of the block.
         """
         builder = self._builder
-        block.accesses.append((builder.reads, builder.writes, guarded))
+        block.accesses.append(SlotAccess(builder.reads, builder.writes, is_guarded=guarded))
         block.count += steps
         block.line = block.line or instruction.line
         builder.reads, builder.writes = set(), set()
@@ -118,6 +118,7 @@ class Translator:
         if handler is None:
             self._builder.fail(instruction)
         builder = self._builder
+        # The operand with the mask of the lanes that it waits for; -1: the whole warp; None: it waits for none.
         mask = instruction_set.waits_for(instruction)
         if mask is not None:
             if instruction.guard is not None:
@@ -139,7 +140,11 @@ class Translator:
         self._record_accesses(block, instruction, guarded=instruction.guard is not None)
 
     def _skip_unless(self, instruction: Instruction) -> None:
-        """Emit a branch around a guarded instruction that is not a closure of its own."""
+        """Emit a branch around a guarded instruction that is not a closure of its own.
+
+        The instruction becomes the block `after` the branch, and nothing else is in that block. Threads that skip it
+        continue at the block behind it.
+        """
         assert instruction.guard is not None
         block = self._blocks[-1] if not self._is_closed else self._open_block()
         slot, runs_if = guard_of(self._builder, instruction)
@@ -154,7 +159,7 @@ class Translator:
             self._skip_unless(instruction)
         block = self._blocks[-1] if not self._is_closed else self._open_block()
         make = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
-        if self._builder._prelude:
+        if self._builder.has_prelude:  # steps that compute operands of the terminator run at the end of the block
             block.steps.append(self._builder.take(lambda regs: None))
         self._record_accesses(block, instruction, guarded=False)
         self._pending_ends.append((block, make))
@@ -172,14 +177,14 @@ class Translator:
         exposed: set[int] = set()  # registers that a block may read before it has written them for all threads
         for block in self._blocks:
             written: set[int] = set()
-            for reads, writes, guarded_ in block.accesses:
+            for reads, writes, is_guarded in block.accesses:
                 for register in self._registers(reads):
                     blocks_of.setdefault(register, set()).add(block.index)
                     if register not in written:
                         exposed.add(register)
                 for register in self._registers(writes):
                     blocks_of.setdefault(register, set()).add(block.index)
-                    if register not in written and guarded_:
+                    if register not in written and is_guarded:
                         exposed.add(register)
                     written.add(register)
         block_local = {r for r, blocks in blocks_of.items() if len(blocks) == 1 and r not in exposed}
@@ -194,14 +199,16 @@ class Translator:
         for block in self._blocks:
             self._summarize_accesses(block, block_local, store_of)
         slots = list(builder.slots)
+        # Slots that a frame binds to arrays: unused results, special values, and the registers that have a store.
         bound_slots = [slot for slot, operand in enumerate(slots) if isinstance(operand, Unused | Special)]
         bound_slots += [
             slot
             for slot, operand in enumerate(slots)
             if isinstance(operand, RegisterView) and store_of[operand.storage] >= 0
         ]
+        # A frame begins with a copy of the template: constants in their slots, None in those that it binds to arrays.
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
-        pool = RegisterPool(store_kinds, list(range(live_count)))
+        pool = RegisterPool(store_kinds, zeroed=list(range(live_count)))
         return FunctionCode(
             name=self._function.name,
             function=self._function,
@@ -253,14 +260,20 @@ class Translator:
                         free_arrays.setdefault(store_kinds[store_of[register]], []).append(store_of[register])
 
     def _summarize_accesses(self, block: CodeBlock, block_local_stores: set[int], store_of: list[int]) -> None:
-        """Set the slots and stores that a block accesses. Arguments are those of `_share_stores`."""
-        slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
+        """Set the slots and stores that a block accesses.
+
+        Args:
+            block: The block.
+            block_local_stores: Registers that live inside one block.
+            store_of: Register → its store.
+        """
+        slots: set[int] = set().union(*(access.reads | access.writes for access in block.accesses))
         block.slots = sorted(slots)
         registers = set(self._registers(slots))
         block.block_local_stores = sorted({store_of[r] for r in registers & block_local_stores})
         block.live_stores = sorted({store_of[r] for r in registers - block_local_stores})
-        for _, writes, _ in block.accesses:
-            block.writes |= {store_of[r] for r in self._registers(writes) if r not in block_local_stores}
+        for access in block.accesses:
+            block.writes |= {store_of[r] for r in self._registers(access.writes) if r not in block_local_stores}
         block.accesses = []
 
 

@@ -38,7 +38,8 @@ def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
     """Build the closure of add, min or max of two packed 16-bit integers."""
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
-    if ufunc is None or set(instruction.modifiers[:-1]) - {"relu"}:
+    words = instruction.modifiers[:-1]  # the last one is the type
+    if ufunc is None or set(words) - {"relu"}:
         builder.fail(instruction)
     d, a, b = builder.bind(instruction, "u32", "u32", "u32")
     relu = "relu" in instruction.modifiers
@@ -46,7 +47,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
 
     def step(regs: list[Any]) -> None:
         """Combine the parts of two registers that are viewed as vectors of small elements."""
-        n = regs[0].n
+        n = regs[0].n  # slot 0 is the frame
         left, right = (np.array(np.broadcast_to(regs[slot], n)).view(dtype) for slot in (a, b))
         result = operation(left, right)
         if relu:

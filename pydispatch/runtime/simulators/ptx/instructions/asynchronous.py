@@ -17,7 +17,10 @@ _HINTS = ("ca", "cg", "global")
 
 @handles("cp")
 def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
+    """Build the closure of cp.async.ca.shared.global [d], [s], size{, bytes}, whose bytes beyond `bytes` become zeros.
+
+    Copies are done at once, so that cp.async.commit_group and cp.async.wait_group do nothing.
+    """
     words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
         # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
@@ -42,7 +45,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     words = instruction.modifiers
     qualifiers = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
-    operands = builder.operands(instruction, 3, 5)
+    operands = builder.operands(instruction, 3, most=5)
     size = operands[2]
     is_to_shared = qualifiers in (["shared"], ["shared::cta"])
     if not is_to_shared or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
@@ -55,7 +58,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction, "has no [address] to copy from")
     global_access = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
     resolve_source = memory_operand(builder, global_access, source, count, write=False)
-    source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
+    source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else None
     byte_resolver = AddressResolver(global_access, "global", size=1, write=False, strong=False)
     base = builder.constant(np.uint64(0))
     if source.base is not None:
@@ -66,9 +69,9 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         frame = regs[0]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
         columns = np.arange(count)
-        sizes = np.minimum(np.broadcast_to(regs[source_size], frame.n), count) if source_size >= 0 else None
+        sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
         if sizes is None or (sizes == count).all():
-            for access in resolve_source(regs):
+            for access in resolve_source(regs):  # one for each allocation, by the threads that access it
                 access.assign(data, access.memory.data[access.offsets[:, None] + columns])
         else:
             read_partially(regs, sizes, data)

@@ -80,17 +80,19 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     red does not.
     """
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
-    qualifiers = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
+    words, type_ = instruction.modifiers[:-1], instruction.modifiers[-1]
+    known = {*_WORDS, operation}
+    qualifiers = [m for m in words if m not in known and not m.startswith("L")]  # L2::cache_hint and the like are hints
     vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
-    type_ = instruction.modifiers[-1]
-    if not operation or len(qualifiers) > len(vector) or type_ not in SIZES or SIZES[type_] > 8:
+    has_unknown_words = len(qualifiers) > len(vector)
+    if not operation or has_unknown_words or type_ not in SIZES or SIZES[type_] > 8:
         builder.fail(instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):
         dtype = UNSIGNED[dtype.itemsize]
     update = _update(builder, instruction, operation, type_)
     associative_ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
-    operands = list(builder.operands(instruction, 2, 5))
+    operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector:

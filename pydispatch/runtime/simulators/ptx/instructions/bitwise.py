@@ -279,7 +279,9 @@ def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Return the mask, with both operands modulo 32 if they wrap."""
         if wrap:
             pos, width = pos & 31, width & 31
-        return _mask(np.minimum(pos, 64), np.minimum(width, 64))[0].astype(np.uint32)
+        # A mask of 64 bits is computed: positions and widths of 64 and more are alike.
+        mask, _ = _mask(np.minimum(pos, 64), np.minimum(width, 64))
+        return mask.astype(np.uint32)
 
     return into(d, compute, a, b)
 

@@ -75,7 +75,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """
     name, combine, ftz = _words(builder, instruction, types=1)
     type_ = instruction.modifiers[-1]
-    destination, x, y = builder.operands(instruction, 3, 4)[:3]
+    destination, x, y = builder.operands(instruction, 3, most=4)[:3]  # the fourth is a predicate to combine with
     first, second = pair(destination)
     if type_ in ("f16x2", "bf16x2"):
         return _packed(builder, instruction, name, combine, ftz)
@@ -85,7 +85,8 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, first, BOOL)
     q = builder.target(instruction, second, BOOL) if second is not None else -1
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
-    if not combine and q < 0 and not ftz and isinstance(compare, np.ufunc) and type_ != "bf16":
+    is_comparison_alone = not combine and q < 0 and not ftz and type_ != "bf16"
+    if is_comparison_alone and isinstance(compare, np.ufunc):
         return lambda regs: compare(regs[a], regs[b], regs[p])
     combine_with = _COMBINE.get(combine)
 
@@ -130,7 +131,7 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(builder, instruction, types=2)
     result_type, type_ = instruction.modifiers[-2:]
-    d, x, y = builder.operands(instruction, 3, 4)[:3]
+    d, x, y = builder.operands(instruction, 3, most=4)[:3]  # the fourth is a predicate to combine with
     compare = _comparison(builder, instruction, name, is_float(type_))
     combine_with = _COMBINE.get(combine)
     if type_.endswith("x2"):

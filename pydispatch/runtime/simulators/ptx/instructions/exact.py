@@ -213,7 +213,7 @@ def sqrt64(x: Any, mode: str) -> Any:
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     """Compute x * y + z of f64 with one rounding."""
     x, y, z = np.broadcast_arrays(x, y, z)
-    # An overflowing product must not be added to an infinite addend.
+    # The result for zeros, infinities and NaN. An overflowing product must not be added to an infinite addend.
     adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
     default = np.where(adds_infinity, z, zero_sum(x * y + z, x * y, z, mode))
     regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
@@ -224,7 +224,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     safe = regular & (size > _LEAST_PRODUCT) & (size < _LARGEST_PRODUCT) & (np.abs(z) < _LARGEST_PRODUCT)
     safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
     result = default
-    if mode == "rn":
+    if mode == "rn":  # programs seldom use other modes, which are computed one by one
         high, low = two_sum(z, e)
         sum_high, remainder = two_sum(p, high)
         result = np.where(safe, sum_high + round_to_odd_sum(remainder, low), default)
@@ -255,8 +255,9 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
-        return narrow(zero_sum(round_to_odd_sum(product, z), product, z, mode), single, mode)
-    # Only a sum half-way between two singles in f64 can be a result of that rounding.
+        exact_sum = zero_sum(round_to_odd_sum(product, z), product, z, mode)  # with the sign of an exact zero
+        return narrow(exact_sum, single, mode)
+    # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles.
     is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32
     if is_halfway.any() or (np.abs(s) < _LEAST_SAFE_F32).any():
         s = round_to_odd_sum(product, z)

@@ -46,7 +46,16 @@ def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: s
 def finished(
     builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
-    """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
+    """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        compute: Returns the result from arrays of `count` operands.
+        words: Its modifiers, of which ftz and sat have an effect here.
+        type_: PTX type of operands and result.
+        count: Number of operands.
+    """
     target, *sources = builder.bind(instruction, type_, *count * [type_])
     is_f32, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
@@ -83,7 +92,8 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
-        return exact.narrow(exact.zero_sum(exact.round_to_odd_sum(x, y), x, y, mode), _F32, mode)
+        exact_sum = exact.zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)  # with the sign of an exact zero
+        return exact.narrow(exact_sum, _F32, mode)
 
     return finished(builder, instruction, compute, words, type_, count=2)
 
@@ -152,7 +162,7 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
                 builder.fail(instruction)
-            if "ftz" in words:
+            if "ftz" in words:  # only the operand is flushed, so that `finished` must not flush
                 return finished(
                     builder, instruction, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, count=1
                 )

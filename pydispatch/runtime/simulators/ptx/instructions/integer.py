@@ -160,13 +160,13 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul.lo, mul.hi and mul.wide."""
     type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide"))
     mode = instruction.modifiers[0]
-    dtype, product, wide = _product(builder, instruction, type_, mode)
-    d, a, b = builder.bind(instruction, wide, dtype, dtype)
+    factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode)
+    d, a, b = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype)
     if mode == "lo":
         return lambda regs: np.multiply(regs[a], regs[b], regs[d])
 
     def step(regs: list[Any]) -> None:
-        regs[d][...] = product(regs[a], regs[b])
+        regs[d][...] = multiply(regs[a], regs[b])
 
     return step
 
@@ -174,13 +174,13 @@ def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mad.lo, mad.hi, mad.wide and mad.hi.sat.s32."""
     type_ = integer_type(builder, instruction, allowed=("lo", "hi", "wide", "sat"))
-    dtype, product, wide = _product(builder, instruction, type_, instruction.modifiers[0])
-    d, a, b, c = builder.bind(instruction, wide, dtype, dtype, wide)
+    factor_dtype, multiply, product_dtype = _product(builder, instruction, type_, mode=instruction.modifiers[0])
+    d, a, b, c = builder.bind(instruction, product_dtype, factor_dtype, factor_dtype, product_dtype)
     saturate = "sat" in instruction.modifiers
 
     def step(regs: list[Any]) -> None:
         """Multiply and add, saturated to 32 bits if requested."""
-        left = product(regs[a], regs[b])
+        left = multiply(regs[a], regs[b])
         if saturate:
             regs[d][...] = np.clip(left.astype(np.int64) + regs[c], S32_LEAST, S32_MOST)
         else:

@@ -44,9 +44,9 @@ def _dtype(type_: str) -> np.dtype[Any]:
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of ld: a parameter is a register, memory is read by address."""
     type_ = _known(builder, instruction)
-    destination, source = builder.operands(instruction, 2, 3)[:2]
+    destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = _dtype(type_)
-    slots = [builder.target(instruction, load_scalar, dtype, widen=True) for load_scalar in items(destination)]
+    slots = [builder.target(instruction, register, dtype, widen=True) for register in items(destination)]
     if any(m.startswith("param") for m in instruction.modifiers) and isinstance(source, Address):
         direct = _parameter(builder, instruction, source, dtype, len(slots))
         if direct is not None:
@@ -95,11 +95,11 @@ def _parameter(
     storage = builder.storage(name)
     if storage is not None:
         slots = []
+        # The bytes of a `.param` variable, or of a register, whose `count` is 0.
+        size = max(builder.storages[storage].count, builder.storages[storage].dtype.itemsize)
         for k in range(count):
             byte_offset = offset + k * dtype.itemsize
-            if byte_offset < 0 or byte_offset + dtype.itemsize > max(
-                builder.storages[storage].count, builder.storages[storage].dtype.itemsize
-            ):
+            if byte_offset < 0 or byte_offset + dtype.itemsize > size:
                 builder.fail(instruction, f"leaves '{name}', which has {builder.storages[storage].count} bytes")
             slots.append(builder.view(storage, dtype, byte_offset))
             builder.reads.add(slots[-1])
@@ -125,7 +125,7 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of st: a `.param` variable is a register, memory is written by address."""
     type_ = _known(builder, instruction)
-    target, value = builder.operands(instruction, 2, 3)[:2]
+    target, value = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = UNSIGNED[SIZES[type_]]
     sources = [builder.source(instruction, one, dtype) for one in items(value)]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
@@ -148,7 +148,7 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store the operands of each thread in consecutive elements."""
-        for access in resolve(regs):
+        for access in resolve(regs):  # one for each allocation; `select` returns the values of its threads
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
                 value = regs[source]
@@ -160,7 +160,8 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("createpolicy")
 def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure that creates a cache policy, a number that only cache hints use: it is 0."""
-    target = builder.target(instruction, builder.operands(instruction, 1, 4)[0], "b64")
+    destination, *_ = builder.operands(instruction, 1, most=4)
+    target = builder.target(instruction, destination, "b64")
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = 0

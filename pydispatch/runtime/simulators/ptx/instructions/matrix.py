@@ -89,13 +89,14 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
         each.
         """
-        positions = warps_of(instruction, regs[0])
-        data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)
+        positions = warps_of(instruction, regs[0])  # of the threads in the frame, which is slot 0: [warps, 32]
+        data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
         for access in rows.resolve(regs, positions):
             access.assign(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
-        matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)
+        matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)  # [warps, matrices, rows, columns]
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
+        # Two elements of a row are a word; the words of a matrix, in order, are those of the lanes.
         words = np.ascontiguousarray(matrices).view(np.uint32).reshape(-1, count, WARP_LANES)
         for k, slot in enumerate(slots):
             regs[slot][positions] = words[:, k]

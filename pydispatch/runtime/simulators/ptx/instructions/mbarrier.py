@@ -58,10 +58,17 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if set(qualifiers) - _WORDS:
         builder.fail(instruction)
     if kind in ("arrive", "arrive_drop"):
-        result, address, *counts = builder.operands(instruction, 2, 3)
-        return arrival(builder, instruction, result, address, counts[0] if counts else None, kind == "arrive_drop")
-    if kind in ("init", "inval"):
-        operands = builder.operands(instruction, 1, 2)
+        result, address, *counts = builder.operands(instruction, 2, most=3)
+        return arrival(
+            builder,
+            instruction,
+            result=result,
+            address=address,
+            count=counts[0] if counts else None,
+            drop=kind == "arrive_drop",
+        )
+    if kind in ("init", "inval"):  # an invalidated word expects no arrivals: it is 0
+        operands = builder.operands(instruction, 1, most=2)
         count = builder.source(instruction, operands[1], "u32") if kind == "init" else builder.constant(np.uint32(0))
         resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
 
@@ -75,7 +82,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return init
     if kind not in ("test_wait", "try_wait"):
         builder.fail(instruction)
-    operands = builder.operands(instruction, 3, 4)
+    operands = builder.operands(instruction, 3, most=4)
     parity = "parity" in qualifiers
     token = builder.source(instruction, operands[2], "u32" if parity else "u64")
     target = builder.target(instruction, operands[0], BOOL)
@@ -84,7 +91,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def wait(regs: list[Any]) -> None:
         """Return whether the awaited phase, or phase parity, is complete."""
         n = regs[0].n
-        for access in resolve(regs):
+        for access in resolve(regs):  # one for each memory; `select` and `assign` are for the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
             awaited = access.select(np.broadcast_to(regs[token], n))
             is_complete = (phase & np.uint64(1) != awaited) if parity else (phase != awaited >> _PHASE)
@@ -112,6 +119,6 @@ def arrival(
             if target >= 0:
                 access.assign(regs[target], old)
             if regs[0].batch.races is not None:
-                _end_phases(regs[0], access, old, words[index])
+                _end_phases(regs[0], access, old, words[index])  # for the detector: a phase orders accesses
 
     return step

@@ -132,6 +132,7 @@ def right(words: Any, type_: str, depth: int) -> Any:
     result = np.zeros((words.shape[0], depth, _COLUMNS), values.dtype)
     for register in range(words.shape[2]):
         for element in range(per_register):
+            # Lanes hold B as they hold A transposed: lane // 4, _ROW, is the column, and lane % 4, _COLUMN, the row.
             row = (register * _LANES_OF_ROW + _COLUMN) * per_register + element
             result[:, row, _ROW] = values[:, :, register, element]
     return result
@@ -200,19 +201,20 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for registers_of_operand in (a_registers, b_registers, c_registers)
     )
     targets = [builder.target(instruction, operand, register) for operand in d]
+    saturates = finite and integer
 
     def step(regs: list[Any]) -> None:
         """Multiply the tiles of each warp, and add the accumulators, whose lanes `_accumulator_positions` returns."""
-        positions = warps_of(instruction, regs[0])
-        a = left(_words(regs, a_slots, positions), a_type, rows, depth)
-        b = right(_words(regs, b_slots, positions), b_type, depth)
+        positions = warps_of(instruction, regs[0])  # [warps, 32]
+        a = left(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
+        b = right(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]
         start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)
         values = accumulators(_words(regs, c_slots, positions), c_type)
         for k, (row, column) in enumerate(_accumulator_positions(rows)):
             start[:, row, column] = values[:, :, k]
         total = product(a, b, start, a_type)
         result = np.stack([total[:, row, column] for row, column in _accumulator_positions(rows)], axis=-1)
-        if finite and integer:
+        if saturates:
             result = np.clip(result, S32_LEAST, S32_MOST)
         packed = registers(result, result_type)
         for k, slot in enumerate(targets):

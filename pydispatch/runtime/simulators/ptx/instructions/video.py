@@ -27,12 +27,12 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     types = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):
         builder.fail(instruction)
-    signed = [type_ == "s32" for type_ in types]
+    d_is_signed, a_is_signed, b_is_signed = (type_ == "s32" for type_ in types)
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "u32")
     bits = 32 // lanes
     size = bits // 8
     saturate, sums_parts = "sat" in instruction.modifiers, "add" in instruction.modifiers
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed[0] else (0, (1 << bits) - 1)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if d_is_signed else (0, (1 << bits) - 1)
 
     def parts(value: Any, n: int, is_signed: bool) -> Any:
         """Return the parts of words, int64 [n, lanes]."""
@@ -42,9 +42,9 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""
         n = regs[0].n
-        result = compute(parts(regs[a], n, signed[1]), parts(regs[b], n, signed[2]))
+        result = compute(parts(regs[a], n, a_is_signed), parts(regs[b], n, b_is_signed))
         if saturate:
-            result = np.clip(result, low, high)
+            result = np.clip(result, low, high)  # the range of a part of the result
         if sums_parts:
             regs[d][...] = (result.sum(axis=1) + regs[c]).astype(np.uint32)
         else:

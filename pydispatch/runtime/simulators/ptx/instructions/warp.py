@@ -19,7 +19,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, WARP_LANES
 
 
-def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
+def _require_in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
     """Report a fault for a thread that is not in its own member mask: its result is undefined."""
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
@@ -76,21 +76,22 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
         lane_indices = frame.batch.lane_numbers()[frame.threads]
         lane = lane_indices & LANE_MASK
         if mask >= 0:
-            _in_mask(instruction, frame, regs[mask], lane)
+            _require_in_mask(instruction, frame, regs[mask], lane)
         clamps = regs[clamp_slot].astype(np.int64)
         segment, limit = (clamps >> SEGMENT_SHIFT) & LANE_MASK, clamps & LANE_MASK
         distance = regs[lane_slot].astype(np.int64) & LANE_MASK
-        last_lane = (lane & segment) | (limit & ~segment)
+        bound = (lane & segment) | (limit & ~segment)  # the last lane that may be read; for "up" the first
         if mode == "up":
-            source, valid = lane - distance, lane - distance >= last_lane
+            source, valid = lane - distance, lane - distance >= bound
         elif mode == "down":
-            source, valid = lane + distance, lane + distance <= last_lane
+            source, valid = lane + distance, lane + distance <= bound
         elif mode == "bfly":
-            source, valid = lane ^ distance, (lane ^ distance) <= last_lane
+            source, valid = lane ^ distance, (lane ^ distance) <= bound
         else:
             source = (lane & segment) | (distance & ~segment)
-            valid = source <= last_lane
+            valid = source <= bound
         source = np.where(valid, source, lane)
+        # Position of each source lane in the frame; -1 if its thread does not execute the instruction.
         source_positions = frame.lanes()[(lane_indices & ~LANE_MASK) + source]
         source_positions = np.where(source_positions < 0, np.arange(frame.n), source_positions)
         regs[target][...] = np.broadcast_to(regs[value_slot], frame.n)[source_positions]
@@ -118,16 +119,16 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
         frame = regs[0]
         if sync:
-            _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
-        hold, here = _ballot(frame, regs[a], regs[mask])
+            _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
+        lanes_that_hold, lanes_present = _ballot(frame, regs[a], regs[mask])
         if mode == "ballot":
-            regs[d][...] = hold
+            regs[d][...] = lanes_that_hold
         elif mode == "all":
-            regs[d][...] = hold == here
+            regs[d][...] = lanes_that_hold == lanes_present
         elif mode == "any":
-            regs[d][...] = hold != 0
+            regs[d][...] = lanes_that_hold != 0
         else:
-            regs[d][...] = (hold == 0) | (hold == here)
+            regs[d][...] = (lanes_that_hold == 0) | (lanes_that_hold == lanes_present)
 
     return step
 
@@ -162,7 +163,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Return the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
         frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
-        _in_mask(instruction, frame, regs[mask], lane)
+        _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
@@ -200,8 +201,8 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Combine the values of the lanes of each mask."""
         frame = regs[0]
-        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
-        groups = _groups(frame, regs[mask])
+        _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
+        groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
         values = np.broadcast_to(regs[a], frame.n)
         first_of_group = np.unique(groups, return_index=True)[1]
         total = values[first_of_group].copy()
@@ -243,7 +244,7 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def step(regs: list[Any]) -> None:
         """Check the mask; lanes of a group are in step already."""
         frame = regs[0]
-        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
+        _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 

@@ -73,9 +73,10 @@ class _MatrixInMemory:
         write: bool,
     ) -> None:
         shape, types = _facts(builder, instruction)
-        self.rows, self.columns = _size(instruction.modifiers[1], shape)
+        matrix = instruction.modifiers[1]  # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16
+        self.rows, self.columns = _size(matrix, shape)
         self.type = types[0]
-        self.count = self.rows * self.columns // WARP_LANES
+        self.count = self.rows * self.columns // WARP_LANES  # elements of a lane
         self._is_row_major = "row" in instruction.modifiers
         if not isinstance(address, Address) or address.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
@@ -124,7 +125,7 @@ def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.load: each lane loads its elements of a matrix."""
-    operands = builder.operands(instruction, 2, 3)
+    operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.target(instruction, register_operand, register) for register_operand in items(operands[0])]
@@ -136,7 +137,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Load a fragment element by element into the registers."""
-        warps_of(instruction, regs[0])
+        warps_of(instruction, regs[0])  # a fault unless whole warps load
         fragments = np.empty((regs[0].n, matrix.count), dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):
@@ -144,14 +145,14 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 access.assign(fragments[:, element], values)
         words = fragments.view(register)
         for k, slot in enumerate(slots):
-            regs[slot][...] = words[:, k % words.shape[1]]
+            regs[slot][...] = words[:, k % words.shape[1]]  # fragments of f16 may have twice the registers, repeated
 
     return step
 
 
 def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.store: each lane stores its elements of a matrix."""
-    operands = builder.operands(instruction, 2, 3)
+    operands = builder.operands(instruction, 2, most=3)
     matrix = _MatrixInMemory(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     register = UNSIGNED[8 if matrix.type == "f64" else 4]
     slots = [builder.source(instruction, register_operand, register) for register_operand in items(operands[1])]
@@ -163,7 +164,7 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store a fragment element by element."""
-        warps_of(instruction, regs[0])
+        warps_of(instruction, regs[0])  # a fault unless whole warps store
         n = regs[0].n
         fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(matrix.count):
