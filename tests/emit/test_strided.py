@@ -20,7 +20,7 @@ from pydispatch.ir import parse
 def kernel(start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "") -> FuncOp:
     """A sum of every stepth element in each of 64 invocations.
 
-    Taken together: the initial values, a whole step of four vectors, the last step, and what follows are parallel loops.
+    Taken together, the initial values, a whole step of four vectors, the last step and the rest are parallel loops.
     """
     module = parse(f"""
 func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index) {{
