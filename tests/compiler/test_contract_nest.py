@@ -48,7 +48,7 @@ def plan_with(schedule: Schedule, a: str = "f32") -> Plan:
     source = next(op for op in walk(formed) if isinstance(op, func.FuncOp) and "dispatch" in op.sym_name.data)
     match = contraction_in(source)
     assert match is not None
-    (plan,) = variants(match[0], Frame(source, BACKEND).elements, level_of(machine), schedule)
+    (plan,) = variants(match.contraction, Frame(source, BACKEND).elements, level_of(machine), schedule)
     return plan
 
 
@@ -121,7 +121,7 @@ def classes() -> Iterator[type[Any]]:
 @pytest.mark.parametrize("cls", list(classes()), ids=lambda cls: cls.__name__)
 def test_nothing_is_mutable(cls: type[Any]) -> None:
     """Plans, nests and emitters are values: no field changes while a kernel is emitted."""
-    if not issubclass(cls, (Enum, Exception)):
+    if not issubclass(cls, (Enum, Exception, tuple)):  # a tuple, such as a NamedTuple, is immutable
         assert cls.__dataclass_params__.frozen
 
 

@@ -194,7 +194,12 @@ def _convolution(
         is_of_bytes = _multiplies_bytes(contraction, image)
         if is_of_bytes and filters >= FEWEST_CHANNELS and channels >= fewest_channels and channels % GROUP == 0:
             pays = True
-        elif converts_floats and image.direct and filter_.direct and known.is_known(contraction.tensor_of(filter_)):
+        elif (
+            converts_floats
+            and image.is_element
+            and filter_.is_element
+            and known.is_known(contraction.tensor_of(filter_))
+        ):
             element = cast("TensorType[Attribute]", contraction.tensor_of(image).type).element_type
             is_unwidened_float = isinstance(element, Float32Type | Float64Type) and element == contraction.acc
             if not is_unwidened_float or filters < FEWEST_CHANNELS:

@@ -145,7 +145,7 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     match = contraction_in(function)
     if match is None:
         return None
-    contraction, _ = match
+    contraction = match.contraction
     grouped = grouped_factor(function, contraction, levels)
     halves = [half_precision_b(contraction, level) for level in levels]
     # The tensor of f16 or bf16 that kernels widen as they load it, if those of all levels do.
@@ -213,7 +213,7 @@ def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAV
     half: the tensor of f16 or bf16 that kernels widen while they load it; None for other factors.
     """
     is_float = isinstance(contraction.acc, Float32Type | Float64Type)
-    is_unconverted = is_float and type_.element_type == contraction.acc and contraction.b.direct
+    is_unconverted = is_float and type_.element_type == contraction.acc and contraction.b.is_element
     return (is_unconverted or half is not None) and _has_whole_slices(contraction, type_)
 
 

@@ -94,7 +94,7 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
 
 def _is_element(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32."""
-    return factor.direct and contraction.element_of(factor).type == f32
+    return factor.is_element and contraction.element_of(factor).type == f32
 
 
 def _is_constant(contraction: Contraction, factor: Factor) -> bool:

@@ -197,7 +197,7 @@ def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is a float of the accumulator's type, or an integer computed from a single element."""
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
-        return factor.direct and element == contraction.acc
+        return factor.is_element and element == contraction.acc
     return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
 
 

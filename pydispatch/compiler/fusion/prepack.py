@@ -45,7 +45,7 @@ def _pays(contraction: Contraction) -> bool:
     if not has_strided_columns or not isinstance(value.type, TensorType):
         return False
     has_static_sizes = all(n is not None for n in generic.extents) and all(n >= 0 for n in shape_of(value))
-    is_plain_tensor = b.direct and b.axis_dims is not None  # no computed elements, and a loop for each axis
+    is_plain_tensor = b.is_element and b.axis_dims is not None  # no computed elements, and a loop for each axis
     if not has_static_sizes or not is_plain_tensor:
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known_before_calls(value):

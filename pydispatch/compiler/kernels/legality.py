@@ -49,9 +49,9 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
         generics = {o: generic_of(o) for o in group if o.name == GENERIC}
     except CompileError as error:
         return error.message
-    answer = judge_contraction(group)
-    if answer is None or isinstance(answer, str):  # legal, or the reason why not; False: no contraction with a kernel
-        return answer
+    verdict = judge_contraction(group)
+    if verdict.has_contraction:
+        return verdict.reason
     if any(is_contraction(g.op) and _has_data_reuse(g) for g in generics.values()):
         return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
     return (

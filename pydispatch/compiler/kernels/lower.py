@@ -96,7 +96,7 @@ def _flat_count(frame: Frame) -> Index | None:
     dims = frame.elements.dims(results[0])
     if any(_differs_in_rank(frame, v, dims) for v in (*results, *frame.tensors)):
         return None
-    frame.elements._dims.clear()
+    frame.elements.forget_dims()
     return frame.build.product(dims)
 
 

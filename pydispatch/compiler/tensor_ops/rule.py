@@ -109,14 +109,14 @@ class Update(TensorOp):
     destination: ClassVar[int] = 1
     """Index of the operand that is the destination."""
 
-    def ordered(self, op: Any) -> int:
+    def ordered_rank(self, op: Any) -> int:
         """Return how many leading dimensions of the written elements are iterated in order, since their iterations may
         write the same element.
         """
         return 0
 
-    def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a number for indices of the `ordered` dimensions; it is equal for indices that may write the same
+    def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+        """Return a number for indices of the `ordered_rank` dimensions; it is equal for indices that may write the same
         element.
         """
         return 0
@@ -136,8 +136,8 @@ class Update(TensorOp):
         """Return the index in the destination of the written element at `indices`."""
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
-    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether the written element at `indices` is inside the destination; by default, whether the
-        destination is not empty.
+    def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        """Return whether the element at `indices` is written, since its position is in the destination; by default,
+        whether the destination is not empty.
         """
         return build.not_empty(elements.dims(op.operands[self.destination]))

@@ -2,7 +2,7 @@
 
 A factor is a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) = sum(u v) - p sum(v) - q
 sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). Kernels themselves subtract only zero points
-that are known, of factors that are not constant (`kernels/matmul/cpu/products.py`).
+that are known, of factors that are not constant (`kernels/matmul/cpu/factor_sums.py`).
 """
 
 from __future__ import annotations

@@ -10,11 +10,12 @@ written later.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import IndexType, MemRefType, TensorType
 from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.columns import Stage, find_column_stages
+from pydispatch.compiler.kernels.loops.columns import Stage, find_column_reductions
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transposition import Transposition, transposition_of
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
@@ -34,6 +35,18 @@ Store = tuple[SSAValue, SSAValue]
 """(value, buffer)"""
 
 
+class RowReduction(NamedTuple):
+    """Reduction that is emitted once per row.
+
+    Attributes:
+        value: Its result.
+        nest_dims: For each axis of the result, the dimension of the nest that indexes it; -1 for index 0.
+    """
+
+    value: SSAValue
+    nest_dims: list[int]
+
+
 @dataclass
 class LoopNest:
     """Results that are computed and stored by one loop nest.
@@ -44,8 +57,7 @@ class LoopNest:
         outer_rank: Number of outer dimensions; the others are inner ones.
         by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.
-        stages: The reductions that run before the inner loops of a row, producers first. Each has, for every axis of
-            its result, the dimension of the nest that indexes it, or -1 for index 0.
+        row_reductions: The reductions that run before the inner loops of a row, producers first.
         row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
             for workgroup memory.
         columns: The reductions, if a workgroup computes a range of columns.
@@ -58,7 +70,7 @@ class LoopNest:
     outer_rank: int = 0
     by_rows: bool = False
     row_stores: list[Store] = field(default_factory=list)
-    stages: list[tuple[SSAValue, list[int]]] = field(default_factory=list)
+    row_reductions: list[RowReduction] = field(default_factory=list)
     row_storage: dict[SSAValue, SSAValue | None] = field(default_factory=dict)
     columns: list[Stage] = field(default_factory=list)
     transposition: Transposition | None = None
@@ -68,10 +80,10 @@ class LoopNest:
         """The first result. All results of a nest have the same sizes, and equally many elements per byte."""
         return self.stores[0][0]
 
-    def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
+    def emit_row_reductions(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Emit the reductions of the row at `indices` before its inner loops."""
-        for value, positions in self.stages:
-            elements.at(build, value, [0 if p < 0 else indices[p] for p in positions])
+        for value, nest_dims in self.row_reductions:
+            elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
     def dims(self, elements: Elements) -> list[Index]:
         """Return the sizes of the dimensions of the index space."""
@@ -113,37 +125,38 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         trial = emit_trial(frame, nest, depth=None)
         # The depth of a builder is its number of enclosing loops. A reduction with fewer than the nest has does not
         # depend on the inner loops: it is one of rows.
-        depths = [builder.depth for _, builder in trial.elements.reduced if builder.depth < len(trial.dims)]
+        depths = [builder.depth for _, builder in trial.elements.emitted_reductions if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
     for nest in joined:
-        if nest.by_rows and _set_row_stages(frame, nest):
+        if nest.by_rows and _set_row_reductions(frame, nest):
             nest.row_storage = _choose_row_storage(frame, nest)
         if not nest.by_rows and not isinstance(nest.space, UpdateStep):
             trial = emit_trial(frame, nest, depth=None)
+            tensors = trial.elements
             if trial.indices:
-                nest.columns = find_column_stages(trial.elements, trial.elements.finished, trial.indices)
-            if not trial.elements.reduced:
+                nest.columns = find_column_reductions(tensors, tensors.reduced_elements, trial.indices)
+            if not tensors.emitted_reductions:
                 result_bits = max(bits_of(tensor_type(value).element_type) for value, _ in nest.stores)
-                nest.transposition = transposition_of(trial.elements.loads, trial.indices, trial.dims, result_bits)
+                nest.transposition = transposition_of(tensors.loads, trial.indices, trial.dims, result_bits)
     return [*joined, *recurrences]
 
 
-def _set_row_stages(frame: Frame, nest: LoopNest) -> bool:
-    """Set `nest.stages`, the reductions that run before the inner loops of a row.
+def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
+    """Set `nest.row_reductions`, the reductions that run before the inner loops of a row.
 
     Return False, and set none, if the index of a reduction's result is neither an outer index nor 0.
     """
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
     outer = trial.indices[: nest.outer_rank]
-    for value, builder, indices in trial.elements.finished:
+    for value, builder, indices in trial.elements.reduced_elements:
         if builder.depth > nest.outer_rank:
             continue  # it depends on an inner loop, and stays in it
         if any(i not in outer and i != 0 for i in indices):
-            nest.stages.clear()
+            nest.row_reductions.clear()
             return False
-        nest.stages.append((value, [outer.index(i) if i in outer else -1 for i in indices]))
+        nest.row_reductions.append(RowReduction(value, [outer.index(i) if i in outer else -1 for i in indices]))
     return True
 
 
@@ -161,7 +174,7 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
         levels.append(levels[-1].nested(block))
         indices.append(levels[-1].counts(block.args[0], size))
     if depth is not None:
-        nest.run_stages(elements, levels[depth], indices[:depth])
+        nest.emit_row_reductions(elements, levels[depth], indices[:depth])
         for value, _ in nest.row_stores:
             elements.at(levels[depth], value, indices[:depth])
     build = levels[-1]
@@ -228,7 +241,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     elements, dims = trial.elements, trial.dims
     buffer_of_result = {value: buffer for value, buffer in nest.stores}
     builders_of_value: dict[SSAValue, list[Builder]] = {}
-    for value, builder, indices in elements.computed:
+    for value, builder, indices in elements.computed_elements:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
             continue
         if covers(builder, trial.indices[: nest.outer_rank], indices, dims):
@@ -269,7 +282,7 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
     elements = frame.elements
     dims = nest.dims(elements)
     buffers = dict(nest.stores)
-    elements.row_buffers.clear()
+    elements.forget_rows()
     for value, result in nest.row_storage.items():
         if result is not None:  # the buffer of a result has the indices of the value
             elements.row_buffers[value] = RowBuffer(buffers[result], index_map=None, dims=dims)

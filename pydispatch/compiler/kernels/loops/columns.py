@@ -45,30 +45,34 @@ class Stage:
 
     Attributes:
         op: The reduction.
-        point: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension.
+        nest_dims: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension, or
+            one of size 1.
     """
 
     op: Operation
-    point: tuple[int, ...]
+    nest_dims: tuple[int, ...]
 
 
-def find_column_stages(elements: Elements, finished: Sequence[EmittedElement], indices: Sequence[Index]) -> list[Stage]:
+def find_column_reductions(
+    elements: Elements, reduced_elements: Sequence[EmittedElement], indices: Sequence[Index]
+) -> list[Stage]:
     """Return the reductions of a nest as stages, producers first; an empty list unless all are column reductions.
 
     A stage has one accumulator per column and result, so all results of a reduction must be read at the same point.
 
     Args:
         elements: Tensors of the trial emission.
-        finished: The results of reductions that the trial emitted.
+        reduced_elements: The results of reductions that the trial emitted.
         indices: Counters of the loops of the trial.
     """
     stages: list[Stage] = []
-    for value, _, indices_of_value in finished:
+    for value, _, indices_of_value in reduced_elements:
         assert isinstance(value, OpResult)
         generic = view_of(elements, value.op)
         nest_dims = [-1] * len(generic.iterators)
         for index, result in zip(indices_of_value, generic.output_maps[value.index].results, strict=True):
-            if index == 0 and not isinstance(index, SSAValue):
+            is_constant_zero = not isinstance(index, SSAValue) and index == 0
+            if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts
                 continue
             if index not in indices or not isinstance(result, AffineDimExpr):
                 return []
@@ -80,7 +84,7 @@ def find_column_stages(elements: Elements, finished: Sequence[EmittedElement], i
             or _has_subbyte_results(value.op)
         ):
             return []
-        stage = Stage(value.op, tuple(nest_dims))
+        stage = Stage(value.op, nest_dims=tuple(nest_dims))
         if any(other.op is value.op and other != stage for other in stages):
             return []
         stages += [] if stage in stages else [stage]
@@ -113,7 +117,7 @@ def max_columns(stages: Sequence[Stage]) -> int:
     return COLUMN_BYTES // size
 
 
-def run_stages(
+def emit_column_reductions(
     elements: Elements,
     build: Builder,
     stages: Sequence[Stage],
@@ -140,7 +144,7 @@ def run_stages(
     for stage in stages:
         run = _StageEmitter(elements, view_of(elements, stage.op), stage, outer, dims, low, high)
         run.totals = [buffers[r] for r in stage.op.results]
-        run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
+        run.sums = [parts[r] for r in stage.op.results] if run.steps_per_block else run.totals
         build.parallel(low, high, run.start, limit=dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
@@ -154,6 +158,10 @@ class _StageEmitter:
     """Emitter of one stage for a range of columns, with the accumulators of the columns in memory.
 
     Attributes:
+        point: Index of each loop of the reduction for the element that is emitted; set by the loops around it.
+        column: The loop of the reduction that runs over columns.
+        steps_per_block: Iterations of the outermost reduced loop whose sums are added to the totals at once; 0 if the
+            reduction is not cut into blocks.
         totals: For each result, the buffer of the accumulators of all steps.
         sums: For each result, the buffer that steps are added to: of the current block's sums, or `totals`.
     """
@@ -166,12 +174,12 @@ class _StageEmitter:
         low: Index, high: Index,
     ) -> None:  # fmt: skip
         self.elements, self.generic, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
-        last = len(dims) - 1
-        # Index of each loop for the current element.
-        self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
-        self.column = stage.point.index(last)
+        columns_dim = len(dims) - 1
+        # The 0 of a reduced loop (-1) and of the columns is replaced in each iteration.
+        self.point: list[Index] = [0 if dim in (-1, columns_dim) else outer[dim] for dim in stage.nest_dims]
+        self.column = stage.nest_dims.index(columns_dim)
         self.sizes = loop_sizes(elements, generic)
-        self.block = _steps_per_block(elements, generic, self.sizes)
+        self.steps_per_block = _steps_per_block(elements, generic, self.sizes)
         self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
 
     def _pays_jamming(self, op: Operation) -> bool:
@@ -200,12 +208,12 @@ class _StageEmitter:
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
             inner.parallel(self.low, self.high, self._clear, limit=self.width)
-            self._iterations(inner, depth, first, inner.least(inner.plus(first, self.block), size))
+            self._iterations(inner, depth, first, inner.least(inner.plus(first, self.steps_per_block), size))
             inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)
             return []
 
-        if self.block and depth == 0:
-            build.loop(0, size, [], block, step=self.block, limit=size)
+        if self.steps_per_block and depth == 0:
+            build.loop(0, size, [], block, step=self.steps_per_block, limit=size)
         else:
             self._iterations(build, depth, first=0, end=size)
 

@@ -182,7 +182,7 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
         build.assume_not_negative(argument)
-    if model is not None and model.flat is not None:
+    if model is not None and model.flat is not None:  # the kernel sees each tensor as one dimension
         assert isinstance(source.body.block.last_op, func.ReturnOp)
         elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
     workgroups = build.value(1 if grid is None else grid(elements, build))

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.analysis import LoopNest, allocate_rows, analyse
-from pydispatch.compiler.kernels.loops.columns import max_columns, run_stages, sums_in_blocks
+from pydispatch.compiler.kernels.loops.columns import emit_column_reductions, max_columns, sums_in_blocks
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import (
     Partition,
@@ -57,20 +57,22 @@ def lower_loops(frame: Frame) -> Kernel:
     if is_serial:
         for nest, partition in zip(nests, partitions, strict=True):
             _emit_serially(frame, nest, partition)
-        return frame.finish(None)
+        return frame.finish(grid=None)
     is_single_group = all(
         isinstance(partition.workgroups, int) and partition.workgroups == 1 for partition in partitions
     )
     group: Index = 0 if is_single_group else frame.workgroup()
     if len(nests) == 1:
+        (nest,), (partition,) = nests, partitions
         if isinstance(group, SSAValue):
-            build.assume_below(group, partitions[0].workgroups)
-        _emit(frame, nests[0], partitions[0], build, group)
+            build.assume_below(group, partition.workgroups)
+        _emit(frame, nest, partition, build, group)
     else:
         for nest, partition in zip(nests, partitions, strict=True):
             build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
     contiguous = partitions[0].contiguous if len(nests) == 1 else 0
-    return frame.finish(lambda elements, b: _grid(frame.backend, nests, elements, b), tiles_of(frame, contiguous))
+    tiles = tiles_of(frame, run=contiguous)
+    return frame.finish(grid=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
@@ -82,7 +84,8 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
         *frame.tensors,
         *(v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None),
     ]
-    if frame.elements.flat is None or not run or any(elements_per_byte(v) > 1 for v in tensors):
+    is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
+    if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
     return tuple(run * width_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
@@ -93,9 +96,10 @@ def lower_whole(frame: Frame) -> Kernel:
     The function itself selects the part of the results that a workgroup computes.
     """
     elements, build = frame.elements, frame.build
+    # Elements outside of the inserted slice belong to other workgroups.
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
         _emit_serially(frame, nest, _partition_nest(frame.backend, nest, elements, build))
-    return frame.finish(None)
+    return frame.finish(grid=None)
 
 
 def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
@@ -140,14 +144,15 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
     spaces: dict[object, LoopNest] = {}
     for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
         if argument is not None or (into_empty and starts_empty(value)):
-            nests += [LoopNest([(value, buffer)], update) for update in updates_of(value)]
+            nests += [LoopNest(stores=[(value, buffer)], space=update) for update in updates_of(value)]
             continue
         ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None
+        # Nests of packed elements iterate over bytes, so that they cannot share a nest with others.
         key = ordered or (tuple(frame.elements.dims(value)), elements_per_byte(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
-            spaces[key] = LoopNest([(value, buffer)], ordered or value)
+            spaces[key] = LoopNest(stores=[(value, buffer)], space=ordered or value)
             nests.append(spaces[key])
     return nests
 
@@ -160,29 +165,31 @@ def width_of(value: SSAValue) -> int:
 def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Partition:
     """Return the partition of a nest into workgroups, by an estimate of the bytes that elements or rows access."""
     dims = nest.dims(elements)
-    ratio = elements_per_byte(nest.representative)
+    per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     if isinstance(nest.space, OrderedOp):
         return partition_ordered_rows(elements, build, backend, nest.space)
-    if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
+    if per_byte == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered_rank:
         return partition_in_order(elements, build, nest.space)
-    if ratio > 1 and isinstance(nest.space, UpdateStep):
-        # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on.
-        parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
+    if per_byte > 1 and isinstance(nest.space, UpdateStep):
+        # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on: one
+        # workgroup has all rows.
+        parallel = dims[nest.space.ordered_rank :]  # the slices in order are a loop of their own
         outer = build.product(parallel[:-1])
         return Partition(outer=outer, rows=outer, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
-    if ratio > 1:
-        dims = [build.ceil_quotient(build.product(dims), ratio)]
-        return partition_elements(build, backend, dims, 2 * ratio)
+    if per_byte > 1:
+        byte_count = build.ceil_quotient(build.product(dims), per_byte)
+        # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
+        return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
     read_bytes, loop_bytes = work_of(nest, elements, build)
     element_bytes = sum(width_of(value) for value, _ in nest.stores) + read_bytes
-    if nest.by_rows:
+    if nest.by_rows:  # reductions run once per row, before its elements
         inner = build.product(dims[nest.outer_rank :])
         row_bytes = build.plus(build.times(inner, element_bytes), loop_bytes)
         return partition_rows(build, backend, build.product(dims[: nest.outer_rank]), row_bytes)
-    if nest.transposition is not None:
+    if nest.transposition is not None:  # no reductions
         return partition_transposed(build, backend, dims, nest.transposition, element_bytes)
-    if nest.columns:
-        return partition_columns(build, backend, dims, loop_bytes, max_columns(nest.columns))
+    if nest.columns:  # reductions of ranges of columns, which cost more than their results
+        return partition_columns(build, backend, dims, loop_bytes, widest=max_columns(nest.columns))
     return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
 
 
@@ -233,7 +240,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
             """Write one element of the update."""
             update.write(elements, builder, value, buffer, indices)
 
-        if update.ordered:
+        if update.ordered_rank:
             has_whole_bytes = elements_per_byte(value) == 1
             emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         else:
@@ -242,10 +249,10 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
     if isinstance(nest.space, OrderedOp):
         emit_ordered_rows(elements, build, group, partition, nest.space, dict(nest.stores))
         return
-    ratio = elements_per_byte(nest.representative)
+    per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     dims = elements.dims(nest.space)
-    if ratio > 1:
-        emit_bytes(frame, nest, partition, build, group, dims, ratio)
+    if per_byte > 1:
+        emit_bytes(frame, nest, partition, build, group, dims, per_byte)
         return
 
     allocate_rows(frame, nest)
@@ -260,7 +267,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
         emit_transposed(elements, build, group, partition, dims, nest.transposition, nest.stores)
     else:
         _emit_nest(build, group, partition, nest, dims, element, elements)
-    elements.row_buffers.clear()
+    elements.forget_rows()
 
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
@@ -290,8 +297,8 @@ def _emit_nest(
         elements: Tensors of the kernel; None for an update, which has no reductions.
     """
     split = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
-    buffers: dict[SSAValue, SSAValue] = {}
-    parts: dict[SSAValue, SSAValue] = {}
+    buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> its totals for a range of columns
+    parts: dict[SSAValue, SSAValue] = {}  # such a result -> sums of the current block of steps
     if elements is not None:
         size = min(n for n in (max_columns(nest.columns), partition.tile) if isinstance(n, int)) if nest.columns else 0
         for stage in nest.columns:
@@ -302,43 +309,45 @@ def _emit_nest(
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
         """Emit the reductions of a row, and its elements with inner indices `low` to `high`."""
-        if elements is not None and nest.by_rows:
-            elements.row = list(indices)
-            nest.run_stages(elements, builder, indices)
+        if elements is None:
+            emit_inner(builder, indices, dims[split:], low=low, high=high, write=element)
+            return
+        if nest.by_rows:
+            elements.begin_row(indices)
+            nest.emit_row_reductions(elements, builder, indices)
             for value, buffer in nest.row_stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
-        if elements is not None and nest.columns:
-            run_stages(elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=parts)
-        if (
-            elements is not None
-            and nest.by_rows
-            and all(is_stored(elements, value, buffer) for value, buffer in nest.stores)
-        ):
-            return
-        emit_inner(builder, indices, dims[split:], low, high, element)
+            # A reduction that computes a whole row of a result has stored it.
+            if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
+                return
+        if nest.columns:
+            emit_column_reductions(
+                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=parts
+            )
+        emit_inner(builder, indices, dims[split:], low=low, high=high, write=element)
         for result in buffers:
-            if elements is not None:
-                elements.forget(result)
+            elements.forget(result)  # the totals are those of this row and range only
 
     pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
     emit_nest(build, group, partition, dims, split=split, row=row, pipeline=pipeline)
 
 
 def emit_bytes(
-    frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index, dims: list[Index], ratio: int
+    frame: Frame, nest: LoopNest, partition: Partition, build: Builder, group: Index, dims: list[Index], per_byte: int
 ) -> None:
     """Emit loops over the bytes of results with elements of less than a byte.
 
-    Each iteration writes the `ratio` elements of one byte, so that no two workgroups write the same byte.
+    Each iteration writes the `per_byte` elements of one byte, so that no two workgroups write the same byte.
     """
     elements = frame.elements
     element_count = elements.entry.product(dims)
-    byte_count = elements.entry.ceil_quotient(element_count, ratio)
+    byte_count = elements.entry.ceil_quotient(element_count, per_byte)
 
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
-        """Emit the elements of the byte at the index `flat_indices[0]`."""
-        for part in range(ratio):
-            flat = builder.linear(flat_indices[0], ratio, part)
+        """Emit the elements of one byte, whose position is the only index of the nest of bytes."""
+        (byte_index,) = flat_indices
+        for part in range(per_byte):
+            flat = builder.linear(byte_index, per_byte, part)
 
             def element(builder: Builder, flat: Index = flat) -> None:
                 """Store the element number `flat` of each result, whose byte only this iteration writes."""
@@ -346,10 +355,11 @@ def emit_bytes(
                 for value, buffer in nest.stores:
                     elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
 
-            has_full_bytes = isinstance(element_count, int) and element_count % ratio == 0
+            has_full_bytes = isinstance(element_count, int) and element_count % per_byte == 0
             builder.when(True if has_full_bytes else builder.less(flat, element_count), element)
 
-    emit_nest(
-        build, group, partition, dims=[byte_count], split=0,
-        row=lambda b, indices, low, high: emit_inner(b, indices, [byte_count], low, high, byte),
-    )  # fmt: skip
+    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        """Emit the bytes `low` to `high`: the nest of bytes has one dimension, and no outer ones."""
+        emit_inner(builder, outer, [byte_count], low=low, high=high, write=byte)
+
+    emit_nest(build, group, partition, dims=[byte_count], split=0, row=row)

@@ -33,10 +33,13 @@ class RowPipeline(Protocol):
         """End a row, and return the values of the following row."""
 
 
+BUDGET_MULTIPLE = 64
+"""Elements that the work of a workgroup is rounded down to a multiple of: whole vectors and cache lines of any type."""
+
 NARROWEST = 64
 """Columns of the narrowest range of a workgroup: at least four cache lines of 32-bit elements."""
 
-WHOLE = 4
+WHOLE_ROWS_FACTOR = 4
 """Factor by which a range of columns may exceed the byte budget of a workgroup to take whole rows, which are
 contiguous: 4096x1024 of f32 from main memory takes 0.83 ms in ranges of 1024 columns, 1.41 in ranges of 512 (AMD EPYC
 Zen 4)."""
@@ -66,6 +69,11 @@ class Partition:
     workgroups: Index
     contiguous: int = 0
 
+    @property
+    def has_whole_rows(self) -> bool:
+        """Whether a workgroup has all elements of its outer iterations: the inner dimension is not cut."""
+        return self.tiles == 1 and not isinstance(self.tile, SSAValue) and self.tile == 0
+
 
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
     """Return the partition of a nest of independent elements by their cost in bytes.
@@ -73,14 +81,15 @@ def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], 
     A workgroup has several outer iterations, or a part of the last dimension.
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
-    if isinstance(budget, int) and budget > 64:
-        budget -= budget % 64
+    if isinstance(budget, int) and budget > BUDGET_MULTIPLE:
+        budget -= budget % BUDGET_MULTIPLE
     inner = dims[-1] if dims else 1
     outer = build.product(dims[:-1])
     tile = build.least(inner, budget)
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
     blocks = build.ceil_quotient(outer, rows)
+    # With one dimension, a workgroup has `budget` adjacent elements; with more, it ends at the end of a row or tile.
     run = budget if len(dims) == 1 and isinstance(budget, int) else 0
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(blocks, tiles), contiguous=run
@@ -104,8 +113,8 @@ def partition_columns(
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
     width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
-    if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE * width, widest):
-        width = inner
+    if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE_ROWS_FACTOR * width, widest):
+        width = inner  # one range has all columns
     tile = build.least(inner, build.least(width, widest))
     tiles = build.ceil_quotient(inner, tile)
     rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
@@ -146,7 +155,7 @@ def emit_nest(
 
     def outer_indices(inner: Builder, flat: Index) -> list[Index]:
         """Return the outer indices at position `flat` of the outer iterations; record that the first is in bounds."""
-        indices = inner.split(flat, dims[:split])
+        indices = inner.split(flat, dims[:split])  # records that the others are below their sizes: they are remainders
         if indices and not isinstance(indices[0], int):
             inner.assume_below(indices[0], dims[0])
         return indices

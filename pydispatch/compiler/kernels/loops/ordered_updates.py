@@ -34,7 +34,7 @@ SLICES_OF_A_PART = 4096
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
     """Return the number of parts that the destination is divided into: a power of two, at most `most`."""
     dims = update.dims(elements)
-    slices = build.product(dims[: update.ordered])
+    slices = build.product(dims[: update.ordered_rank])
     if not isinstance(slices, int):
         return most
     return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
@@ -42,7 +42,7 @@ def partition_count(elements: Elements, build: Builder, update: UpdateStep, most
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
     """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
-    inner = [n for n in update.dims(elements)[update.ordered :] if isinstance(n, int)]
+    inner = [n for n in update.dims(elements)[update.ordered_rank :] if isinstance(n, int)]
     return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
@@ -51,7 +51,7 @@ def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -
 
     They are parts of the destination, and tiles of the last dimension of slices.
     """
-    inner = update.dims(elements)[update.ordered :]
+    inner = update.dims(elements)[update.ordered_rank :]  # the dimensions of a slice
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
     tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
@@ -80,22 +80,27 @@ def emit_in_order(
         write: Emits the update of the destination by one written element.
         has_whole_bytes: Whether elements do not share bytes. If they do, the destination has only one part.
     """
-    inner = update.dims(elements)[update.ordered :]
+    inner = update.dims(elements)[update.ordered_rank :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
     dims = [parts, *inner]
     split = max(1, len(dims) - 1)
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension."""
+        """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension.
 
-        def element(builder: Builder, leading: list[Index]) -> None:
-            """Emit the writes of the slice at the indices `leading`."""
+        `outer` has the number of the part, then indices of the dimensions of a slice before the last one.
+        """
+        part, *slice_indices = outer
+
+        def write_slice(builder: Builder, leading: list[Index]) -> None:
+            """Emit the writes of elements `low` to `high` of the slice at the indices `leading`."""
             if inner:
-                emit_inner(builder, [*leading, *outer[1:]], inner[-1:], low, high, write)
+                last_dim = inner[-1:]
+                emit_inner(builder, [*leading, *slice_indices], last_dim, low=low, high=high, write=write)
             else:
                 write(builder, leading)
 
-        emit_slices_in_order(elements, builder, update, parts, outer[0], element)
+        emit_slices_in_order(elements, builder, update, parts, part, write_slice)
 
     emit_nest(build, group, partition, dims, split, row)
 
@@ -114,14 +119,14 @@ def emit_slices_in_order(
         part: The part.
         body: Emits the update by a slice from a builder and the indices of the slice.
     """
-    dims = update.dims(elements)[: update.ordered]
+    dims = update.dims(elements)[: update.ordered_rank]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the update by the slice at position `flat`, if it belongs to the part."""
         leading = builder.split(flat, dims)
         is_in_part: SSAValue | bool = True
         if parts != 1:
-            is_in_part = equal(builder, builder.remainder(update.meeting(elements, builder, leading), parts), part)
+            is_in_part = equal(builder, builder.remainder(update.conflict_key(elements, builder, leading), parts), part)
         builder.when(is_in_part, lambda c: body(c, leading))
         return []
 

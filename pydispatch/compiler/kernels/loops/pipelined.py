@@ -39,7 +39,7 @@ class PipelinedReduction:
         value: Result of the reduction.
         dims: For each dimension of the result, the dimension of the nest that indexes it; -1 for index 0.
         host: The reduction of the current row whose loop it shares.
-        following: Indices of the next row, while a row is open.
+        next_row: Indices of the next row, while a row is open.
         results: Values of the next row, once the loop of `host` is emitted.
     """
 
@@ -47,7 +47,7 @@ class PipelinedReduction:
     value: OpResult
     dims: list[int]
     host: Operation
-    following: list[Index] = field(default_factory=list)
+    next_row: list[Index] = field(default_factory=list)
     results: list[SSAValue] = field(default_factory=list)
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
@@ -57,7 +57,8 @@ class PipelinedReduction:
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row whose reduction is `carried`; the loop of `host` also reduces the row `following`."""
         self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
-        self.following, self.results, self.elements.companion = following, [], self
+        self.next_row, self.results = following, []
+        self.elements.companion = self  # until the loop of `host` is emitted, which resets it
 
     def end(self) -> list[SSAValue]:
         """End a row, and return the reduction of the following row."""
@@ -66,16 +67,16 @@ class PipelinedReduction:
 
     def initial(self, build: Builder) -> list[SSAValue]:
         """Emit and return the initial values of the reduction of the following row."""
-        generic = self._view
+        generic = self._reduction
         map_ = generic.output_maps[0]
         return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of the reduction of the following row, and return the next carried values."""
-        return body_at(self.elements, build, self._view, self._loop_indices(index), carried)
+        return body_at(self.elements, build, self._reduction, self._loop_indices(index), carried)
 
     @property
-    def _view(self) -> Structured:
+    def _reduction(self) -> Structured:
         """The reduction as a structured operation."""
         return view_of(self.elements, self.value.op)
 
@@ -85,10 +86,10 @@ class PipelinedReduction:
 
     def _loop_indices(self, index: Index) -> list[Index]:
         """Return the index of each loop of the reduction at step `index` of the next row."""
-        reduction = self._view
+        reduction = self._reduction
         indices: list[Index] = [index] * len(reduction.iterators)
-        row = self._indices_of_row(self.following)
-        for row_index, result in zip(row, reduction.output_maps[0].results, strict=True):
+        result_indices = self._indices_of_row(self.next_row)
+        for row_index, result in zip(result_indices, reduction.output_maps[0].results, strict=True):
             if isinstance(result, AffineDimExpr):
                 indices[result.position] = row_index
         return indices
@@ -100,15 +101,17 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     Both must reduce one dimension of the same size. The first must be short, exact, and read arguments only; the second
     must have expensive steps.
     """
-    if not elements.reassociate or len(nest.stages) < 2:
+    if not elements.reassociate or len(nest.row_reductions) < 2:
         return None
-    (value, positions), (other, other_positions) = nest.stages[:2]
-    rows = list(range(nest.outer_rank))
-    if any(sorted(p for p in dims if p >= 0) != rows for dims in (positions, other_positions)):
+    (value, nest_dims), (other, other_nest_dims) = nest.row_reductions[:2]
+    row_dims = list(range(nest.outer_rank))
+    # Both results have one element per row, so that a row of either is a row of the nest.
+    if any(sorted(dim for dim in dims if dim >= 0) != row_dims for dims in (nest_dims, other_nest_dims)):
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
     generic, host = view_of(elements, value.op), view_of(elements, other.op)
+    # One loop can run the steps of both.
     if len(value.op.results) != 1 or len(generic.loops) != 1 or len(host.loops) != 1:
         return None
     if loop_sizes(elements, generic)[generic.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
@@ -118,13 +121,16 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     combiner = terminator.operands[0].owner
     if not isinstance(combiner, Operation) or generic.block.args[-1] not in combiner.operands:
         return None
+    # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.
     if info_of(combiner).grouping is not Grouping.EXACT:
         return None
+    # Inputs that are computed would be computed again for the next row.
     if not all(_is_argument(v) for v in generic.inputs) or len(list(generic.block.ops)) > MOST_BODY_OPERATIONS:
         return None
-    if not any(is_costly(v) for v in nest.row_storage):
+    # The loop of the second computes the stored values of the row: it is bound by computation only if one is costly.
+    if not any(is_costly(stored) for stored in nest.row_storage):
         return None
-    return PipelinedReduction(elements, value, positions, host.op)
+    return PipelinedReduction(elements=elements, value=value, dims=nest_dims, host=host.op)
 
 
 def _is_argument(value: SSAValue) -> bool:

@@ -143,7 +143,7 @@ def emit_ordered_rows(
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit the rows of workgroup `group` of a CPU; parameters are those of `emit_nest` and `write_rows`."""
-    if partition.tiles == 1 and not isinstance(partition.tile, SSAValue) and partition.tile == 0:
+    if partition.has_whole_rows:
         _emit_rows(elements, build, group, partition, op, buffers)
     else:
         assert isinstance(op, RecurrenceOp)
@@ -249,11 +249,11 @@ def _emit_rows(
 
     def emit_rows(builder: Builder, first: Index, count: int) -> None:
         """Emit `count` adjacent rows, from the flat index `first` on."""
-        rows_of_indices = [builder.split(builder.plus(first, i), dims) for i in range(count)]
-        for row in rows_of_indices:
-            if row and isinstance(row[0], SSAValue):
-                builder.assume_below(row[0], dims[0])
-        write_rows(elements, builder, op, buffers, rows_of_indices)
+        rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
+        for indices in rows:
+            if indices and isinstance(indices[0], SSAValue):
+                builder.assume_below(indices[0], dims[0])  # `split` records it for the other indices
+        write_rows(elements, builder, op, buffers, rows)
 
     def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit several rows at once, from `first` on."""

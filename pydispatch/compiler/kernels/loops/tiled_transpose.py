@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.nests import Partition
 from pydispatch.compiler.kernels.loops.tiles import elements_per_workgroup
-from pydispatch.compiler.kernels.loops.transpose_blocks import transpose_block
+from pydispatch.compiler.kernels.loops.transpose_blocks import StridedBlock, transpose_block
 from pydispatch.compiler.kernels.loops.transposition import Transposition
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both, equal, opposite
@@ -68,16 +68,16 @@ def partition_transposed(
     """
     dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
     height, side = block_shape(dims, along, transposition.squares)
-    budget = elements_per_workgroup(build, backend, build.times(bytes_per_element, height))
-    width = build.times(build.most(build.quotient(budget, side), 1), side)
-    tile = build.least(dims[-1], width)
-    rows = build.most(build.quotient(budget, build.most(tile, 1)), 1)
+    # A row of blocks has `height` elements in each column. A workgroup has this many columns of rows of blocks.
+    columns = elements_per_workgroup(build, backend, bytes_per_element=build.times(bytes_per_element, height))
+    whole_blocks = build.times(build.most(build.quotient(columns, side), 1), side)
+    tile = build.least(dims[-1], whole_blocks)
+    rows_of_blocks = build.most(build.quotient(columns, build.most(tile, 1)), 1)
     outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
     outer = build.times(outer_elements, build.ceil_quotient(dims[along], height))
     tiles = build.ceil_quotient(dims[-1], tile)
-    return Partition(
-        outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
-    )
+    workgroups = build.times(build.ceil_quotient(outer, rows_of_blocks), tiles)
+    return Partition(outer=outer, rows=rows_of_blocks, tile=tile, tiles=tiles, workgroups=workgroups)
 
 
 def emit_transposed(
@@ -155,7 +155,7 @@ class _TiledTranspose:
         types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
-        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
+        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)  # lanes are whole bytes
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of workgroup `group`."""
@@ -312,8 +312,9 @@ class _TiledTranspose:
         assert isinstance(block.rows, int) and isinstance(block.columns, int)
         stored, read_rows = (block.columns, block.rows), ceil(block.rows / self.side) * self.side
         for target, buffer in zip(self.targets, self.buffers, strict=True):
-            columns, rows = (buffer, 0, self.height), (target, offset, strides[self.along])
-            transpose_block(build, columns, rows, self.side, read_rows, stored)
+            columns = StridedBlock(buffer, offset=0, stride=self.height)
+            rows = StridedBlock(target, offset=offset, stride=strides[self.along])
+            transpose_block(build, source=columns, target=rows, rows=self.side, columns=read_rows, stored=stored)
 
 
 def _extent(build: Builder, full: int, first: Index, end: Index, size: Index) -> Index:

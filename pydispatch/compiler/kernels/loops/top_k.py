@@ -154,9 +154,11 @@ class _Heap:
 
     def before(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit the comparator of the operation: whether the element `lhs` comes before `rhs`, an i1."""
+        # The comparator reads the values of both operands in turn, and not the column, the last value of an element.
         pairs = [value for pair in zip(lhs[:-1], rhs[:-1], strict=True) for value in pair]
         mapping: dict[SSAValue, SSAValue] = dict(zip(self.op.before.block.args, pairs, strict=True))
-        return clone_block(self.elements, build, self.op.before.block, mapping, point=[])[0]
+        (comes_before,) = clone_block(self.elements, build, self.op.before.block, mapping, point=[])
+        return comes_before
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
@@ -177,7 +179,8 @@ class _Heap:
             right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
             is_right_last = self.precedes(inner, self.load(inner, left), self.load(inner, right))
             chosen = arith.SelectOp(is_right_last, inner.value(right), left)
-            # Read again: a processor chooses a position without a branch, which could not be foreseen, but not a float.
+            # The position is selected, and the child loaded again: LLVM emits a conditional move for integers. For
+            # the values of a child, which may be floats, it would emit a branch, which CPUs cannot predict.
             chosen.attributes[UNPREDICTABLE] = UnitAttr()
             last = inner.add(chosen)
             child = self.load(inner, last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, StridedLayoutAttr
@@ -29,8 +30,18 @@ def view_as(
     return build.add(memref.ReinterpretCastOp.from_dynamic(buffer, [offset], list(sizes), list(strides), result))
 
 
-StridedBlock = tuple[SSAValue, Index, Index]
-"""(buffer, offset of the first element, elements between rows)"""
+class StridedBlock(NamedTuple):
+    """Block in memory whose rows are contiguous.
+
+    Attributes:
+        buffer: The memory.
+        offset: Offset of the first element, in elements.
+        stride: Elements between the beginnings of rows.
+    """
+
+    buffer: SSAValue
+    offset: Index
+    stride: Index
 
 
 def transpose_block(

@@ -78,9 +78,12 @@ def transposition_of(
     if len(indices) < 2:
         return None
     last_index = indices[-1]
+    # A load is contiguous along the loop that counts its last index.
     last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]
+    # Of loads that are contiguous along another loop, only those that depend on the last loop too are transposed.
     along_counters = [last for last, others in last_counters if last in indices[:-1] and last_index in others]
-    if not along_counters or sum(last is last_index for last, _ in last_counters) > len(along_counters):
+    contiguous_count = sum(last is last_index for last, _ in last_counters)
+    if not along_counters or contiguous_count > len(along_counters):
         return None
     along = list(indices).index(along_counters[0])
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)

@@ -22,6 +22,7 @@ class UpdateStep:
         op: The operation.
         rule: How it updates its destination.
         is_only_update: Whether the chain has no other update, so that the written elements are the final ones.
+            Otherwise a later update may overwrite an element, whose final value the result of the chain has.
     """
 
     op: Operation
@@ -37,17 +38,17 @@ class UpdateStep:
         return self.rule.position(elements, build, self.op, indices)
 
     @property
-    def ordered(self) -> int:
-        """The number of leading dimensions of written elements that are iterated in order; the others are parallel."""
-        return self.rule.ordered(self.op)
+    def ordered_rank(self) -> int:
+        """How many leading dimensions of the written elements are iterated in order; the others are parallel."""
+        return self.rule.ordered_rank(self.op)
 
-    def meeting(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
+    def conflict_key(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
         """Return a number that is equal for leading indices whose slices may write the same element."""
-        return self.rule.meeting(elements, build, self.op, leading)
+        return self.rule.conflict_key(elements, build, self.op, leading)
 
-    def lands(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
+    def is_written(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether the written element at `indices` is inside the destination."""
-        return self.rule.lands(elements, build, self.op, indices)
+        return self.rule.is_written(elements, build, self.op, indices)
 
     def write(
         self, elements: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]
@@ -60,14 +61,13 @@ class UpdateStep:
         def store(builder: Builder) -> None:
             """Emit the store at the position in the destination."""
             where = self.position(elements, builder, indices)
-            elements.store(
-                builder,
-                self.element(elements, builder, indices) if self.is_only_update else elements.at(builder, value, where),
-                buffer,
-                where,
-            )
+            if self.is_only_update:
+                final = self.element(elements, builder, indices)
+            else:  # the last update of the chain that writes there decides
+                final = elements.at(builder, value, where)
+            elements.store(builder, final, buffer, where)
 
-        build.when(self.lands(elements, build, indices), store)
+        build.when(self.is_written(elements, build, indices), store)
 
     def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
         """Return the element that this update writes at `indices`, whatever other updates write there."""

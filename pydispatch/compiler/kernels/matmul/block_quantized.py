@@ -69,6 +69,26 @@ class BlockQuantized:
     offset: PerBlock | None
 
     @property
+    def panel_loop(self) -> int:
+        """The loop of panels."""
+        return self.dims[0]
+
+    @property
+    def block_loop(self) -> int:
+        """The loop of blocks."""
+        return self.dims[1]
+
+    @property
+    def column_loop(self) -> int:
+        """The loop of a panel's columns."""
+        return self.dims[3]
+
+    @property
+    def byte_loop(self) -> int:
+        """The loop of a group's bytes, whose indices are consecutive steps of K."""
+        return self.dims[4]
+
+    @property
     def panels(self) -> int:
         """Number of panels."""
         return self._shape[0]
@@ -144,7 +164,8 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main])
     if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
         return None
-    if contraction.element_of(weights).type != (i8 if len(dims) == 5 else i4):
+    has_halves = len(dims) == 6
+    if contraction.element_of(weights).type != (i4 if has_halves else i8):
         return None
     panel, block, _, column, *_ = dims
     terms: dict[str, PerBlock | None] = {}
@@ -174,12 +195,12 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
         other=other,
         argument=argument,
         dims=dims,
-        bits=8 if len(dims) == 5 else 4,
+        bits=4 if has_halves else 8,
         zero=zero,
         scale=terms["scale"],
         offset=terms["offset"],
     )
-    return match if _is_stepped(match) else None
+    return match if _loops_number_steps(match) else None
 
 
 def _dims(map_: AffineMap) -> tuple[int, ...] | None:
@@ -188,7 +209,7 @@ def _dims(map_: AffineMap) -> tuple[int, ...] | None:
     return dims if len(dims) == len(map_.results) == len(set(dims)) else None
 
 
-def _is_stepped(match: BlockQuantized) -> bool:
+def _loops_number_steps(match: BlockQuantized) -> bool:
     """Return whether the other factor of a product depends only on the step of K that the loops of a block make up.
 
     Each of its coordinates must have all of the loops of groups, bytes and halves, as digits of one step, or none, and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -25,8 +26,22 @@ from pydispatch.ir.values import shape_of
 MAX_COLUMNS = 4096
 """Columns of the first product, at most: the rows of a register block must stay in the second-level cache."""
 
-Parts = tuple[list[Operation], list[Operation], list[Operation]]
-"""Operations of the first product, of the rows, and of the second product."""
+NO_DIM = -1
+"""In place of the dimension that a result of an affine map is, for a result that is another expression."""
+
+
+class ChainParts(NamedTuple):
+    """Operations of a chain by the part that they are in. Operations that are free to duplicate are in every part.
+
+    Attributes:
+        first_product: The first contraction, and elementwise operations on it up to the scores.
+        row_operations: Row-wise operations from the scores to factor A of the second contraction.
+        second_product: The second contraction, and operations on its result.
+    """
+
+    first_product: list[Operation]
+    row_operations: list[Operation]
+    second_product: list[Operation]
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class Chain:
     second: Contraction
     scores: SSAValue
     rows: SSAValue
-    parts: Parts
+    parts: ChainParts
 
     @property
     def outer(self) -> list[int]:
@@ -61,7 +76,7 @@ class Chain:
 
     @property
     def first_loops(self) -> list[int]:
-        """For each dimension of `rows`, the equal loop dimension of the first product; -1 for none."""
+        """For each dimension of `rows`, the equal loop dimension of the first product; `NO_DIM` for none."""
         return _dims_of(self.first.generic.output_maps[0])
 
     @property
@@ -85,10 +100,11 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     cache: DimCache = {}
     scores = _find_scores(first, second, after_first, members, cache)
     rows = second.tensor_of(second.a)
-    if scores is None or not second.a.direct or rows is scores or rows.owner not in after_first:
+    # The second product must read its factor A from the buffer of rows as it is, not a function of the rows.
+    if scores is None or not second.a.is_element or rows is scores or rows.owner not in after_first:
         return None
     parts = _split_into_parts(first, second, scores, after_first, operations, cache)
-    if parts is None or any(_is_used_outside(op, members) for op in (*parts[0], *parts[1])):
+    if parts is None or any(_is_used_outside(op, members) for op in (*parts.first_product, *parts.row_operations)):
         return None
     chain = Chain(first=first, second=second, scores=scores, rows=rows, parts=parts)
     if any(_is_used_outside(op, members) for op in chain.gathers & members):
@@ -134,7 +150,7 @@ def _split_into_parts(
     after_first: Collection[Operation],
     operations: Sequence[Operation],
     cache: DimCache,
-) -> Parts | None:
+) -> ChainParts | None:
     """Split the operations into the three parts of a chain.
 
     Return None if values other than the scores and the rows cross between parts, or if several parts need an operation
@@ -143,7 +159,7 @@ def _split_into_parts(
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
         return None
-    parts: Parts = ([], [], [])
+    parts = ChainParts(first_product=[], row_operations=[], second_product=[])
     for op in operations:
         for index, part in enumerate(parts):
             if info_of(op).cost is Cost.FREE or part_of[op] == index:
@@ -169,7 +185,9 @@ def _part_of(
 ) -> dict[Operation, int] | None:
     """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product.
 
-    An operation that does not depend on a product is in the part of its only users; None if these are in several parts.
+    An operation that does not depend on a product is in the part of its users. If these are in several parts, the first
+    of them is returned for an operation that is free to duplicate; for another one there is no chain, and the result is
+    None.
     """
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
@@ -207,30 +225,34 @@ def _has_kernel(chain: Chain) -> bool:
         return False
     if second.a.axis_dims is None or second.reductions:
         return False
+    # The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.
     first_loops, second_loops = chain.first_loops, chain.second_loops
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
         return False
-    if first_loops[-1] != first.n or -1 in first_loops or {first.m, first.n, second.m, second.n} == {None}:
+    if first_loops[-1] != first.n or NO_DIM in first_loops:
+        return False
+    # Without any M or N, both are dot products, which have no tiles of rows.
+    if {first.m, first.n, second.m, second.n} == {None}:
+        return False
+    if second.m is not None and second.m not in second_loops:
         return False
     row_of_first = None if first.m is None else first_loops.index(first.m)
-    row_of_second = None
-    if second.m is not None:
-        row_of_second = second_loops.index(second.m) if second.m in second_loops else -1
+    row_of_second = None if second.m is None else second_loops.index(second.m)
     outer_of_first, outer_of_second = ({loops[d] for d in chain.outer} for loops in (first_loops, second_loops))
     have_same_outer = outer_of_first == set(first.outer) and outer_of_second == set(second.outer)
     return row_of_first == row_of_second and have_same_outer
 
 
 def _dims_of(map: AffineMap) -> list[int]:
-    """Return the dimension that each result of a map is; -1 for a result that is another expression."""
-    return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
+    """Return the dimension that each result of a map is; `NO_DIM` for a result that is another expression."""
+    return [r.position if isinstance(r, AffineDimExpr) else NO_DIM for r in map.results]
 
 
 def _is_aligned(chain: Chain) -> bool:
     """Return whether each row of `rows` depends only on the row of `scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
     dims_of: dict[SSAValue, list[int]] = {chain.scores: identity}
-    for op in chain.parts[1]:
+    for op in chain.parts.row_operations:
         reads = [(ordinal, dims_of[v]) for ordinal, v in enumerate(op.operands) if v in dims_of]
         if reads:
             results = _aligned_results(op, reads, identity[-1])
@@ -257,12 +279,13 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
     generic, dim_of_loop = structured(op), dict[int, int]()
     for ordinal, dims in reads:
         for loop, dim in zip(_dims_of(generic.maps[ordinal]), dims, strict=True):
-            if loop < 0 or dim_of_loop.setdefault(loop, dim) != dim:
+            if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
                 return None
     is_permutation = len(set(dim_of_loop.values())) == len(dim_of_loop)
-    if not is_permutation or any(dim_of_loop.get(loop) != column for loop in generic.loops):
+    reduced_loops = generic.loops
+    if not is_permutation or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
         return None
-    loops = [_dims_of(map_) for map_ in generic.output_maps]
-    if any(loop not in dim_of_loop for result in loops for loop in result):
+    loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]
+    if any(loop not in dim_of_loop for loops in loops_of_results for loop in loops):
         return None
-    return [[dim_of_loop[loop] for loop in result] for result in loops]
+    return [[dim_of_loop[loop] for loop in loops] for loops in loops_of_results]

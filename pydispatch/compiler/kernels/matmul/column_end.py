@@ -79,6 +79,7 @@ class Bound:
         """Emit the bound of the row at a point, at most `columns`. The index of the point along columns is ignored."""
         value = self.value.emit(elements, build, point)
         index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
+        # The minimum is taken before `extra` is added, so that the sum does not overflow.
         return build.plus(build.least(index, columns - self.extra), self.extra)
 
 
@@ -127,7 +128,8 @@ class Limits:
     def floor(self) -> float | None:
         """The number that the largest visible score of a row must exceed for hidden columns to have no effect.
 
-        None if it may be any number.
+        None if it may be any number. Above half of the fill, a hidden column has a weight below exp(fill / 2), which is
+        0 for fills of at most `HIGHEST_FILL`.
         """
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
@@ -143,19 +145,29 @@ class Limits:
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def filled(self, fill: float | None, highest: float) -> Limits:
-        """Return the limits with another upper bound `fill` at hidden columns; no limits if it is above `highest`."""
+        """Return the limits with another upper bound `fill` at hidden columns; no limits if it is above `highest`.
+
+        Above that number, a hidden column could have a weight.
+        """
         return replace(self, fill=fill) if self and fill is not None and fill <= highest else Limits()
 
 
 def column_limits(chain: Chain) -> Limits:
     """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
-    limits = _limits_of_score(Expression(chain.scores, tuple(range(column + 1))).expanded(), column)
-    return limits if limits and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf) else Limits()
+    own_indices = tuple(range(column + 1))
+    score = Expression(chain.scores, own_indices).expanded()  # through the operations that compute it
+    limits = _limits_of_score(score, column)
+    have_no_weight = bool(limits) and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf)
+    return limits if have_no_weight else Limits()
 
 
 def _limits_of_score(score: Expression, column: int) -> Limits:
-    """Return limits outside of which a score is at most the fill of its mask; `column` is the columns' dimension."""
+    """Return limits outside of which a score is at most the fill of its mask; `column` is the columns' dimension.
+
+    Only operations through which the fill stays a constant below `HIGHEST_FILL` have limits: selections, conversions,
+    additions, and products with positive constants. All other scores have none.
+    """
     op, operands = score.op, score.operands
     if op is None or not operands:
         return Limits()
@@ -163,11 +175,8 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         condition, chosen, other = operands
         for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
             if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
-                return (
-                    _limits(condition, column, is_true)
-                    .filled(fill, HIGHEST_FILL)
-                    .joined(_limits_of_score(shown, column))
-                )
+                of_condition = _limits(condition, column, is_true).filled(fill, highest=HIGHEST_FILL)
+                return of_condition.joined(_limits_of_score(shown, column))
         return Limits()
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
@@ -178,7 +187,8 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         return limits
     if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
         limits = _limits_of_score(operands[0], column)
-        return limits.filled(limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor, HIGHEST_FILL)
+        scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
+        return limits.filled(scaled_fill, highest=HIGHEST_FILL)
     return Limits()
 
 
@@ -197,7 +207,7 @@ def _limits_of_addend(addend: Expression, column: int) -> Limits:
     if _is_argument(addend) and addend.depends_on(column):
         return Limits(stored=(Stored(addend, None),), fill=highest)
     limits = _limits_of_score(addend, column)
-    return limits.filled(limits.fill, highest)
+    return limits.filled(limits.fill, highest=highest)
 
 
 def _highest_addend(element: Attribute) -> float:

@@ -70,7 +70,11 @@ class GatheredPages:
 
 
 def gathered_pages(value: SSAValue) -> GatheredPages | None:
-    """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic."""
+    """Return a tensor as gathered pages; None if it is none, or its sizes are dynamic.
+
+    Its elements are source[page, indices ...] at an index of the table and indices in the page: the number of the page
+    depends on the table index alone, and each index in the page is a dimension of the tensor.
+    """
     if not isinstance(value, OpResult) or value.op.name != "tensor.collapse_shape":
         return None
     reshape, pages = value.op, value.op.operands[0]
@@ -114,7 +118,7 @@ def _gathered_element(expression: Expression) -> tuple[Expression, list[Operatio
     """Return the element that an expression copies or widens, and the operations that copy, the last one first."""
     operations: list[Operation] = []
     while True:
-        expression = expression.expanded(operations)
+        expression = expression.expanded(operations)  # through copies, which it appends to `operations`
         if expression.op is None or expression.op.name != "arith.extf":
             return expression, operations
-        expression = expression.of(expression.op.operands[0])
+        expression = expression.of(expression.op.operands[0])  # the value before it was widened

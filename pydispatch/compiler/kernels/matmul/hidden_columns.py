@@ -18,7 +18,7 @@ class Hidden(Flag):
     """Knowledge of a value at the hidden columns of a row that has visible ones; flags that may be combined."""
 
     UNKNOWN = 0
-    LOW = auto()
+    AT_MOST_FILL = auto()
     """The value is at most the fill of the mask, and the largest visible value of the row is far above the fill."""
     NEGATIVE_INFINITY = auto()
     """The value is -inf."""
@@ -28,7 +28,7 @@ class Hidden(Flag):
     """The value is 0."""
     UNIFORM = auto()
     """The value is the same at all columns, and depends on visible columns alone."""
-    MOST = auto()
+    AT_LEAST_LARGEST = auto()
     """The value is at least the largest score of the row."""
 
 
@@ -37,7 +37,7 @@ MAXIMA = ("arith.maximumf", "arith.maxnumf")
 
 NEUTRAL = {
     "arith.addf": Hidden.ZERO,
-    **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.LOW),
+    **dict.fromkeys(MAXIMA, Hidden.NEGATIVE_INFINITY | Hidden.AT_MOST_FILL),
 }
 """Operation of a reduction -> values that do not change its accumulator: 0 for a sum."""
 
@@ -47,9 +47,9 @@ def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
 
     is_infinite: whether scores at hidden columns are -inf.
     """
-    hidden = Hidden.LOW | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.LOW
+    hidden = Hidden.AT_MOST_FILL | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.AT_MOST_FILL
     known: dict[SSAValue, Hidden] = {chain.scores: hidden}
-    for op in chain.parts[1]:
+    for op in chain.parts.row_operations:
         if any(v in known for v in op.operands):
             values = [_of_tensor(v, known) for v in op.operands]
             results = _of_generic(op, values) if op.name == GENERIC else [_combined(op, values)]
@@ -61,6 +61,11 @@ def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
     """Return what is known of a tensor at hidden columns: nothing, unless it is in `known` or a constant."""
     constant = Expression(value, ()).number()
     return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
+
+
+def _of_scalar(value: SSAValue, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
+    """Return what is known of a scalar that a body reads: by `scalars`, or as a constant from outside of the body."""
+    return scalars.get(value, _of_tensor(value, known={}))
 
 
 def _of_number(constant: float) -> Hidden:
@@ -81,10 +86,10 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
     *body, last = generic.block.ops
     for inner in body:
-        hidden = _combined(inner, [scalars.get(v, _of_tensor(v, {})) for v in inner.operands])
+        hidden = _combined(inner, [_of_scalar(v, scalars) for v in inner.operands])
         scalars.update((result, hidden) for result in inner.results)
     if not accumulators:
-        return [scalars.get(v, _of_tensor(v, {})) for v in last.operands]
+        return [_of_scalar(v, scalars) for v in last.operands]
     initial = operands[len(generic.inputs) :]
     return [_reduced(*reduction, scalars) for reduction in zip(last.operands, accumulators, initial, strict=True)]
 
@@ -102,11 +107,12 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
     if not isinstance(op, Operation) or accumulator not in op.operands or Hidden.UNIFORM not in initial:
         return Hidden.UNKNOWN
     neutral = NEUTRAL.get(op.name)
-    addends = [scalars.get(v, _of_tensor(v, {})) for v in op.operands if v is not accumulator]
+    addends = [_of_scalar(v, scalars) for v in op.operands if v is not accumulator]
+    # Every addend must have one of the flags of `neutral`.
     if neutral is None or not addends or not all(neutral & v for v in addends):
         return Hidden.UNKNOWN
-    is_most = op.name in MAXIMA and all(Hidden.LOW in v for v in addends)
-    return Hidden.UNIFORM | Hidden.MOST if is_most else Hidden.UNIFORM
+    is_maximum_of_row = op.name in MAXIMA and all(Hidden.AT_MOST_FILL in v for v in addends)
+    return Hidden.UNIFORM | Hidden.AT_LEAST_LARGEST if is_maximum_of_row else Hidden.UNIFORM
 
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
@@ -118,17 +124,20 @@ def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
     if op.name == "arith.select":
         condition, chosen, other = values
         return (chosen & other) if Hidden.UNIFORM in condition else Hidden.UNKNOWN
-    first, *rest = [*values, Hidden.UNKNOWN]
+    first = values[0] if values else Hidden.UNKNOWN
+    second = values[1] if len(values) > 1 else Hidden.UNKNOWN
     if op.name in ("arith.extf", "arith.truncf"):
         return first
-    if op.name in MAXIMA and Hidden.UNIFORM in result and any(Hidden.MOST in v for v in values):
-        return result | Hidden.MOST
+    # With u for a uniform value: max(u, largest) is at least the largest score; exp(-inf) = 0; exp(fill - largest)
+    # is negligible; -inf +- u = -inf; 0 * u and 0 / u are 0.
+    if op.name in MAXIMA and Hidden.UNIFORM in result and any(Hidden.AT_LEAST_LARGEST in v for v in values):
+        return result | Hidden.AT_LEAST_LARGEST
     if op.name in ("math.exp", "math.exp2") and first & (Hidden.NEGATIVE_INFINITY | Hidden.NEGLIGIBLE):
         return result | Hidden.ZERO
-    if op.name == "arith.subf" and Hidden.LOW in first and Hidden.MOST in rest[0]:
+    if op.name == "arith.subf" and Hidden.AT_MOST_FILL in first and Hidden.AT_LEAST_LARGEST in second:
         result |= Hidden.NEGLIGIBLE
-    if op.name in ("arith.subf", "arith.addf") and Hidden.NEGATIVE_INFINITY in first and Hidden.UNIFORM in rest[0]:
+    if op.name in ("arith.subf", "arith.addf") and Hidden.NEGATIVE_INFINITY in first and Hidden.UNIFORM in second:
         return result | Hidden.NEGATIVE_INFINITY
-    if op.name in ("arith.divf", "arith.mulf") and Hidden.ZERO in first and Hidden.UNIFORM in rest[0]:
+    if op.name in ("arith.divf", "arith.mulf") and Hidden.ZERO in first and Hidden.UNIFORM in second:
         return result | Hidden.ZERO
     return result

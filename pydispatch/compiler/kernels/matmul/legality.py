@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import Operation, SSAValue
@@ -23,36 +24,53 @@ from pydispatch.ir.values import shape_of
 COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "tensor.expand_shape")
 """Producers of a contraction's operands that packing computes on its way."""
 
+MAX_BODY_OPERATIONS = 8
+"""Operations in the body of a producer that packing computes, at most: it computes an element once per tile."""
+
 MOST_ORDERINGS = 8
 """How often B may be reordered while it is packed, instead of once in a separate dispatch: packing repeats it for each
 index of the outer dimensions that B does not depend on. 2x2 filters that are flipped, for each of 32 rows of 32x32x128
 to 64 channels: 485 us, once 286 us (Zen 5, one worker)."""
 
 
-def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
-    """Return whether a group of operations can be the dispatch of a contraction.
+class Verdict(NamedTuple):
+    """Judgement on a group of operations as the dispatch of a contraction.
 
-    Returns:
-        None if it can; a sentence that says why not; False if the group has no contraction.
+    Attributes:
+        has_contraction: Whether the group has a contraction at all.
+        reason: A sentence that says why the group cannot be its dispatch; None if it can.
     """
+
+    has_contraction: bool
+    reason: str | None = None
+
+
+def judge_contraction(group: Sequence[Operation]) -> Verdict:
+    """Return whether a group of operations can be the dispatch of a contraction."""
     candidates = contractions(group)
     if not candidates:
-        return False
+        return Verdict(has_contraction=False)
     if len(candidates) > 1:
-        return reasons.TWO_CONTRACTIONS
-    (c,) = candidates
+        return Verdict(has_contraction=True, reason=reasons.TWO_CONTRACTIONS)
+    return Verdict(has_contraction=True, reason=_reason_against_group(group, candidates[0]))
+
+
+def _reason_against_group(group: Sequence[Operation], contraction: Contraction) -> str | None:
+    """Return why an operation of a group cannot join the dispatch of its only contraction; None if all can."""
     members = set(group)
-    after, before = dependents(c.op, group), _producers_of(c.op, members)
+    after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}
     for other in group:
-        if other is c.op or info_of(other).cost is Cost.FREE:
+        if other is contraction.op or info_of(other).cost is Cost.FREE:
             continue
         if other in after:
-            reason = _reason_against_consumer(other, c, cache)
+            reason = _reason_against_consumer(other, contraction, cache)
         elif any(use.operation not in members for value in other.results for use in value.uses):
             reason = reasons.SECOND_RESULT.format(other.name)
+        elif other in before:
+            reason = _reason_against_producer(other, contraction)
         else:
-            reason = _reason_against_producer(other, c) if other in before else _reason_against_sibling(other, c, after)
+            reason = _reason_against_sibling(other, contraction, after)
         if reason is not None:
             return reason
     return None
@@ -73,7 +91,8 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
 def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
     """Return why an operation that depends on the contraction's result cannot join its dispatch; None if it can.
 
-    It can if each of its elements depends on one element of the result.
+    It can if each of its elements depends on one element of the result. Transposing copies of sums of bytes cannot:
+    kernels scale these as vectors of filters, which a transposition would prevent.
     """
     if contraction.acc == i32 and op.name == "linalg.generic" and _only_copies(op) and _transposes(op):
         return reasons.TRANSPOSED_AFTER_BYTES
@@ -100,14 +119,15 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     Packing computes an element once per tile that reads it, so producers must be inexpensive.
     """
     if op.name == "linalg.generic":
-        if KEPT_ORDER in contraction.op.attributes and _only_copies(op):
+        if KEPT_ORDER in contraction.op.attributes and _only_copies(op):  # the order of its factors was chosen before
             return reasons.TRANSPOSED_FOR_TILES
+        # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
         times = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
         if op.results[0] is contraction.tensor_of(contraction.b) and times > MOST_ORDERINGS and _only_copies(op):
             return reasons.REORDERED_FOR_TILES.format(times)
         if is_reduction(op):
             return reasons.REDUCED_FOR_TILES
-        if len(list(op.regions[0].block.ops)) > 8 or _is_costly(op):
+        if len(list(op.regions[0].block.ops)) > MAX_BODY_OPERATIONS or _is_costly(op):
             return reasons.EXPENSIVE_FOR_TILES
         return None
     if op.name in COPIES or (info_of(op).elementwise and not _is_costly(op)):

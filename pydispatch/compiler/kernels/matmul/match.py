@@ -83,7 +83,7 @@ class Factor:
         inputs: Ordinal of an input that is read -> for each of its dimensions the position of the coordinate in
             `coordinates`, or a constant coordinate.
         code: The operations of the body that compute the factor, producers first.
-        direct: Whether the factor is the element of the main input itself, without code.
+        is_element: Whether the factor is the element of the main input itself, without code.
     """
 
     value: SSAValue
@@ -91,7 +91,7 @@ class Factor:
     coordinates: tuple[Linear, ...]
     inputs: dict[int, tuple[int | Linear, ...]]
     code: tuple[Operation, ...]
-    direct: bool
+    is_element: bool
 
     @property
     def dims(self) -> set[int]:
@@ -239,7 +239,8 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     if slice_ is None:
         return None
     code, ordinals = slice_
-    if not ordinals or ordinals[-1] >= len(generic.inputs):
+    reads_output = bool(ordinals) and ordinals[-1] >= len(generic.inputs)  # ordinals are sorted, outputs are last
+    if not ordinals or reads_output:
         return None
     main = max(ordinals, key=lambda i: (len(dims_in(generic.maps[i])), len(generic.maps[i].results)))
     coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
@@ -254,7 +255,7 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
         coordinates=coordinates,
         inputs=inputs,
         code=tuple(code),
-        direct=value is generic.block.args[main],
+        is_element=value is generic.block.args[main],
     )
 
 
@@ -335,6 +336,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
             if choice is None or score > choice[0]:
                 choice = (score, a, b, dim)
     if choice is None:
+        # A dimension of only one factor would have to be N, and none is eligible: the results are not dot products.
         if any((d in first.dims) != (d in second.dims) for d in parallel):
             return None
         choice = (0, first, second, None)
@@ -344,6 +346,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     innermost = max(rows, key=order.index, default=None)
     max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
     m = max(rows, key=lambda d: (min(_static_size(generic, d), max_useful_rows[d]), a.is_last(d), d), default=None)
+    # K has steps, if any reduction has; then it is contiguous in A, in B, and long.
     k = max(
         shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
     )

@@ -87,13 +87,14 @@ class Panels:
     def strides(self) -> list[int]:
         """Return the stride along each dimension of the tensor, in elements, within a panel.
 
-        Along the dimension of groups it is the stride between groups, divided by the group size.
+        Along the dimension of groups it is the stride between groups, divided by the group size: for [K, N] as
+        [N / 16, K / 4, 16, 4], groups of K are 64 elements apart, and the stride of K is 16.
         """
         layout = self.layout
         strides: list[int] = []
         stride = layout.width
-        other_dims = [d for d in range(len(self._middle) + 1) if d != layout.axis]
-        for dim, size in zip(reversed(other_dims), reversed(self._middle), strict=True):
+        other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
+        for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
             strides.insert(0, stride if dim == layout.steps else stride * layout.group)
             stride *= size
         strides.insert(layout.axis, 1)
@@ -102,11 +103,11 @@ class Panels:
     @property
     def panel_stride(self) -> int:
         """The number of elements of a panel, from one panel to the next."""
-        return prod(self._middle) * self.layout.width * self.layout.group
+        return prod(self._middle_sizes) * self.layout.width * self.layout.group
 
     @property
-    def _middle(self) -> Sequence[int]:
-        """The sizes between that of the panels and that of a panel's columns."""
+    def _middle_sizes(self) -> Sequence[int]:
+        """The sizes of all dimensions of the tensor but the panels' one, in order; that of `steps` counts groups."""
         assert isinstance(self.argument.type, TensorType)
         return self.argument.type.get_shape()[1 : -1 if self.layout.steps is None else -2]
 
@@ -121,7 +122,8 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
         shape[layout.axis] += padding
         ops = padded(value, [padding if d == layout.axis else 0 for d in range(len(shape))], shape)
         value = ops[-1].results[0]
-    return [*ops, *_copy(value, panels, layout.unpacked_map(len(shape)))]
+    from_panel_index = layout.unpacked_map(len(shape))
+    return [*ops, *_copy(value, panels, reads=from_panel_index)]
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
@@ -141,7 +143,7 @@ def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
     """Build the operations that unpack a tensor from its panels; the last one returns the tensor."""
-    return _copy(value, result, layout.packed_map(result.get_num_dims()))
+    return _copy(value, result, reads=layout.packed_map(result.get_num_dims()))
 
 
 def panels_of(value: SSAValue) -> Panels | None:
@@ -168,11 +170,11 @@ def panels_of(value: SSAValue) -> Panels | None:
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
     """Return the layouts under which a tensor of rank `rank` has panels of this shape."""
     if len(shape) == rank + 1:
-        return [Layout(axis, shape[-1]) for axis in range(rank)]
+        return [Layout(axis, width=shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:
         return []
     pairs = [(axis, steps) for axis in range(rank) for steps in range(rank) if axis != steps]
-    return [Layout(axis, shape[-2], shape[-1], steps) for axis, steps in pairs]
+    return [Layout(axis, width=shape[-2], group=shape[-1], steps=steps) for axis, steps in pairs]
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:

@@ -97,7 +97,12 @@ def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | boo
 
 
 def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Compute the entry of a value in the cache, see `DimCache`, from the entries of its operands."""
+    """Compute the entry of a value in `DimCache` from the entries of its operands.
+
+    Returns:
+        The dimension of `result` along each axis of the value; False if the value does not depend on `result`; None
+        if it depends on it in another way.
+    """
     if value is result:
         return list(range(len(shape_of(value))))
     if not isinstance(value, OpResult) or value.op.parent_block() is not result.owner.parent_block():
@@ -139,7 +144,8 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
     Args:
         op: The generic.
         ordinal: Ordinal of its result.
-        operands: The entry of each operand.
+        operands: The entry of each operand: dimensions of the contraction's result, False if it does not depend on that
+            result, None if it depends on it in another way.
     """
     generic = structured(op)
     if cannot_lower(generic) or not generic.is_parallel:

@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Index as Index
 from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
+from pydispatch.compiler.kernels.ops.known_indices import KnownIndices
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.op_info import info_of
 
@@ -23,7 +24,7 @@ _NSW = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 """Says of index arithmetic that it does not overflow."""
 
 
-class Builder(IndexArithmetic[SSAValue]):
+class Builder(KnownIndices, IndexArithmetic[SSAValue]):
     """Builder that appends operations to a block, all with the location of one source operation.
 
     Attributes:
@@ -36,19 +37,13 @@ class Builder(IndexArithmetic[SSAValue]):
     def __init__(
         self, block: Block, source: Operation, parent: Builder | None = None, keeps_loads: bool = False
     ) -> None:
+        super().__init__(parent)
         self.block, self.source, self.parent, self.keeps_loads = block, source, parent, keeps_loads
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
         self._known: dict[Hashable, SSAValue] = {}  # key -> value that this block has computed
         # Block -> its builder, for this block and the enclosing ones.
         self._levels: dict[Block, Builder] = {**(parent._levels if parent else {}), block: self}
-        # Value -> (high, size, low) where it is high * size + low and low < size.
-        self._parts: dict[SSAValue, tuple[Index, Index, Index]] = parent._parts if parent else {}
-        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
-        # Counter of a loop from 0 in steps of one -> its end; read by `is_counter`.
-        self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
-        # (quotient, remainder) -> (dividend, divisor).
-        self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
 
     # Operations
 
@@ -118,19 +113,6 @@ class Builder(IndexArithmetic[SSAValue]):
         """Return an index as an SSA value; an integer becomes a constant."""
         return self.index(index) if isinstance(index, int) else index
 
-    def assume_below(self, value: SSAValue, limit: Index) -> SSAValue:
-        """Record that 0 <= value < limit, so that divisions and comparisons fold; return `value`."""
-        self._bounds[value] = limit
-        return value
-
-    def assume_not_negative(self, value: SSAValue) -> SSAValue:
-        """Record that 0 <= value, so that comparisons with 0 fold; return `value`."""
-        return self.assume_below(value, value)
-
-    def bound(self, value: Index) -> Index | None:
-        """Return the limit that `assume_below` recorded for a value; None if there is none."""
-        return self._bounds.get(value) if isinstance(value, SSAValue) else None
-
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
         return self.pure(arith.AddiOp(lhs, self.value(rhs), overflow=_NSW))
 
@@ -154,30 +136,8 @@ class Builder(IndexArithmetic[SSAValue]):
         fold."""
         value = self.plus(self.times(high, size), low)
         if isinstance(value, SSAValue) and value is not high and value is not low:
-            self._parts[value] = (high, size, low)
+            self.parts[value] = (high, size, low)
         return value
-
-    def counts(self, value: SSAValue, limit: Index) -> SSAValue:
-        """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
-        self._counters[value] = limit
-        return self.assume_below(value, limit)
-
-    def is_counter(self, value: Index, limit: Index) -> bool:
-        """Return whether an enclosing loop counts `value` from 0 to just below `limit`."""
-        if isinstance(value, int):
-            return value == 0 and limit == 1
-        end = self._counters.get(value)
-        return end is limit or (isinstance(end, int) and end == limit)
-
-    def _below(self, value: Index, limit: Index) -> bool:
-        """Return whether 0 <= value < limit is known."""
-        if isinstance(value, int):
-            return isinstance(limit, int) and 0 <= value < limit
-        bound = self._bounds.get(value)
-        if bound is None and value in self._parts and isinstance(limit, int):
-            high, size, _ = self._parts[value]
-            return isinstance(size, int) and limit % size == 0 and self._below(high, limit // size)
-        return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
     def quotient(self, lhs: Index, rhs: Index) -> Index:
         """Return lhs / rhs of indices that are not negative.
@@ -188,10 +148,10 @@ class Builder(IndexArithmetic[SSAValue]):
             return lhs // rhs if rhs else 0
         if rhs == 1:
             return lhs
-        if self._below(lhs, rhs):
+        if self.is_below(lhs, rhs):
             return 0
-        if isinstance(lhs, SSAValue) and lhs in self._parts:
-            high, size, low = self._parts[lhs]
+        if isinstance(lhs, SSAValue) and lhs in self.parts:
+            high, size, low = self.parts[lhs]
             if size is rhs or size == rhs:
                 return high
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
@@ -210,10 +170,10 @@ class Builder(IndexArithmetic[SSAValue]):
             return lhs % rhs if rhs else 0
         if rhs == 1:
             return 0
-        if self._below(lhs, rhs):
+        if self.is_below(lhs, rhs):
             return lhs
-        if isinstance(lhs, SSAValue) and lhs in self._parts:
-            high, size, low = self._parts[lhs]
+        if isinstance(lhs, SSAValue) and lhs in self.parts:
+            high, size, low = self.parts[lhs]
             if size is rhs or size == rhs:
                 return low
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
@@ -264,16 +224,15 @@ class Builder(IndexArithmetic[SSAValue]):
             return lhs < rhs
         if lhs is rhs:
             return False
-        is_lhs_not_negative = lhs in self._bounds or lhs in self._parts
-        if rhs == 0 and is_lhs_not_negative:
+        if rhs == 0 and self.is_not_negative(lhs):
             return False
-        if self._below(lhs, rhs):
+        if self.is_below(lhs, rhs):
             return True
         return self.pure(arith.CmpiOp(self.value(lhs), self.value(rhs), "slt"))
 
     def clamp(self, index: Index, size: Index) -> Index:
         """Return `index` clamped to [0, size - 1]; meaningless for a size of 0."""
-        if self._below(index, size):
+        if self.is_below(index, size):
             return index
         inside = self.most(self.least(index, self.minus(size, 1)), 0)
         return self.assume_below(inside, size) if isinstance(inside, SSAValue) else inside
@@ -341,9 +300,9 @@ class Builder(IndexArithmetic[SSAValue]):
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
-        inner.assume_below(index, high if limit is None else limit)
         if low == 0 and step == 1:
-            inner._counters[index] = high
+            inner.counts(index, high)
+        inner.assume_below(index, high if limit is None else limit)
         return inner
 
     def loop(

@@ -116,6 +116,14 @@ class Elements:
         reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
             Then one index is the index of an element in each tensor, and stands for the indices of all loops.
+        emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. Like the next three
+            lists, a record of emitted code, which `loops/analysis.py` reads after a trial emission.
+        computed_elements: Elements whose computation was emitted.
+        reduced_elements: Those that are results of a reduction, producers first.
+        loads: Elements of materialized values that are loaded: (value, indices).
+        row_buffers: Memory of the values that each row computes once.
+        row: Indices of the current row, which `row_buffers` belong to.
+        companion: Reduction that the loop of its host computes too; None once that loop is emitted.
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
@@ -123,14 +131,14 @@ class Elements:
         self.distribute: Distribute | None = None  # emits a reduction outside parallel loops, see `gpu/reduce.py`
         self.scalars: dict[SSAValue, SSAValue] = {}
         self.flat: Index | None = None
-        self.reduced: list[tuple[Operation, Builder]] = []  # reductions whose loops were emitted, and where
+        self.emitted_reductions: list[tuple[Operation, Builder]] = []
         self.globals: list[Operation] = []  # constants of the module that loads refer to
-        self.computed: list[EmittedElement] = []
-        self.finished: list[EmittedElement] = []  # of these, the results of reductions, producers first
-        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []  # elements of materialized values that are loaded
-        self.row_buffers: dict[SSAValue, RowBuffer] = {}  # storage of values that a row computes once
-        self.row: list[Index] = []  # indices of the current row
-        self.companion: LoopCompanion | None = None  # reduction that the loop of its host computes too
+        self.computed_elements: list[EmittedElement] = []
+        self.reduced_elements: list[EmittedElement] = []
+        self.loads: list[tuple[SSAValue, tuple[Index, ...]]] = []
+        self.row_buffers: dict[SSAValue, RowBuffer] = {}
+        self.row: list[Index] = []
+        self.companion: LoopCompanion | None = None
         # Materialized tensor -> (buffer, map from its indices to those of the buffer).
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}  # tensor -> its sizes
@@ -139,12 +147,16 @@ class Elements:
     # Sizes
 
     def dims(self, value: SSAValue) -> list[Index]:
-        """Return the sizes of a tensor value."""
+        """Return the sizes of a tensor value. With `flat`, a tensor has one dimension, except one of rank 0."""
         if self.flat is not None and tensor_type(value).get_num_dims():
             return [self.flat]
         if value not in self._dims:
             self._dims[value] = self.rules.sizes(self, value)
         return self._dims[value]
+
+    def forget_dims(self) -> None:
+        """Forget the sizes of all tensors, as `flat` is set next, with which they have one dimension."""
+        self._dims.clear()
 
     def resize(self, value: SSAValue, dims: list[Index]) -> None:
         """Register sizes of a tensor other than those of its type: loops visit only the elements within them."""
@@ -160,7 +172,8 @@ class Elements:
             raise CompileError(f"a value of type {value.type} stands where a kernel needs a scalar",
                                location_of(self.source))  # fmt: skip
         mapping: dict[SSAValue, SSAValue] = {}
-        self.rules.scalar(self, self.entry, value.op, mapping, [])
+        no_loops: list[Index] = []  # a scalar of the function is computed outside of all loops
+        self.rules.scalar(self, self.entry, value.op, mapping, no_loops)
         self.scalars.update(mapping)
         return self.scalars[value]
 
@@ -186,6 +199,14 @@ class Elements:
         """Let `at` return `element` for `value` at `indices`, in the block of `build` and blocks nested in it."""
         build.remember((value, tuple(indices)), element)
 
+    def begin_row(self, indices: Sequence[Index]) -> None:
+        """Set the row that is emitted from now on; `row_buffers` have values of this row."""
+        self.row = list(indices)
+
+    def forget_rows(self) -> None:
+        """Unregister the memory of rows, so that later code computes their values again."""
+        self.row_buffers.clear()
+
     def forget(self, value: SSAValue) -> None:
         """Unregister the buffer of `value`: its elements are computed again from now on."""
         self._buffers.pop(value, None)
@@ -208,46 +229,36 @@ class Elements:
         It is reused if it was computed before in this block or an enclosing one, loaded if the tensor is stored, and
         else computed by the rule of its operation in the outermost loop where its indices are defined.
         """
-        key = (value, tuple(indices))
-        earlier = build.recall(key)
+        earlier = build.recall((value, tuple(indices)))
         if earlier is not None:
             return earlier
         builder = self._place(build, value, indices)
         row_buffer = self.row_buffers.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
-            builder = (
-                build if isinstance(value, OpResult) else builder
-            )  # a load must not move before the store of a result
+            if isinstance(value, OpResult):
+                builder = build  # the load must not move before the stores of the result
             result = self._load(builder, self._buffers[value], value, indices)
         elif row_buffer is not None and row_buffer.holds(self.row, indices, build):
             builder = build
             result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
-            self.computed.append(EmittedElement(value, builder, tuple(indices)))
-            reductions, source = len(self.reduced), builder.source
-            if isinstance(value, OpResult):
-                builder.source = value.op
             result = self._compute(builder, value, indices)
-            builder.source = source
-            if len(self.reduced) > reductions and any(
-                isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
-            ):
-                self.finished.append(EmittedElement(value, builder, tuple(indices)))
             if row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims):
                 buffer_indices = indices if row_buffer.index_map is None else row_buffer.index_map(builder, indices)
                 self.store(builder, result, row_buffer.buffer, buffer_indices)
                 row_buffer.filled = builder
-        builder.remember(key, result)
+        self.define(builder, value, indices, result)
         return result
 
     def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
         """Return the builder of the outermost loop where the indices are available.
 
-        An element that may not exist there, or whose computation may trap, is computed at its point of use.
+        An element that may not exist there, or whose computation may trap, is computed at its point of use. So is one
+        at constant indices in a tensor that is or may be empty: before the loops, it could be out of bounds.
         """
-        fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
-        if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
+        has_constant_indices = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
+        if has_constant_indices and any(size < 1 for size in tensor_type(value).get_shape()):
             return build
         if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
@@ -261,7 +272,8 @@ class Elements:
         coordinates = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
             coordinates = []
-        if not isinstance(value, OpResult):
+        is_argument = not isinstance(value, OpResult)
+        if is_argument:  # its buffer is contiguous, and defined in `entry`, where a view can collapse two dimensions
             buffer, coordinates = self._joined(build, buffer, list(coordinates))
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in coordinates]))
 
@@ -299,11 +311,19 @@ class Elements:
         build.add(op)
 
     def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        """Emit the computation of an element by the rule of the operation that defines the value."""
+        """Emit the computation of an element by the rule of the operation that defines the value, and record it."""
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
         assert isinstance(value, OpResult)
-        return self.rules.element(self, build, value, indices)
+        emitted = EmittedElement(value, build, tuple(indices))
+        self.computed_elements.append(emitted)
+        reduction_count = len(self.emitted_reductions)
+        outer_source, build.source = build.source, value.op
+        element = self.rules.element(self, build, value, indices)
+        build.source = outer_source
+        if any(op is value.op for op, _ in self.emitted_reductions[reduction_count:]):
+            self.reduced_elements.append(emitted)
+        return element
 
     # Constants
 

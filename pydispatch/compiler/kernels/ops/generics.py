@@ -204,7 +204,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     for reduced ones. If the two innermost loops are merged, one counter runs over both. A companion
     (`LoopCompanion`) is a second reduction, which the same loops compute: its carried values follow those of this one.
     """
-    elements.reduced.append((generic.op, build))
+    elements.emitted_reductions.append((generic.op, build))
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
     if distributed is not None:
         return distributed

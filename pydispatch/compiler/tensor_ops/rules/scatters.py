@@ -45,7 +45,7 @@ class Scatter(Update):
                 rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
         return rows
 
-    def ordered(self, op: Any) -> int:
+    def ordered_rank(self, op: Any) -> int:
         """Return how many leading dimensions are iterated in order: none if slices are disjoint, all if slices may
         begin anywhere and overlap at different elements, else those that count the slices.
         """
@@ -54,7 +54,7 @@ class Scatter(Update):
         windows = op.windows()
         return len(shape_of(op.operands[0])) if windows.begin_anywhere else windows.batch
 
-    def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+    def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a linear index that is equal for updates of the same elements: that of the position of a window that
         may overlap others, else that of the coordinates."""
         sizes = elements.dims(op.operands[2])
@@ -62,7 +62,7 @@ class Scatter(Update):
             return build.join(self.position(elements, build, op, leading), sizes)
         return build.join(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
-    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether the coordinates of the element's slice are in bounds; other elements are not written."""
         target, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
         return inside(build, [target[d] for d in op.indexed], [sizes[d] for d in op.indexed])
@@ -111,7 +111,7 @@ class MapStore(Update):
 
     name = "iree_linalg_ext.map_store"
 
-    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether an element is stored: the body wants it, and its position is in bounds."""
         *target, wanted = self._mapped(elements, build, op, indices)
         return both(build, wanted, inside(build, target, elements.dims(op.operands[1])))

@@ -80,7 +80,7 @@ class InsertSlice(Update):
         """Return the index in the destination of the element of the source at `indices`."""
         return in_slice(elements, build, op, op.dest, tensor_type(op.source), indices)
 
-    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
+    def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
         """Return True: `requirements` and `position` keep slices in bounds."""
         return True
 

@@ -31,7 +31,7 @@ NARROWEST = 32
 """Size of the last dimension below which too many lanes of a workgroup would be idle for blocks to pay."""
 
 ROWS = (8, 4, 2)
-"""Candidates for the rows of a block: the first that divides the dimension, else 8."""
+"""Candidates for the rows of a block, largest first: the first that divides the dimension, else 8."""
 
 COLUMNS = (8, 4, 2, 1)
 """Candidates for the columns of a block, which are LANES apart: the first for which all invocations have work. A block
@@ -50,7 +50,7 @@ class OutputBlock:
         value: Result of the reduction.
         dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
         rows, columns: Size of a block.
-        point: For each dimension of the nest, the loop dimension of the reduction that it is.
+        loop_of_dim: For each dimension of the nest, the loop dimension of the reduction that it is.
         paired_inputs: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
     """
 
@@ -58,7 +58,7 @@ class OutputBlock:
     dim: int
     rows: int
     columns: int
-    point: tuple[int, ...]
+    loop_of_dim: tuple[int, ...]
     paired_inputs: tuple[PairedInput, ...] = ()
 
 
@@ -69,15 +69,16 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     """
     trial = emit_trial(frame, nest, depth=None)
     dims, elements = trial.dims, trial.elements
-    reductions, results = {id(op) for op, _ in elements.reduced}, {v for v, _, _ in elements.finished}
+    reductions = {id(op) for op, _ in elements.emitted_reductions}
+    results = {reduced.value for reduced in elements.reduced_elements}
     if len(dims) < 2 or len(reductions) != 1 or len(results) != 1:
         return None
     row_length = dims[-1]
     if isinstance(row_length, int) and row_length < NARROWEST:
         return None
-    value, _, indices_of_value = elements.finished[0]
+    value, indices_of_value = elements.reduced_elements[0].value, elements.reduced_elements[0].indices
     assert isinstance(value, OpResult)
-    if any(other != indices_of_value for _, _, other in elements.finished) or len(value.op.results) != 1:
+    if any(other.indices != indices_of_value for other in elements.reduced_elements) or len(value.op.results) != 1:
         return None
     reduction = view_of(elements, value.op)
     if sorted(map(id, indices_of_value)) != sorted(map(id, trial.indices)):
@@ -93,26 +94,41 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     size = dims[dim]
     rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
     if pairs and isinstance(size, int) and isinstance(row_length, int) and size % rows == 0:
-        pair_columns = next((c for c in COLUMNS[:-1] if row_length % (LANES * c) == 0), 0)
+        pair_columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
         generic = view_of(frame.elements, value.op)
-        paired = paired_inputs(frame.elements, generic, (loop_of_dim[dim], loop_of_dim[-1])) if pair_columns else ()
+        loops_of_block = (loop_of_dim[dim], loop_of_dim[-1])
+        paired = paired_inputs(frame.elements, generic, loops_of_block) if pair_columns else ()
         if paired:
             return OutputBlock(
-                value=value, dim=dim, rows=rows, columns=pair_columns, point=tuple(loop_of_dim), paired_inputs=paired
+                value=value,
+                dim=dim,
+                rows=rows,
+                columns=pair_columns,
+                loop_of_dim=tuple(loop_of_dim),
+                paired_inputs=paired,
             )
-    columns = next(c for c in COLUMNS if c == 1 or (isinstance(row_length, int) and row_length >= LANES * c))
-    return OutputBlock(value=value, dim=dim, rows=rows, columns=columns, point=tuple(loop_of_dim))
+    most_columns = row_length // LANES if isinstance(row_length, int) else 1  # for each of LANES invocations
+    columns = next((c for c in COLUMNS if c <= most_columns), 1)  # the largest candidate: they descend to 1
+    return OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=tuple(loop_of_dim))
 
 
 def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
     """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none.
 
-    Elements of a block along this dimension share the loads of these inputs.
+    Elements of a block along this dimension share the loads of these inputs. Dimensions shorter than the smallest block
+    do not qualify, and of several with equal reuse the innermost is taken. Inputs that the body does not read, and
+    scalars, do not count.
+
+    Args:
+        generic: The reduction.
+        point: For each dimension of the nest, the loop dimension of the reduction that it is.
+        dims: Sizes of the dimensions of the nest.
     """
     best, best_dim = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
-        if isinstance(size, int) and size < ROWS[-1]:
+        smallest_block = ROWS[-1]
+        if isinstance(size, int) and size < smallest_block:
             continue
         dims_of_inputs = [
             dims_in(m)
@@ -131,6 +147,7 @@ def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
+    # An outer iteration of the partition is a row of blocks, and a workgroup has one: `rows` does not count elements.
     return Partition(outer=blocks, rows=1, tile=width, tiles=tiles, workgroups=build.times(blocks, tiles))
 
 
@@ -156,14 +173,14 @@ def emit_block(
         _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
         return
     high = build.plus(low, LANES)
-    has_full_rows = isinstance(dims[-1], int) and dims[-1] % width == 0
-    if not has_full_rows:
+    has_all_columns = isinstance(dims[-1], int) and dims[-1] % width == 0
+    if not has_all_columns:
         high = build.least(high, dims[-1])
 
     def lane(builder: Builder, column: Index) -> None:
         """Emit the block of the invocation whose first column is `column`: reductions, then results and stores."""
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_full_rows:
+        if not has_all_columns:  # the loop over lanes ends before the last column; columns LANES further may not exist
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
@@ -187,25 +204,30 @@ def _emit_paired(
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
 
+    def column_offset(column: int) -> int:
+        """Return the distance of a column of a block from its first one: 0, 1, 2 * LANES, 2 * LANES + 1 ..."""
+        pair, second = divmod(column, 2)
+        return 2 * LANES * pair + second
+
     def lane(builder: Builder, lane: Index) -> None:
         """Reduce the block of one lane with loads of pairs."""
         column = builder.plus(low, builder.times(lane, 2))
-        corner = _loop_indices(generic, block, [*outer, column])
-        offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
-        dims = block.point[block.dim], block.point[-1]
+        corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
+        offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
+        dims = block.loop_of_dim[block.dim], block.loop_of_dim[-1]
         results = reduce_paired(
             elements,
             builder,
             generic,
-            wide=block.paired_inputs,
+            paired=block.paired_inputs,
             corner=corner,
             dims=dims,
             offsets=offsets,
-            half=builder.plus(builder.quotient(low, 2), lane),
+            column_pair=builder.plus(builder.quotient(low, 2), lane),
         )
-        for (row, step), result in zip(offsets, results, strict=True):
-            indices = [*outer, builder.plus(column, step)]
-            indices[block.dim] = builder.plus(outer[block.dim], row)
+        for (down, right), result in zip(offsets, results, strict=True):
+            indices = [*outer, builder.plus(column, right)]
+            indices[block.dim] = builder.plus(outer[block.dim], down)
             elements.define(builder, value, _result_indices(elements, builder, block, indices), result)
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
@@ -216,7 +238,7 @@ def _emit_paired(
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     """Return the index of each loop of the reduction at indices of the nest; 0 for reduced dimensions."""
     point: list[Index] = [0] * len(generic.iterators)
-    for position, index in zip(block.point, indices, strict=True):
+    for position, index in zip(block.loop_of_dim, indices, strict=True):
         point[position] = index
     return point
 
@@ -239,7 +261,7 @@ def _reduce(
     initial = [
         elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
     ]
-    current: dict[int, Index] = {}
+    current: dict[int, Index] = {}  # reduced loop -> its index in the step that is emitted
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one step of all points of a block."""

@@ -22,6 +22,7 @@ from pydispatch.compiler.kernels.loops.gpu.blocks import emit_block
 from pydispatch.compiler.kernels.loops.gpu.plan import (
     INVOCATIONS,
     LONG_ROW,
+    Distribution,
     GpuLoopPlan,
     parallel_sizes,
     partition_nest,
@@ -59,16 +60,17 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     `flat` returns the number of elements if all tensors can be bound as one dimension, else None.
     """
     frame.bind(flat(frame))
-    pairs = frame.backend.loads_pairs(target)
+    loads_pairs = frame.backend.loads_pairs(target)
     nests = analyse(frame, nests_of(frame))
-    plans = [plan_nest(frame, nest, pairs) for nest in nests]
+    plans = [plan_nest(frame, nest, pairs=loads_pairs) for nest in nests]
     elements, build = frame.elements, frame.build
     elements.distribute = distributed_reduction
     partitions = [partition_nest(frame, plan, elements, build) for plan in plans]
-    if not _is_grid_computable(frame, plans):
+    if not _is_grid_computable(frame, plans):  # one workgroup then loops over the work of all
         for plan, partition in zip(plans, partitions, strict=True):
             build.loop(0, partition.workgroups, [], partial(_emit_step, frame, plan, partition))
-        return finish(frame, grid=None, plans=plans)
+        one_workgroup = None
+        return finish(frame, grid=one_workgroup, plans=plans)
     groups: Index = 0
     for partition in partitions:
         groups = build.most(groups, partition.workgroups)
@@ -119,12 +121,13 @@ def finish(
     """Complete the function, and return its kernel, with attributes for the emitter.
 
     They are the workgroup size, the index width, and the bindings whose elements are written once (`pyd.once`).
+    `grid` emits the number of workgroups; None for one workgroup.
     """
     kernel = frame.finish(grid)
     function = kernel.function
     scratch_results = {buffer for plan in plans for buffer in plan.nest.row_storage.values() if buffer is not None}
     has_long_rows = any(
-        plan.distribution == "rows" and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans
+        plan.distribution is Distribution.ROWS and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans
     )
     function.attributes["pyd.invocations"] = IntegerAttr(WIDE_INVOCATIONS if has_long_rows else INVOCATIONS, 64)
     width = 64 if _needs_wide_indices(frame) else index_width(ops_by_name(function))
@@ -187,25 +190,25 @@ def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index
 
 
 def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder, group: Index) -> None:
-    """Emit the code of workgroup `group` for a nest."""
+    """Emit the code of workgroup `group` for a nest, by its distribution."""
     elements, nest = frame.elements, plan.nest
-    if plan.distribution == "update":
+    if plan.distribution is Distribution.UPDATE:
         _update(elements, nest, partition, build, group)
         return
-    if plan.distribution in ("recurrence", "in order"):
+    if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
         _in_order(elements, nest, build, group)
         return
     dims = elements.dims(nest.space)  # type: ignore[arg-type]
-    if plan.distribution == "bytes":
-        emit_bytes(frame, nest, partition, build, group, dims, elements_per_byte(nest.stores[0][0]))
+    if plan.distribution is Distribution.BYTES:
+        emit_bytes(frame, nest, partition, build, group, dims, elements_per_byte(nest.representative))
         return
     if plan.block is not None:
         emit_block(elements, nest, plan.block, build, group, dims)
         return
     allocate_rows(frame, nest)
-    if plan.distribution == "elements":
+    if plan.distribution is Distribution.ELEMENTS:
         _elements(elements, plan, partition, build, group, dims)
-    elif plan.distribution == "lanes":
+    elif plan.distribution is Distribution.LANES:
         _lanes(elements, nest, build, group, dims)
     else:
         emit_nest(
@@ -213,10 +216,10 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
             group,
             partition,
             dims,
-            nest.outer_rank,
-            lambda b, indices, low, high: _row(elements, nest, b, indices, dims),
+            split=nest.outer_rank,
+            row=lambda b, indices, low, high: _row(elements, nest, b, indices, dims),
         )
-    elements.row_buffers.clear()
+    elements.forget_rows()
 
 
 def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
@@ -246,18 +249,19 @@ def _elements(
         else:
             element(builder, 0)
 
-    emit_nest(build, group, partition, shape, max(0, len(shape) - 1), row)
+    emit_nest(build, group, partition, shape, split=max(0, len(shape) - 1), row=row)
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
-    """Emit one row of a nest: first its reductions, then its elements.
+    """Emit one row of a nest: first its reductions, which store results of rows, then its elements.
 
     A whole workgroup computes it, in a parallel loop over its elements, or, inside a parallel loop, one invocation.
     """
-    elements.row = list(indices)
-    nest.run_stages(elements, build, indices)
+    elements.begin_row(indices)
+    nest.emit_row_reductions(elements, build, indices)
     for value, buffer in nest.row_stores:
         elements.store(build, elements.at(build, value, indices), buffer, indices)
+    # A reduction that computes a whole row of a result has stored it.
     if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
         return
     inner = dims[nest.outer_rank :]
@@ -281,13 +285,14 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
         """Emit one row."""
         _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
 
-    build.parallel(low, high, row, limit=outer)
+    build.parallel(low, high, row, limit=outer)  # `split` folds by the number of all rows, not by `high`
 
 
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
-    """Emit a nest with sequential dimensions.
+    """Emit a nest with sequential dimensions, whose `space` is an operation with ordered elements or an ordered update.
 
-    An invocation computes a row of a recurrence, or updates one element position of all slices of an ordered update.
+    An invocation computes a row of the operation, or the updates of one part of the destination by one element of all
+    slices.
     """
     dims = parallel_sizes(elements, nest, build)
     outer = build.product(dims)
@@ -295,16 +300,17 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
     def work(builder: Builder, flat: Index) -> None:
-        """Emit the row at position `flat` of a recurrence, or the updates of one element position by all slices."""
-        row_indices = builder.split(flat, dims)
+        """Emit the work of the invocation whose indices are at position `flat` of the parallel dimensions."""
+        indices = builder.split(flat, dims)
         if isinstance(nest.space, OrderedOp):
-            write_rows(elements, builder, nest.space, dict(nest.stores), [row_indices])
+            write_rows(elements, builder, nest.space, dict(nest.stores), [indices])
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
+        part_count, (part, *slice_indices) = dims[0], indices
         emit_slices_in_order(
-            elements, builder, update, dims[0], row_indices[0],
-            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *row_indices[1:]]),
+            elements, builder, update, part_count, part,
+            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *slice_indices]),
         )  # fmt: skip
 
     build.parallel(low, high, work, limit=outer)

@@ -1,17 +1,10 @@
-"""Distribution of the elements of a nest over the workgroups and invocations of a GPU.
-
-- *elements*: an invocation computes an element with all its reductions.
-- *blocks*: an invocation computes several elements whose reductions share loads.
-- *rows*: a workgroup computes a row; its reductions are distributed over the invocations.
-- *lanes*: an invocation computes a row, where rows are short or a reduction must keep its order.
-- *bytes*: an invocation computes all elements of a byte.
-- *update*, *recurrence*, *in order*: the operation `nest.space` determines the distribution.
-"""
+"""Distribution of the elements of a nest over the workgroups and invocations of a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from math import prod
 
 from xdsl.dialects.builtin import TensorType
@@ -51,53 +44,65 @@ FEW_PARTS = 16
 """Parts of the destination of an ordered update whose slices have dynamic sizes."""
 
 
+class Distribution(Enum):
+    """Share of a nest that one invocation, or one workgroup, computes."""
+
+    ELEMENTS = auto()  # an invocation computes an element with all its reductions
+    BLOCKS = auto()  # an invocation computes several elements whose reductions share loads
+    ROWS = auto()  # a workgroup computes a row; its reductions are distributed over the invocations
+    LANES = auto()  # an invocation computes a row, where rows are short or a reduction must keep its order
+    BYTES = auto()  # an invocation computes all elements of a byte
+    UPDATE = auto()  # an invocation writes one element of an update without order
+    IN_ORDER = auto()  # an invocation writes one element of every slice of an ordered update
+    RECURRENCE = auto()  # an invocation computes a row of an operation with ordered elements
+
+
 @dataclass
 class GpuLoopPlan:
     """Distribution of one nest over a GPU.
 
     Attributes:
         nest: The nest.
-        distribution: One of elements, blocks, rows, lanes, bytes, update, recurrence and in order, which the top of the
-            file describes.
-        inner: For elements: the number of inner dimensions that are collapsed into one.
-        block: For blocks: the block of one invocation.
+        distribution: What an invocation or workgroup computes.
+        inner: For `ELEMENTS`: the number of inner dimensions that are collapsed into one.
+        block: For `BLOCKS`: the block of one invocation.
     """
 
     nest: LoopNest
-    distribution: str
+    distribution: Distribution
     inner: int = 1
     block: OutputBlock | None = None
 
 
 def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
-    """Choose the distribution of a nest over workgroups and invocations.
+    """Choose the distribution of a nest over workgroups and invocations, and set the fields of the nest accordingly.
 
     `pairs` is whether the device loads pairs of elements, see `Backend.loads_pairs`.
     """
     elements = frame.elements
-    nest.columns, nest.transposition = [], None
+    nest.columns, nest.transposition = [], None  # only kernels for CPUs treat these specially
     if isinstance(nest.space, OrderedOp):
-        return GpuLoopPlan(nest, "recurrence")
+        return GpuLoopPlan(nest, Distribution.RECURRENCE)
     if isinstance(nest.space, UpdateStep):
-        return GpuLoopPlan(nest, "in order" if nest.space.ordered else "update")
-    if elements_per_byte(nest.stores[0][0]) > 1:
-        return GpuLoopPlan(nest, "bytes")
+        return GpuLoopPlan(nest, Distribution.IN_ORDER if nest.space.ordered_rank else Distribution.UPDATE)
+    if elements_per_byte(nest.representative) > 1:
+        return GpuLoopPlan(nest, Distribution.BYTES)
     dims = nest.dims(elements)
     if nest.by_rows and row_size(nest, elements) >= FEW and _can_distribute_reductions(elements, nest):
-        return GpuLoopPlan(nest, "rows")
+        return GpuLoopPlan(nest, Distribution.ROWS)
     if nest.by_rows and nest.outer_rank:
         # Each invocation has its own row, so rows cannot be stored in workgroup memory.
         nest.row_storage = {value: buffer for value, buffer in nest.row_storage.items() if buffer is not None}
-        return GpuLoopPlan(nest, "lanes")
+        return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:
-        return GpuLoopPlan(nest, "rows")
+        return GpuLoopPlan(nest, Distribution.ROWS)
     block = block_of(frame, nest, pairs)
     if block is not None:
-        return GpuLoopPlan(nest, "blocks", block=block)
+        return GpuLoopPlan(nest, Distribution.BLOCKS, block=block)
     if dims and _can_distribute_reductions(elements, nest) and _has_few_long_reductions(elements, nest, dims):
-        nest.outer_rank = len(dims)
-        return GpuLoopPlan(nest, "rows")
-    return GpuLoopPlan(nest, "elements", _collapsed_dims(dims))
+        nest.outer_rank = len(dims)  # each element is a row
+        return GpuLoopPlan(nest, Distribution.ROWS)
+    return GpuLoopPlan(nest, Distribution.ELEMENTS, _collapsed_dims(dims))
 
 
 def row_size(nest: LoopNest, elements: Elements) -> int:
@@ -193,31 +198,34 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     """
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
-    if plan.distribution in ("recurrence", "in order"):
+    if plan.distribution in (Distribution.RECURRENCE, Distribution.IN_ORDER):
         invocations = build.product(parallel_sizes(elements, nest, build))
         workgroups = build.ceil_quotient(invocations, INVOCATIONS)
         return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
-    if plan.distribution == "bytes":
-        per_byte = elements_per_byte(nest.stores[0][0])
+    if plan.distribution is Distribution.BYTES:
+        per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
-        return partition_elements(build, backend, [byte_count], 2 * per_byte)
-    if plan.distribution == "rows":
+        # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
+        return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
+    if plan.distribution is Distribution.ROWS:
         rows = build.product(dims[: nest.outer_rank])
-        return Partition(outer=rows, rows=1, tile=0, tiles=1, workgroups=rows)
+        whole_row = 0
+        return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
     inputs, loops = work_of(nest, elements, build)
     bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + inputs
-    if plan.distribution == "lanes":
+    if plan.distribution is Distribution.LANES:
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
         return Partition(outer=1, rows=1, tile=INVOCATIONS, tiles=workgroups, workgroups=workgroups)
     shape = dims
-    if plan.distribution != "update":
+    if plan.distribution is not Distribution.UPDATE:
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
         shape = [*outer, build.product(collapsed)]
-    weight: Index = REDUCED_ELEMENT_BYTES if loops else bytes_per_element
-    return partition_elements(build, backend, shape, weight)
+    has_reductions = loops != 0
+    weight: Index = REDUCED_ELEMENT_BYTES if has_reductions else bytes_per_element
+    return partition_elements(build, backend, shape, bytes_per_element=weight)
 
 
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
@@ -229,10 +237,12 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
-    inner = nest.space.dims(elements)[nest.space.ordered :]
+    inner = nest.space.dims(elements)[nest.space.ordered_rank :]
     static_sizes = [n for n in inner if isinstance(n, int)]
-    most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if len(static_sizes) == len(inner) else FEW_PARTS
-    shares_bytes = elements_per_byte(nest.stores[0][0]) > 1  # parts of the destination must not share one
+    is_static = len(static_sizes) == len(inner)
+    # An invocation has one element of a slice in one part: short slices need more parts to occupy the device.
+    most_parts = MOST_INVOCATIONS // max(1, prod(static_sizes)) if is_static else FEW_PARTS
+    shares_bytes = elements_per_byte(nest.representative) > 1  # parts of the destination must not share one
     parts = 1 if shares_bytes else _power_of_two_below(min(MOST_PARTS, max(1, most_parts)))
     return [partition_count(elements, build, nest.space, parts), *inner]
 

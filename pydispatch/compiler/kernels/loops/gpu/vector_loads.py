@@ -33,7 +33,7 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.structured import Structured
 
-PRODUCTS = 128
+MAX_PRODUCTS = 128
 """Multiplications of a block in one iteration of the innermost loop, at most; more make the code too long."""
 
 
@@ -42,13 +42,13 @@ class PairedInput:
     """Input of a reduction that is loaded in pairs of elements.
 
     Attributes:
-        index: Ordinal of the input.
-        factors: Its stride along each loop dimension of the reduction, in elements.
+        ordinal: Its position among the inputs.
+        strides: Its stride along each loop dimension of the reduction, in elements.
         contiguous_dim: The loop dimension along which it is contiguous.
     """
 
-    index: int
-    factors: tuple[int, ...]
+    ordinal: int
+    strides: tuple[int, ...]
     contiguous_dim: int
 
 
@@ -76,10 +76,10 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
         ):
             return ()
         shape = tensor_type(value).get_shape()
-        factors = [0] * len(generic.iterators)
+        strides = [0] * len(generic.iterators)
         for axis, position in enumerate(positions):
-            factors[position] = prod(shape[axis + 1 :])
-        inputs.append(PairedInput(index, tuple(factors), positions[-1]))
+            strides[position] = prod(shape[axis + 1 :])
+        inputs.append(PairedInput(ordinal=index, strides=tuple(strides), contiguous_dim=positions[-1]))
     return tuple(inputs)
 
 
@@ -116,14 +116,14 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
     return buffer
 
 
-def _is_multiply_add(elements: Elements, generic: Structured, wide: Sequence[PairedInput]) -> bool:
+def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[PairedInput]) -> bool:
     """Return whether the body is `acc + a * b` on floats with both factors loaded in pairs, so that it may be fused."""
     ops = list(generic.block.ops)
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
     product, total = ops[0].results[0], ops[1].results[0]
     carried = generic.block.args[len(generic.inputs)]
-    factors = [generic.block.args[w.index] for w in wide]
+    factors = [generic.block.args[w.ordinal] for w in paired]
     return (
         len(factors) == 2
         and set(ops[0].operands) == set(factors)
@@ -136,11 +136,11 @@ def reduce_paired(
     elements: Elements,
     build: Builder,
     generic: Structured,
-    wide: Sequence[PairedInput],
+    paired: Sequence[PairedInput],
     corner: Sequence[Index],
     dims: tuple[int, int],
     offsets: Sequence[tuple[int, int]],
-    half: Index,
+    column_pair: Index,
 ) -> list[SSAValue]:
     """Emit the reduction for several elements of a block in one loop nest, and return their results.
 
@@ -148,11 +148,12 @@ def reduce_paired(
         elements: Tensors of the kernel.
         build: The builder.
         generic: The reduction.
-        wide: Inputs that are loaded in pairs.
+        paired: Inputs that are loaded in pairs.
         corner: Indices of the loop dimensions at the first element of the block.
         dims: The loop dimensions of rows and of columns.
         offsets: (row, column) of each element, relative to the corner.
-        half: Half the column of the corner, which is even.
+        column_pair: The column of the corner, which is even, divided by 2: an input that is contiguous along the
+            columns has its pair at this index of a row.
     """
     iterations = _loop_indices_of(build, corner, dims, offsets)
     initial = [
@@ -161,16 +162,16 @@ def reduce_paired(
     reduction = _PairedReduction(
         elements=elements,
         generic=generic,
-        wide=wide,
+        paired=paired,
         corner=corner,
         dims=dims,
         offsets=offsets,
-        half=half,
+        column_pair=column_pair,
         iterations=iterations,
         sizes=loop_sizes(elements, generic),
-        is_fused=_is_multiply_add(elements, generic, wide),
+        is_fused=_is_multiply_add(elements, generic, paired),
     )
-    return reduction.emit(build, 0, {}, initial)
+    return reduction.emit(build, depth=0, current={}, sums=initial)
 
 
 @dataclass(frozen=True)
@@ -178,19 +179,24 @@ class _PairedReduction:
     """Emitter of the loops of `reduce_paired`.
 
     Attributes:
-        elements, generic, wide, corner, dims, offsets, half: The parameters of that function.
+        elements, generic: Tensors of the kernel, and the reduction.
+        paired: Inputs that are loaded in pairs.
+        corner: Indices of the loop dimensions at the first element of the block.
+        dims: The loop dimensions of rows and of columns.
+        offsets: (row, column) of each element of the block, relative to the corner.
+        column_pair: The column of the corner, divided by 2.
         iterations: Indices of the loop dimensions at each element of the block; those of reductions are replaced.
         sizes: Size of each loop dimension.
-        is_fused: Whether a step is one multiply-add of two inputs.
+        is_fused: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
     """
 
     elements: Elements
     generic: Structured
-    wide: Sequence[PairedInput]
+    paired: Sequence[PairedInput]
     corner: Sequence[Index]
     dims: tuple[int, int]
     offsets: Sequence[tuple[int, int]]
-    half: Index
+    column_pair: Index
     iterations: Sequence[Sequence[Index]]
     sizes: Sequence[Index]
     is_fused: bool
@@ -214,9 +220,10 @@ class _PairedReduction:
 
             return build.loop(0, size, sums, body)
         assert isinstance(size, int)
-        unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= PRODUCTS))
+        # `size` is even (`paired_inputs`), and a pair along the innermost loop serves two steps.
+        unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_PRODUCTS))
         corner = [current.get(d, index) for d, index in enumerate(self.corner)]
-        pairs = [_first_pair_index(build, w, corner, self.dims, dim, self.half) for w in self.wide]
+        pairs = [_first_pair_index(build, w, corner, self.dims, dim, self.column_pair) for w in self.paired]
         steps = partial(self._unrolled_steps, current, unroll)
         return build.loop(0, size, [*sums, *pairs], steps, step=unroll)[: len(sums)]
 
@@ -235,19 +242,21 @@ class _PairedReduction:
         dim, count = self.generic.loops[-1], len(self.offsets)
         sums, pairs = carried[:count], carried[count:]
         loaders = [
-            _Pairs(self.elements, build, self.generic, w, pair) for w, pair in zip(self.wide, pairs, strict=True)
+            _Pairs(self.elements, build, self.generic, w, pair) for w, pair in zip(self.paired, pairs, strict=True)
         ]
         for step in range(unroll):
             indices = current | {dim: build.plus(index, step)}
             for output, ((row, column), point) in enumerate(zip(self.offsets, self.iterations, strict=True)):
                 steps_from_corner = {self.dims[0]: row, self.dims[1]: column, dim: step}
                 loaded = [
-                    loader.at(sum(w.factors[d] * steps for d, steps in steps_from_corner.items()))
-                    for w, loader in zip(self.wide, loaders, strict=True)
+                    loader.at(sum(w.strides[d] * steps for d, steps in steps_from_corner.items()))
+                    for w, loader in zip(self.paired, loaders, strict=True)
                 ]
                 iteration = [indices.get(d, i) for d, i in enumerate(point)]
                 sums[output] = self._step(build, iteration, loaded, sums[output])
-        next_pairs = [build.plus(pair, w.factors[dim] * unroll // 2) for w, pair in zip(self.wide, pairs, strict=True)]
+        next_pairs = [
+            build.plus(pair, w.strides[dim] * unroll // 2) for w, pair in zip(self.paired, pairs, strict=True)
+        ]
         return [*sums, *(build.value(pair) for pair in next_pairs)]
 
     def _step(
@@ -264,22 +273,26 @@ class _PairedReduction:
         if self.is_fused:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
-        for w, element in zip(self.wide, loaded, strict=True):
-            indices = evaluate(build, self.generic.maps[w.index], iteration)
-            self.elements.define(build, self.generic.inputs[w.index], indices, element)
+        for w, element in zip(self.paired, loaded, strict=True):
+            indices = evaluate(build, self.generic.maps[w.ordinal], iteration)
+            self.elements.define(build, self.generic.inputs[w.ordinal], indices, element)
         return body_at(self.elements, build, self.generic, iteration, [total])[0]
 
 
 def _first_pair_index(
-    builder: Builder, wide: PairedInput, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index
+    builder: Builder, paired: PairedInput, corner: Sequence[Index], dims: tuple[int, int], step: int, column_pair: Index
 ) -> SSAValue:
-    """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop."""
-    total: Index = half if wide.contiguous_dim == dims[1] else 0
-    if wide.contiguous_dim == dims[0]:
-        total = builder.quotient(corner[dims[0]], 2)
-    for dim, factor in enumerate(wide.factors):
-        if factor and dim not in (wide.contiguous_dim, step):
-            total = builder.plus(total, builder.times(corner[dim], factor // 2))
+    """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop.
+
+    `step` is the innermost loop; the other parameters are those of `reduce_paired`.
+    """
+    row_loop, column_loop = dims
+    total: Index = column_pair if paired.contiguous_dim == column_loop else 0
+    if paired.contiguous_dim == row_loop:
+        total = builder.quotient(corner[row_loop], 2)
+    for dim, stride in enumerate(paired.strides):
+        if stride and dim not in (paired.contiguous_dim, step):
+            total = builder.plus(total, builder.times(corner[dim], stride // 2))  # other strides are even
     return builder.value(total)
 
 
@@ -300,18 +313,18 @@ class _Pairs:
     """Emitter of the loads of one input in one iteration of the innermost loop; each pair is loaded once.
 
     Attributes:
-        index: Index of the pair that the corner of the block reads.
+        first_pair: Index in `buffer` of the pair that the corner of the block, its first element, reads.
         buffer: The input as pairs.
         element: Type of an element.
-        loaded: Position of a pair after that of the corner -> its two elements.
+        loaded: Number of pairs after that of the corner -> its two elements.
     """
 
     def __init__(
-        self, elements: Elements, build: Builder, generic: Structured, wide: PairedInput, index: SSAValue
+        self, elements: Elements, build: Builder, generic: Structured, paired: PairedInput, first_pair: SSAValue
     ) -> None:
-        self.build, self.index = build, index  # of the pair that the corner of the block reads
-        self.buffer = _pairs_of(elements, generic.inputs[wide.index])
-        self.element = generic.block.args[wide.index].type
+        self.build, self.first_pair = build, first_pair
+        self.buffer = _pairs_of(elements, generic.inputs[paired.ordinal])
+        self.element = generic.block.args[paired.ordinal].type
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
@@ -319,7 +332,7 @@ class _Pairs:
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             build = self.build
-            pair_bits = build.add(memref.LoadOp.get(self.buffer, [build.value(build.plus(self.index, pair))]))
+            pair_bits = build.add(memref.LoadOp.get(self.buffer, [build.value(build.plus(self.first_pair, pair))]))
             shift = build.pure(arith.ConstantOp(IntegerAttr(32, i64)))
             halves = [pair_bits, build.add(arith.ShRUIOp(pair_bits, shift))]
             words = [build.add(arith.TruncIOp(half, i32)) for half in halves]

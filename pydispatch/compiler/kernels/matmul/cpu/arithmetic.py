@@ -2,7 +2,7 @@
 
 For CPUs with instructions that add four or eight products of bytes to an i32 (`Level.byte_products`), factors are
 packed as bytes. A factor with values in another range of 256 is packed minus a constant offset: a = a' + p, b = b' + q,
-so that sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`products.py: FactorSums`).
+so that sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`factor_sums.py`).
 """
 
 from __future__ import annotations
@@ -64,6 +64,9 @@ class Arithmetic:
 BYTE_VALUES, LEAST_BYTE = 256, -128
 """Number of values of a byte, and the least one of a signed byte."""
 
+MATRIX_BYTES = 4
+"""Bytes of a group of steps in matrix registers: a 32-bit word of them, whatever group other instructions take."""
+
 MIN_MATRIX_STEPS = 4
 """Groups of K from which on matrix registers pay, which take as long for one group as for 16."""
 
@@ -72,7 +75,10 @@ UNSIGNED = {
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""`Level.byte_products` -> whether the bytes of A, and of B, are unsigned in a product of the machine; best first."""
+"""`Level.byte_products` -> whether the bytes of A, and of B, are unsigned in a product of the machine; best first.
+
+Products in matrix registers take "all signs".
+"""
 
 
 def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
@@ -85,14 +91,14 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
     if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
-        return Arithmetic(BFloat16Type(), Float32Type(), group=2, matrix_steps=steps)
+        return Arithmetic(compute=BFloat16Type(), sums=Float32Type(), group=2, matrix_steps=steps)
     if acc in HALF_TYPES:
-        return Arithmetic(Float32Type(), Float32Type())
+        return Arithmetic(compute=Float32Type(), sums=Float32Type())
     if isinstance(acc, Float32Type | Float64Type):
-        return Arithmetic(acc, acc)
+        return Arithmetic(compute=acc, sums=acc)
     if not isinstance(acc, IntegerType) or acc.width.data not in (8, 16, 32, 64):
         return None
-    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(acc, acc)
+    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(compute=acc, sums=acc)
 
 
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
@@ -104,9 +110,11 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     value, element = contraction.tensor_of(b), contraction.element_of(b)
     if not level.widens_half or not isinstance(value.type, TensorType):
         return None
-    if element.type in HALF_TYPES:
-        return value if (b.direct and acc == element.type) or _is_extended(b.value, element, acc) else None
-    source = _extended_tensor(value) if b.direct and acc == element.type else None
+    is_multiplied_as_it_is = b.is_element and acc == element.type
+    if element.type in HALF_TYPES:  # the product widens the element, or has sums of its type, which are widened
+        return value if is_multiplied_as_it_is or _is_extended(b.value, element, acc) else None
+    # The tensor of f32 may itself be a widened tensor, which then need not be stored.
+    source = _extended_tensor(value) if is_multiplied_as_it_is else None
     is_half = source is not None and isinstance(source.type, TensorType) and source.type.element_type in HALF_TYPES
     return source if is_half and acc == Float32Type() else None
 
@@ -145,7 +153,8 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         return None
     fit_bytes = all(high - low < BYTE_VALUES for low, high in (a, b))
     if level.byte_products and fit_bytes:
-        steps = _matrix_steps(contraction, 4) if "i8" in level.matrix_types else 0
+        steps = _matrix_steps(contraction, MATRIX_BYTES) if "i8" in level.matrix_types else 0
+        signs = UNSIGNED["all signs" if steps else level.byte_products]
         candidates = [
             Arithmetic(
                 compute=i8,
@@ -157,11 +166,11 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
                 b_offset=_byte_offset(b, 0 if unsigned_b else LEAST_BYTE),
                 matrix_steps=steps,
             )
-            for unsigned_a, unsigned_b in UNSIGNED["all signs" if steps else level.byte_products]
+            for unsigned_a, unsigned_b in signs
         ]
         return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
-    return Arithmetic(i16, i32, group=2) if fit_i16 else None
+    return Arithmetic(compute=i16, sums=i32, group=2) if fit_i16 else None
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
@@ -200,8 +209,11 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
         arithmetic: How the contraction is computed, whose type is packed.
         is_unsigned: Whether the packed integer is unsigned.
     """
-    if element.type != arithmetic.compute or not isinstance(element.type, IntegerType):
-        return element.type == arithmetic.compute and unextended(value, element.type) is element
+    if element.type != arithmetic.compute:
+        return False
+    if not isinstance(element.type, IntegerType):
+        return unextended(value, element.type) is element
+    # An integer is extended to the type of the sums, with the sign that the packed one has.
     extension = arith.ExtUIOp if is_unsigned else arith.ExtSIOp
     return isinstance(value, OpResult) and isinstance(value.op, extension) and value.op.operands[0] is element
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, func, math
 from xdsl.dialects.builtin import IntegerType, UnitAttr, f32, i32
@@ -43,10 +44,10 @@ MOST_ROWS, LEAST_ROWS = 16, 8
 """Rows of a workgroup: their elements fit into the second-level cache; fewer unpack the weights too often where there
 are several workgroups of rows."""
 
-ROW_BLOCK = 4
+MOST_BLOCK_ROWS = 4
 """Most rows of a register block."""
 
-WORKGROUPS, MOST_PANELS = 8, 16
+ENOUGH_WORKGROUPS, MOST_PANELS = 8, 16
 """Workgroups that are enough, and most panels of each while there are fewer. A workgroup converts its rows of A, for
 all of its panels: more workgroups convert them for longer than they multiply (1x768x768: 16 us with 12 workgroups, 8 us
 with 6; 128x2048x2048 of 4 bits: 5.1 ms with 4 panels each, 4.2 ms with 16). Weights of more panels than that leave the
@@ -83,20 +84,23 @@ class BlockSizes:
             return None
         digits = match.integer_bytes if level.byte_products in ("unsigned by signed", "all signs") else 0
         rows = total_rows
-        if rows > MOST_ROWS:  # products of single bytes alone are faster than those of f32 after dequantization
+        if rows > MOST_ROWS:
             rows = next((n for n in range(MOST_ROWS, LEAST_ROWS - 1, -1) if total_rows % n == 0), 0)
+            # Of many rows, only products of single bytes are faster here than those of f32 after dequantization.
             if digits != 1 or not rows:
                 return None
-        row_block, lanes = min(rows, ROW_BLOCK), level.vector // 4
+        row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // 4
         sums = row_block * (digits or 1)
 
         def fits(vectors: int) -> bool:
-            """Return whether the registers hold the sums, and weights, unpacked weights and an element of A."""
+            """Return whether the registers hold the sums, weights and unpacked weights of so many vectors,
+            and elements of A.
+            """
             return (sums + 2) * vectors + 2 <= level.registers
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
         row_groups = total_rows // rows
-        panels = min(MOST_PANELS, ceil(match.panels * row_groups, WORKGROUPS))
+        panels = min(MOST_PANELS, ceil(match.panels * row_groups, ENOUGH_WORKGROUPS))
         return BlockSizes(
             rows=rows,
             row_groups=row_groups,
@@ -139,6 +143,21 @@ def lower_block_quantized(
     return frame.finish(lambda elements, build: count)
 
 
+class _Position(NamedTuple):
+    """Position of a register block.
+
+    Attributes:
+        panel, block: Number of the panel, and of the block of K.
+        row: The first row, counted from the workgroup's first.
+        column: The first column in the panel.
+    """
+
+    panel: Index
+    block: Index
+    row: int
+    column: int
+
+
 @dataclass(frozen=True)
 class _Workgroup:
     """Emitter of the code of a workgroup. Workgroups of the same panels follow each other, and share them in a cache.
@@ -170,7 +189,7 @@ class _Workgroup:
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the products of all rows with panel `p`, and their stores."""
-            fence = inner.fenced()
+            fence = inner.fenced()  # the buffer of totals is cleared for each panel, and read at its end
             zero = f32_constant(fence, 0.0)
             fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
             fence.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
@@ -194,26 +213,24 @@ class _Workgroup:
         schedule = self.schedule
         for column in range(0, self.match.width, schedule.columns):
             for row in range(0, schedule.rows, schedule.row_block):
+                position = _Position(panel=panel, block=block, row=row, column=column)
                 height = min(schedule.row_block, schedule.rows - row)
-                self._product(build, rows, sums, (panel, block), (row, column), height)
+                self._product(build, rows, sums, position, height)
                 for i in range(height):
-                    self._add(build, rows, sums, totals, (panel, block), (row + i, column), i)
+                    self._add(build, rows, sums, totals, position, i)
         return []
 
-    def _product(
-        self, build: Builder, rows: Rows, sums: SSAValue, at: tuple[Index, Index], first: tuple[int, int], height: int
-    ) -> None:
+    def _product(self, build: Builder, rows: Rows, sums: SSAValue, position: _Position, height: int) -> None:
         """Emit the product of a register block: rows of A times columns of a panel, over one block of K.
 
         Args:
             build: Receives the code.
             rows: The rows of A.
             sums: Receives the product, [row][digit][column of the register block].
-            at: Panel and block of K.
-            first: First row, and first column in the panel.
+            position: Where the register block is.
             height: Number of rows.
         """
-        match, schedule, (panel, block), (row, column) = self.match, self.schedule, at, first
+        match, schedule, (panel, block, row, column) = self.match, self.schedule, position
         digits, steps, width = max(1, schedule.digits), match.steps, schedule.columns
         offset = build.plus(build.times(block, match.block), row * digits * steps)
         group = BYTES * 8 // match.bits  # steps of K whose weights share four bytes
@@ -231,8 +248,7 @@ class _Workgroup:
         rows: Rows,
         sums: SSAValue,
         totals: SSAValue,
-        at: tuple[Index, Index],
-        first: tuple[int, int],
+        position: _Position,
         row: int,
     ) -> None:
         """Emit the addition of one row of a register block to the totals: `total += offset * row_sum + (product -
@@ -243,18 +259,18 @@ class _Workgroup:
             rows: The rows of A.
             sums: Product of the register block.
             totals: Sums of the panel so far, [row][column].
-            at: Panel and block of K.
-            first: The row of A, and the first column in the panel.
+            position: Where the register block is.
             row: The row within the register block.
         """
-        match, schedule, (panel, block), (row_of_a, column) = self.match, self.schedule, at, first
+        match, schedule, (panel, block, first_row, column) = self.match, self.schedule, position
+        row_of_a = first_row + row  # counted from the workgroup's first
         width, digits = schedule.columns, max(1, schedule.digits)
         block_of_row = build.plus(block, row_of_a * match.blocks)
         unit = None if rows.units is None else load(build, rows.units, block_of_row)
         row_sum = load(build, rows.sums, block_of_row)
         if unit is not None:
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        corrections: list[SSAValue] = []
+        corrections: list[SSAValue] = []  # see `_number_of_digits`
         if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
             zero = i32_constant(build, int(match.zero))
             corrections = [build.add(arith.MuliOp(load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
@@ -271,19 +287,20 @@ class _Workgroup:
             values = [load(inner, sums, inner.plus(j, (row * digits + d) * width)) for d in range(digits)]
             product = values[0]
             if unit is not None:
-                product = inner.add(arith.MulfOp(_number(inner, values, corrections), unit))
+                product = inner.add(arith.MulfOp(_number_of_digits(inner, values, corrections), unit))
+            # With digits, `corrections` have a constant zero point.
             if isinstance(match.zero, PerBlock) or (match.zero and not schedule.digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(inner, match.zero)
                 product = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, product)
-            position = inner.plus(panel_column, row_of_a * match.width)
-            total = load(inner, totals, position)
+            offset = inner.plus(panel_column, row_of_a * match.width)
+            total = load(inner, totals, offset)
             if match.offset is not None:
                 total = self._multiply_add(inner, row_sum, term(match.offset), total)
             if match.scale is None:
                 total = inner.add(arith.AddfOp(total, product))
             else:
                 total = self._multiply_add(inner, product, term(match.scale), total)
-            self.frame.elements.store(inner, total, totals, [position])
+            self.frame.elements.store(inner, total, totals, [offset])
 
         build.parallel(0, width, element)
 
@@ -304,12 +321,11 @@ class _Workgroup:
         """
         match, contraction, elements = self.match, self.match.contraction, self.frame.elements
         generic = contraction.generic
-        panel_loop, column_loop = match.dims[0], match.dims[3]
 
         def element(build: Builder, i: Index, j: Index) -> None:
             """Store the results at row `i` of the workgroup and column `j` of the panel."""
             loops: list[Index] = [0] * len(generic.iterators)
-            loops[panel_loop], loops[column_loop] = panel, j
+            loops[match.panel_loop], loops[match.column_loop] = panel, j
             row_of_a = build.plus(i, self.conversion.first_row)
             for dim, index in zip(
                 match.rows, build.split(row_of_a, [generic.extent(d) for d in match.rows]), strict=True
@@ -335,13 +351,14 @@ def _as_f32(build: Builder, value: SSAValue) -> SSAValue:
     return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
 
 
-def _number(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
-    """Emit the integer with these digits as f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
+def _number_of_digits(build: Builder, digits: Sequence[SSAValue], corrections: Sequence[SSAValue]) -> SSAValue:
+    """Emit the sum of products whose digits have the sums `digits`, as f32: digits[0] + 2^8 digits[1] + 2^16 digits[2].
 
     Args:
         build: Receives the code.
         digits: One to three i32 values, each a sum of products of a digit.
-        corrections: Subtracted from digits[0], and from the integer of the higher digits; empty for none.
+        corrections: The zero point of the weights, times the sum of the lowest digits of A, and times the sum of the
+            integers of the higher digits; subtracted from digits[0], and from the integer of the others. May be empty.
     """
     low, *high_digits = digits
     if corrections:

@@ -145,11 +145,12 @@ def _emit(
     build = frame.build
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil(tiles.count, tiles.rows)])
+    # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.count - tiles.block))
     is_exact = tiles.count % tiles.rows == 0
     extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.count, first_row))
     buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
-    span = Span(first_row, extent)
+    span = Span(first=first_row, extent=extent)
     limits = column_limits(chain)
     end = _column_end(frame, chain, limits, (first, second), tiles, outer, span)
     rows = _Rows(frame=frame, chain=chain, tiles=tiles, outer=tuple(outer), span=span, buffer=buffer, end=end)
@@ -185,7 +186,10 @@ def _column_end(
     """
     build, columns = frame.build, tiles.columns
     unit = lcm(COLUMN_UNIT, *(plan.pages.rows for plan in plans if plan.pages is not None))
-    if not limits or unit >= columns or plans[0].schedule.nr > unit:
+    first_product = plans[0]
+    has_one_unit = unit >= columns
+    has_wider_blocks = first_product.schedule.nr > unit  # a register block would compute columns beyond the end
+    if not limits or has_one_unit or has_wider_blocks:
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -197,10 +201,11 @@ def _column_end(
             point[dim] = index
         if tiles.axis is not None:
             point[tiles.axis] = inner.plus(span.first, inner.minus(inner.minus(span.extent, 1), i))
-        least = limits.end(frame.elements, inner, point, columns)
-        if limits.stored:
-            least = last_shown(frame, inner, limits, point, carried[0], least, columns)
-        return [inner.value(inner.most(carried[0], least))]
+        (end_of_later_rows,) = carried
+        end_of_row = limits.end(frame.elements, inner, point, columns)
+        if limits.stored:  # masks in memory are read only beyond the columns that a later row needs anyway
+            end_of_row = last_shown(frame, inner, limits, point, end_of_later_rows, end_of_row, columns)
+        return [inner.value(inner.most(end_of_later_rows, end_of_row))]
 
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
     # rows are first: in causal attention they see most, and the masks of the others need not be read then.
@@ -269,31 +274,34 @@ class _Rows:
         see `Limits.floor`.
         """
         assert self.end is not None
-        none = build.index(0)
+        zero = build.index(0)  # as an end: no columns
 
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Compute columns up to the second carried value; the first is the end of the columns computed before.
+            """Compute the columns before the second carried value, the end of this attempt, unless it is 0.
 
-            Return the end of the computed columns, and that of the next attempt: 0 where none is needed.
+            The first carried value is the end of the columns computed before. Return the end of the computed columns,
+            and that of the next attempt: 0 where none is needed, else all columns.
             """
-            before, end = carried
-            again = inner.choose(
-                inner.less(0, end), lambda b: self._attempted_product(b, plan, floor, end, none), lambda _: none
+            computed_end, end = carried
+            next_end = inner.choose(
+                inner.less(0, end), lambda b: self._attempted_product(b, plan, floor, end, zero), lambda _: zero
             )
-            return [inner.value(inner.most(before, end)), again]
+            return [inner.value(inner.most(computed_end, end)), next_end]
 
-        end, _ = build.loop(0, 2, [none, build.value(self.end.index)], attempt)
-        return self._up_to(build, end)
+        # At most two attempts: the visible columns, and all columns.
+        computed_end, _ = build.loop(0, 2, [zero, build.value(self.end.index)], attempt)
+        return self._up_to(build, computed_end)
 
-    def _attempted_product(self, build: Builder, plan: Plan, floor: float, end: SSAValue, none: SSAValue) -> SSAValue:
-        """Emit the first product for columns before `end`, and return the end of those that are needed then.
+    def _attempted_product(self, build: Builder, plan: Plan, floor: float, end: SSAValue, zero: SSAValue) -> SSAValue:
+        """Emit the first product for columns before `end`, and return the end of those that must be computed next.
 
-        That is `none`, the index 0, if each row has a score above `floor`, else the end of all columns.
+        That is `zero`, the index 0, if each row has a score above `floor`: then the weights of the columns that
+        were not computed are 0, see `Limits.floor`. Else it is the end of all columns.
         """
         rows = self._up_to(build, end)
         rows.emit_first_product(build, plan)
-        every = build.value(self.tiles.columns)
-        return build.add(arith.SelectOp(rows._are_above(build, floor), none, every))
+        all_columns = build.value(self.tiles.columns)
+        return build.add(arith.SelectOp(rows._are_above(build, floor), zero, all_columns))
 
     def _up_to(self, build: Builder, end: SSAValue) -> _Rows:
         """Return the rows with another end of the columns that are visited."""
@@ -338,9 +346,11 @@ class _Rows:
         """Emit the row-wise operations, each of which overwrites in the buffer what it reads."""
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
-        (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
+        # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
+        nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
+        (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         analysis.allocate_rows(self.frame, nest)
-        columns = self._visit_columns()
+        columns = self._restrict_columns()
 
         def element(inner: Builder, indices: list[Index]) -> None:
             """Store an element of the last operation's result."""
@@ -353,22 +363,23 @@ class _Rows:
                 indices[dim] = index
             if self.tiles.axis is not None:
                 indices[self.tiles.axis] = inner.plus(self.span.first, i)
-            elements.row = list(indices)
-            nest.run_stages(elements, inner, indices)
+            elements.begin_row(indices)
+            nest.emit_row_reductions(elements, inner, indices)
             emit_inner(inner, indices, [columns], low=0, high=columns, write=element)
             return []
 
         build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
-        elements.row_buffers.clear()
-        elements.forget(chain.scores)
+        elements.forget_rows()
+        elements.forget(chain.scores)  # their memory has the rows now
         self._materialize(chain.rows)
 
-    def _visit_columns(self) -> Index:
-        """Restrict loops over the columns to those that are visited, and return their number."""
+    def _restrict_columns(self) -> Index:
+        """Restrict later loops over the columns to those that are visited, and return their number."""
         if self.end is None:
             return self.tiles.columns
         elements, columns = self.frame.elements, self.end.index
-        for value in {self.chain.scores, *(v for op in self.chain.parts[1] for v in (*op.operands, *op.results))}:
+        operations = self.chain.parts.row_operations
+        for value in {self.chain.scores, *(v for op in operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(self.chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], columns])
         return columns
@@ -376,11 +387,12 @@ class _Rows:
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
         """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
         chain = self.chain
+        # Where the rows are in workgroup memory, in the order of their dimensions: outer ones have one index each.
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
         if self.tiles.axis is not None:
             strides[self.tiles.axis] = self.tiles.stride
-        reads_buffer = plan.compute == _element_type(chain)
+        reads_buffer = plan.compute == _element_type(chain)  # else the rows are packed in another type
         view = OperandView(chain.second.a, self.buffer, tuple(strides), is_argument=True, locate=self._offset)
         outputs = outputs_of(self.frame, result_dims)
         outer, ends = self._indices_of(chain.second_loops), self._ends(chain.second.k)

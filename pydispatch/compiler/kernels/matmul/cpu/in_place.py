@@ -74,7 +74,8 @@ def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, l
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
     is_in_rows = argument_of(half_b) is not None and contraction.b.is_last(contraction.n) and is_fast
-    return replace(operand, is_argument=problem.panel_width > 0 or is_in_rows, element_bytes=HALF_BYTES)
+    has_panels = problem.panel_width > 0  # in an argument, whose panels blocks read as they are
+    return replace(operand, is_argument=has_panels or is_in_rows, element_bytes=HALF_BYTES)
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -87,7 +88,7 @@ def is_argument_element(factor: Factor, contraction: Contraction, compute: Attri
     """Return whether a factor is an unchanged element of an argument that has the element type `compute`."""
     value = contraction.tensor_of(factor)
     has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
-    return factor.direct and has_type and argument_of(value) is not None
+    return factor.is_element and has_type and argument_of(value) is not None
 
 
 def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> Operand:
@@ -106,7 +107,8 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
     a = contraction.a
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
-    if set(a.inputs) != {a.main} or not is_static or argument_of(value) is None or arithmetic.a_offset:
+    reads_other_tensors = set(a.inputs) != {a.main}
+    if reads_other_tensors or not is_static or argument_of(value) is None or arithmetic.a_offset:
         return False
     are_groups = a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
     return are_groups and is_packed_element(a.value, element, arithmetic, arithmetic.unsigned_a)
@@ -126,10 +128,13 @@ def panels_of_b(
     layout, columns = panels.layout, sizes[n]
     if not b.coordinates[layout.axis].is_identity(n):
         return None
-    if (columns or 1) % layout.width and (layout.steps is not None or columns is None):
+    # Register blocks skip the zeros that fill the last panel if their number is known, but not those of groups.
+    fills_panels = (columns or 1) % layout.width == 0
+    skips_zeros = columns is not None and layout.steps is None
+    if not fills_panels and not skips_zeros:
         return None
     if layout.steps is None:
-        is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.direct
+        is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.is_element
         return panels if half_b is not None or is_unconverted else None
     are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
     return panels if are_groups and _is_packed_b(contraction, arithmetic) else None

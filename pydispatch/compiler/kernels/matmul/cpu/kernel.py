@@ -10,6 +10,7 @@ packing. The results of the dispatch are computed from each block while it is in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xdsl.dialects import func
 
@@ -40,15 +41,16 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     """
     schedule = stated_schedule(source)
     match = contraction_in(source)
-    weights = None if match is None or schedule is not None else block_quantized_of(match[0])
+    weights = None if match is None or schedule is not None else block_quantized_of(match.contraction)
     if match is not None and weights is not None:
-        kernel = lower_block_quantized(source, backend, level_of(machine), weights, match[1])
-        return kernel or _lower(source, backend, level_of(machine), *match, None)
+        kernel = lower_block_quantized(source, backend, level_of(machine), weights, match.result_dims)
+        return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
     kernel = lower_channels_last(source, backend)
+    # A stated schedule is one of register blocks, which can also compute what the kernel below could.
     if kernel is None and schedule is None:
         kernel = lower_channels_first(source, backend)
     if match is not None and kernel is None:
-        return _lower(source, backend, level_of(machine), *match, schedule)
+        return _lower(source, backend, level_of(machine), match, schedule)
     if schedule is not None:
         raise schedule_error(source, "the function is no contraction that is computed in register blocks")
     return kernel or lower_chain(source, backend, machine)
@@ -58,11 +60,11 @@ def _lower(
     source: func.FuncOp,
     backend: Backend,
     level: Level,
-    contraction: Contraction,
-    result_dims: Sequence[list[int]],
+    match: ContractionMatch,
     schedule: Schedule | None,
 ) -> Kernel | None:
-    """Return the kernel of a function that is one contraction. result_dims: see `contraction_in`."""
+    """Return the kernel of a function that is one contraction."""
+    contraction = match.contraction
     frame = Frame(source, backend)
     try:
         plans = _plans(frame, contraction, level, schedule)
@@ -73,12 +75,14 @@ def _lower(
             raise schedule_error(source, "the function is computed without register blocks")
         return None
     frame.bind()
-    _emit_variants(frame, plans, result_dims)
+    _emit_variants(frame, plans, match.result_dims)
     return frame.finish(lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic)))
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """Return the plans of a contraction; an empty list for a function that updates an argument in place."""
+    """Return the plans of a contraction, several for a dynamic number of rows, of which the kernel chooses one at run
+    time; an empty list for a function that updates an argument in place.
+    """
     return [] if frame.updates_arguments else variants(contraction, frame.elements, level, schedule)
 
 
@@ -88,7 +92,7 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
     A schedule that the function states is not considered.
     """
     match = None if lower_channels_last(source, backend) is not None else contraction_in(source)
-    plans = [] if match is None else _plans(Frame(source, backend), match[0], level_of(machine))
+    plans = [] if match is None else _plans(Frame(source, backend), match.contraction, level_of(machine))
     return plans[0] if len(plans) == 1 else None
 
 
@@ -114,13 +118,21 @@ def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[li
     emit(frame.build, skinny)
 
 
-def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:
-    """Return the only contraction of a dispatch function, and where its results come from.
+class ContractionMatch(NamedTuple):
+    """The contraction of a dispatch function.
 
-    Return None if there is not exactly one, or another operation reduces.
+    Attributes:
+        contraction: The contraction.
+        result_dims: For each result of the function, the dimensions of the contraction's result that index it.
+    """
 
-    Returns:
-        The contraction, and for each result of the function the dimensions of the contraction's result that index it.
+    contraction: Contraction
+    result_dims: list[list[int]]
+
+
+def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
+    """Return the only contraction of a dispatch function; None if there is not exactly one, or another operation
+    reduces.
     """
     operations = list(source.body.block.ops)
     candidates = contractions(operations)
@@ -133,4 +145,4 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
     assert terminator is not None
     dims = [matching_dims(value, contraction.op.results[0]) for value in terminator.operands]
     result_dims = [d for d in dims if d is not None]
-    return (contraction, result_dims) if result_dims and len(result_dims) == len(dims) else None
+    return ContractionMatch(contraction, result_dims) if result_dims and len(result_dims) == len(dims) else None

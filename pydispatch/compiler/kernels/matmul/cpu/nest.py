@@ -93,7 +93,8 @@ class End:
 
     Attributes:
         index: The end, exclusive; at least one block.
-        unit: A factor of `index`, unless `index` is the size of the dimension.
+        unit: A factor of `index`, unless `index` is the size of the dimension. Chunks and blocks whose length divides
+            it are whole.
     """
 
     index: Index
@@ -126,8 +127,8 @@ class Region:
 
     def at(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
         """Return the region with a single index, of extent 1, in each of `dims`."""
-        fixed = dict(zip(dims, indices, strict=True))
-        return replace(self, spans=tuple(Span(fixed[d], 1) if d in fixed else s for d, s in enumerate(self.spans)))
+        single = {d: Span(first=index, extent=1) for d, index in zip(dims, indices, strict=True)}
+        return replace(self, spans=tuple(single.get(d, span) for d, span in enumerate(self.spans)))
 
 
 @dataclass(frozen=True)
@@ -248,9 +249,10 @@ class Nest:
             return region
         end, is_exact = self.end(dim), self._is_exact(dim, tile)
         first = build.times(index, tile)
-        if self.plan.overlaps(dim, self.sizes[dim], block) and not is_exact:
+        if self.plan.last_block_overlaps(dim, self.sizes[dim], block) and not is_exact:
             first = build.least(first, build.minus(end, block))
-        return region.within(dim, Span(first, tile if is_exact else build.least(tile, build.minus(end, first))))
+        extent = tile if is_exact else build.least(tile, build.minus(end, first))
+        return region.within(dim, Span(first=first, extent=extent))
 
     def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
         """Return the part of a region that the iteration of a loop beginning at `index` covers.
@@ -261,7 +263,7 @@ class Nest:
             return region.at([loop.dim], [index])
         end, step = self.end(loop.dim), loop.step
         extent = step if self._is_exact(loop.dim, step) else build.least(step, build.minus(end, index))
-        return region.within(loop.dim, Span(index, extent))
+        return region.within(loop.dim, Span(first=index, extent=extent))
 
     # Register blocks
 
@@ -271,7 +273,7 @@ class Nest:
         """Return the register block at the coordinates `row_index` and `column_index` of a tile."""
         row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
         column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
-        return Block(row_index, column_index, row, column, is_tail)
+        return Block(row_index=row_index, column_index=column_index, row=row, column=column, is_tail=is_tail)
 
     def block_start(self, build: Builder, region: Region, dim: int | None, index: Index, block: int) -> Index:
         """Return the first row or column of a register block, counted from the tile's.
@@ -289,7 +291,7 @@ class Nest:
         start, extent = build.times(index, block), region.extent(dim)
         if isinstance(extent, int) and extent % block == 0:
             return start
-        if self.plan.overlaps(dim, self.sizes[dim], block):
+        if self.plan.last_block_overlaps(dim, self.sizes[dim], block):
             return build.least(start, build.minus(extent, block))
         return start
 
@@ -309,8 +311,8 @@ class Nest:
             return 1
         size = self.sizes[dim]
         if isinstance(size, int):
-            return min(block, size)
-        if self.plan.overlaps(dim, size, block):
+            return min(block, size)  # blocks overlap if there is a whole one; otherwise there is one block
+        if self.plan.last_block_overlaps(dim, size, block):
             return block
         return build.least(block, build.minus(region.extent(dim), start))
 
@@ -331,11 +333,13 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
         blocks = Blocks((BlockStep.INITIALIZE, BlockStep.MULTIPLY, BlockStep.FINISH))
         tile = (*clear, *pack_a, *add, blocks)
         if is_batched and plan.batched_dims:
+            # B does not depend on the outer indices of a batch, and is packed once for them.
             return (*pack_b, Batch(plan.batched_dims, plan.schedule.batch, tile))
         return (*pack_b, *tile)
-    chunk: Node = Loop(plan.contraction.k, plan.schedule.kc, (*pack_b, *pack_a, *add, Blocks((BlockStep.MULTIPLY,))))
+    multiply = Blocks((BlockStep.MULTIPLY,))
+    chunk: Node = Loop(plan.contraction.k, step=plan.schedule.kc, body=(*pack_b, *pack_a, *add, multiply))
     for dim in reversed(plan.outer_reductions):
-        chunk = Loop(dim, 1, (chunk,))
+        chunk = Loop(dim, step=1, body=(chunk,))
     return (*clear, Blocks((BlockStep.INITIALIZE,)), chunk, Blocks((BlockStep.FINISH,)))
 
 

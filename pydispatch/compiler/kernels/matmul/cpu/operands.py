@@ -8,17 +8,20 @@ from functools import partial
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, packed_extents
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 CACHE_LINE_BYTES = 64
 """Bytes of a cache line, by which rows are padded."""
+
+OVERREAD_ELEMENTS = 2
+"""Elements after a packed copy in rows that vector loads of its last elements may read."""
 
 CONFLICTING_BYTES = 256
 """Rows whose length is a multiple of this are padded: few cache sets would hold all of a column."""
@@ -35,7 +38,7 @@ class OperandView:
         is_argument: Whether indices along coordinates count from the beginning of the tensor, as in an argument; in a
             packed copy they count from the first index of the tile.
         panel_stride: Elements between panels of columns; None where columns are not stored in panels.
-        is_ones: Whether all elements are 1, in place of the factor, to sum up the other factor.
+        is_ones: Whether all elements are 1, in place of the factor: the product is the sum of the other factor then.
         locate: Emits the offset of the element at given indices; None where it is the sum of index * stride.
     """
 
@@ -57,7 +60,10 @@ class OperandView:
         return offset
 
     def stride(self, build: Builder, dim: int | None) -> Index:
-        """Return the distance of neighbours along a dimension of the contraction, in elements; 0 if it is no index."""
+        """Return the distance of neighbours along a dimension of the contraction, in elements.
+
+        It is 0 for a dimension that does not index the factor, or None, a dimension that the contraction lacks.
+        """
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
             if dim is not None and coordinate.coefficient(dim):
@@ -115,7 +121,7 @@ def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:
 
 
 def _packed_box(plan: Plan, factor: Factor) -> list[int]:
-    """Return the extent of each coordinate of a factor in one packed tile."""
+    """Return the extent of each coordinate of a factor in one packed tile: the shape of the packed copy."""
     schedule = plan.schedule
     extents = packed_extents(plan.contraction, schedule, schedule.kc, plan.sizes, plan.inner_reductions)
     return [coordinate.extent(extents) for coordinate in factor.coordinates]
@@ -127,8 +133,8 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     Coordinates have the order of the operand, or K is the last one where vectors are along K or steps are grouped.
     Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache sets.
     """
-    box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
-    order = list(range(len(box)))
+    box, bits = _packed_box(plan, factor), bits_of(plan.compute)
+    order = list(range(len(box)))  # coordinates, outermost in memory first
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
         k = plan.contraction.k
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
@@ -143,11 +149,16 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         is_row = position == order[-1]
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
             stride += CACHE_LINE_BYTES * 8 // bits
-    return OperandView(factor, frame.elements.fresh(plan.compute, max(1, stride) + 2), tuple(strides))
+    buffer = frame.elements.fresh(plan.compute, max(1, stride) + OVERREAD_ELEMENTS)
+    return OperandView(factor, buffer, tuple(strides))
 
 
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
-    """Allocate a packed copy of B in panels of nr columns, and return it; in rows if no coordinate is N alone."""
+    """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
+
+    It is in rows if there is no N, or vectors are along K. A coordinate in which N has a stride or an offset makes one
+    panel. Grouped steps of K are last among the other coordinates, and each has the columns of one step.
+    """
     box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)

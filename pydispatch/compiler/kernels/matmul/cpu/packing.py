@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, transpose_block
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, StridedBlock, transpose_block
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import unextended
 from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
@@ -71,9 +71,10 @@ class PanelColumn(Position):
     """A column of B in a packed copy that is stored in panels.
 
     Attributes:
+        index: The column of B, counted from the first one of the tile.
         panel: Which panel it is in.
         column: Its number in the panel.
-        group: Steps of K that are adjacent in the copy.
+        group: Steps of K that are adjacent in the copy, those that one instruction multiplies; 1 without groups.
         is_padding: Whether the column is beyond the edge of B.
     """
 
@@ -156,7 +157,7 @@ class Packing:
 
     def emit(self, build: Builder) -> None:
         """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
-        self._coordinates(build.fenced(), [])
+        self._coordinates(build.fenced(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
         """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""
@@ -192,8 +193,8 @@ class Packing:
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
         if dim is None or not coordinate.coefficient(dim) or self.plan.vectorizes_k:
             return 0
-        if self.plan.overlaps(dim, self.nest.sizes[dim], block):
-            return 0
+        if self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):
+            return 0  # the last block has elements of the block before it instead of padding
         extent = self.region.extent(dim)
         padded_extent = build.times(build.ceil_quotient(extent, block), block)
         return build.times(build.minus(padded_extent, extent), coordinate.coefficient(dim))
@@ -204,7 +205,7 @@ class Packing:
         assert n is not None
 
         def panel(inner: Builder, index: Index) -> None:
-            """Emit the packing of panel `index`, with zeros for columns beyond the edge of B."""
+            """Emit the packing of panel `index` at the positions `outer`, with zeros for columns beyond B's edge."""
             start = self.nest.block_start(inner, self.region, n, index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
@@ -246,7 +247,7 @@ class Packing:
         return (
             position == len(coordinates) - 2
             and coordinates[-1].is_identity(self.contraction.k)
-            and self.factor.direct
+            and self.factor.is_element
             and isinstance(value.type, TensorType)
             and value.type.element_type == self.plan.compute
             and self.plan.group == 1
@@ -273,17 +274,18 @@ class Packing:
         for position, stride, coordinate, source_stride in zip(
             positions, view.strides, self.factor.coordinates, source.strides, strict=True
         ):
-            read_offset = build.plus(
-                read_offset, build.times(self._index(build, coordinate, position, 0), source_stride)
-            )
+            source_index = self._index(build, coordinate, position, step=0)
+            read_offset = build.plus(read_offset, build.times(source_index, source_stride))
             if position is not column:
                 written_offset = build.plus(written_offset, build.times(position.index, stride))
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the transposition of a block of SIDE steps of K."""
-            rows = source.buffer, inner.plus(read_offset, k), source.strides[-2]
-            columns = view.buffer, inner.plus(written_offset, inner.times(k, view.strides[-1])), view.strides[-1]
-            transpose_block(inner, rows, columns, nr, SIDE)
+            step_stride = view.strides[-1]
+            columns_of_b = StridedBlock(source.buffer, inner.plus(read_offset, k), stride=source.strides[-2])
+            first_written = inner.plus(written_offset, inner.times(k, step_stride))
+            steps_of_panel = StridedBlock(view.buffer, first_written, stride=step_stride)
+            transpose_block(inner, source=columns_of_b, target=steps_of_panel, rows=nr, columns=SIDE)
             return []
 
         transposed_steps = build.times(build.quotient(steps, SIDE), SIDE)

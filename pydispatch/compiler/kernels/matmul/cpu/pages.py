@@ -31,7 +31,7 @@ def pages_in_place(
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
-    if pages is None or not b.direct or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
+    if pages is None or not b.is_element or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
         return None
     if argument_of(pages.source) is None or shape_of(pages.source)[0] < 1:  # a gather from no pages reads nothing
         return None

@@ -13,7 +13,6 @@ from math import prod
 from xdsl.dialects.builtin import BFloat16Type
 from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import (
     Arithmetic,
     arithmetic_of,
@@ -41,6 +40,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Til
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.matmul.panels import Panels
+from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
@@ -132,7 +132,7 @@ class Plan:
             return 0
         return n % self.schedule.nr
 
-    def overlaps(self, dim: int, size: Index, block: int) -> bool:
+    def last_block_overlaps(self, dim: int, size: Index, block: int) -> bool:
         """Return whether a dimension is known to have at least `block` indices, so that its last block may begin early.
 
         Otherwise the last block is partial. `size` is the size of the dimension `dim`.
@@ -210,7 +210,7 @@ def plan_of(
     half_b = None if arithmetic.group > 1 else half_precision_b(contraction, level)
     panels = panels_of_b(contraction, sizes, arithmetic, half_b)
     if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
-        arithmetic = Arithmetic(arithmetic.sums, arithmetic.sums)
+        arithmetic = _without_groups(arithmetic)
         half_b = half_precision_b(contraction, level)
         panels = panels_of_b(contraction, sizes, arithmetic, half_b)
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
@@ -228,7 +228,7 @@ def plan_of(
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
     k = sizes[contraction.k]
-    width = schedule.nr * (problem.b.element_bytes or problem.size)
+    row_bytes = schedule.nr * (problem.b.element_bytes or problem.size)
     is_prefetched = panels is not None and arithmetic.group == 1
     return Plan(
         contraction=contraction,
@@ -243,7 +243,7 @@ def plan_of(
         row_range=row_range,
         panels=panels,
         half_b=half_b,
-        prefetch_bytes=prefetch_distance(level, schedule.mr, width) if is_prefetched else 0,
+        prefetch_bytes=prefetch_distance(level, schedule.mr, row_bytes) if is_prefetched else 0,
         pages=pages,
         batched_dims=tuple(_dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
     )
@@ -259,9 +259,11 @@ def _reductions(
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
+    # The tiles of a batch share columns of B with all of its steps (`schedule._batched`), which fit by their choice.
     if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
-        is_converted = schedule.pack_b and uses_b_once(problem, schedule)
-        available_bytes = level.converted_bytes if is_converted else level.packed_bytes // 2
+        is_converted = schedule.pack_b and uses_b_once(problem, schedule)  # then it stays in the first-level cache
+        half_of_packed = level.packed_bytes // 2  # A and B have equal shares
+        available_bytes = level.converted_bytes if is_converted else half_of_packed
 
         def is_too_large() -> bool:
             """Return whether the larger packed factor, with the present `inner` reductions, exceeds its cache."""
@@ -272,6 +274,11 @@ def _reductions(
         while inner and is_too_large():
             outer.append(inner.pop(0))
     return tuple(inner), tuple(outer)
+
+
+def _without_groups(grouped: Arithmetic) -> Arithmetic:
+    """Return the arithmetic that converts operands to the type of the sums and multiplies single steps of K."""
+    return Arithmetic(compute=grouped.sums, sums=grouped.sums)
 
 
 def _dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
@@ -287,9 +294,9 @@ def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange 
     It is for few rows of A: interleaving the groups of B's columns takes longer than their products. 1x2048x2048 of
     bytes along K took 2,711 us in groups.
     """
-    problem = _problem(contraction, sizes, row_range, Arithmetic(grouped.sums, grouped.sums))
+    problem = _problem(contraction, sizes, row_range, _without_groups(grouped))
     rows = problem.max_rows or problem.m or 0
-    if isinstance(grouped.compute, BFloat16Type):
+    if isinstance(grouped.compute, BFloat16Type):  # pairs pay where rows fill a block of matrix registers
         return 0 < rows < MATRIX_ROWS
     return problem.vectorizes_packed_k and 0 < rows <= MAX_SINGLE_USE_ROWS
 
@@ -303,10 +310,11 @@ def _problem(
 ) -> Problem:
     """Return the properties of a contraction that determine its schedule."""
     m = 1 if contraction.m is None else sizes[contraction.m]
-    m = m if row_range is None else row_range.assumed
-    sum_bytes, packed_bytes = ((bit_width(t) or 64) // 8 for t in (arithmetic.sums, arithmetic.compute))
+    m = m if row_range is None else row_range.assumed  # of a dynamic M
+    sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sums, arithmetic.compute))
     in_place = arithmetic.reads_in_place(contraction.acc)
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
+        # Matrix registers load rows of A from an argument, in the packed type, which is shorter than sums.
         a = replace(
             operand_of(contraction.a, contraction, is_argument=True, rows=contraction.m, size=packed_bytes),
             element_bytes=packed_bytes,

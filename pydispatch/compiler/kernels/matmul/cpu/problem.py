@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUPS, Level, Tiles, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil
 
 SKINNY_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
+
+ALWAYS_SKINNY_ROWS, SKINNY_STEPS = 4, 64
+"""Rows up to which a transposed B is read in place whatever K is; with more rows, K has at least so many steps."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,13 @@ class Problem:
 
     @property
     def is_skinny(self) -> bool:
-        """Whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
-        return self.m is not None and (self.m <= 4 or (self.m <= SKINNY_ROWS and (self.k or 0) >= 64))
+        """Whether rows are so few that vectors along K are faster than transposing a B that is contiguous along K.
+
+        `is_skinny_variant` is about the kernel, which may be for fewer rows than a register block has.
+        """
+        if self.m is None:
+            return False
+        return self.m <= ALWAYS_SKINNY_ROWS or (self.m <= SKINNY_ROWS and (self.k or 0) >= SKINNY_STEPS)
 
     @property
     def is_b_transposed(self) -> bool:
@@ -106,9 +114,11 @@ class Problem:
 
     @property
     def can_read_b_in_place(self) -> bool:
-        """Whether B may be read in place, by register blocks with at most N columns."""
-        if not self.b.is_argument or self.panel_width:
-            return self.b.is_argument
+        """Whether B may be read in place, by register blocks with at most N columns; panels always may."""
+        if not self.b.is_argument:
+            return False
+        if self.panel_width:
+            return True
         is_along_k = self.is_b_transposed and self.a.is_contiguous_k
         return self.m is not None and self.n is not None and (self.b.is_contiguous_n or is_along_k)
 
@@ -155,9 +165,12 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     if is_panel_cached(level, row_bytes, stride_bytes, steps):
         return True
     model, panel = level.model, steps * row_bytes
+    # B takes at most a third of the third-level cache, which also has A, C, and what other workers read.
     is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
+    # While a block multiplies a row of the panel, that cache delivers at least two.
     is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
-    if ceil(rows, mr) <= FEW_PASSES * (2 if is_in_time else 1):
+    few_passes = 2 * FEW_PASSES if is_in_time else FEW_PASSES
+    if ceil(rows, mr) <= few_passes:
         return True
     # A panel of up to twice the usable second-level cache is evicted only in part.
     return (
@@ -240,6 +253,7 @@ def streams_b(level: Level, problem: Problem) -> bool:
         return False
     if problem.m <= 2:
         return True
+    # A vector that takes two passes of a datapath (in bytes) leaves the cache time for twice the rows of sums.
     most_rows = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
     is_uncached = problem.outer * problem.b.row_stride_bytes * (problem.k or 0) > 2 * level.model.l2.share
@@ -255,10 +269,14 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
         return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
     mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.size)
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
-    workgroups, work = WORKGROUPS[0]
-    parts, page = max(1, workgroups // max(1, problem.outer)), level.model.page // problem.size
-    mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page)), nr)
-    while problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < workgroups and mt * nt * problem.k > work:
+    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.size
+    parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
+    mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page_columns)), nr)
+    # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
+    while (
+        problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < limit.workgroups
+        and mt * nt * problem.k > limit.multiplications
+    ):
         if mt > max(TILE_ROWS, mr):
             mt = mr * ceil(ceil(mt, 2), mr)
         elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
@@ -276,16 +294,21 @@ def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]
     A block has four vectors of columns where several blocks of three rows or more read the streamed rows of B, else
     two. Its height is the one that computes the fewest rows twice.
     """
+    # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
     most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
-    vectors = 4 if m > most_rows[4] >= 3 else 2
+    needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
+    vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
     rows = range(greatest, greatest // 2, -1)
     return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
-    """Return whether a single row of A is computed in blocks so wide that sums stay in registers for all of K, see
-    `WIDE_BLOCK_BYTES`."""
+    """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
+
+    They are if half of the registers hold a block, C has one, and the CPU prefetches the next row of B at its stride.
+    """
     has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
     has_columns = (problem.n or 0) * problem.size >= WIDE_BLOCK_BYTES
-    return has_registers and has_columns and problem.b.row_stride_bytes <= level.model.prefetch_stride
+    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
+    return has_registers and has_columns and is_prefetched

@@ -1,18 +1,13 @@
-"""Products of the register blocks of a tile: the memrefs of their operands, and `pyd.contract` on them.
-
-`FactorSums` corrects products of packed bytes for the constants that packing subtracts (`arithmetic.py`).
-"""
+"""Products of the register blocks of a tile: the memrefs of their operands, and `pyd.contract` on them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i8, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
@@ -63,15 +58,17 @@ class Products:
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
-            while (dim := self._continuing(build, dims_left, count)) is not None:
+            while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]
                 assert isinstance(size, int)
                 count *= size
                 dims_left.remove(dim)
         dims = tuple(d for d in dims_left if self.nest.sizes[d] != 1)
-        return Steps(count, dims, ()) if plan.vectorizes_k else Steps(count, (), dims)
+        if plan.vectorizes_k:  # a product with vectors along K has one reduced dimension
+            return Steps(count, loops=dims, dims=())
+        return Steps(count, loops=(), dims=dims)
 
-    def _continuing(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
+    def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
         """Return a reduction whose next index is `count` steps of K further in memory, in both operands; None for none.
 
         Such a reduction and K are one longer dimension.
@@ -100,6 +97,8 @@ class Products:
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
         """Emit prefetches of the part of the next gathered page that this block will read, if there is a next page.
 
+        The next page has the next block of K, or of N if pages have rows along N.
+
         Pages are anywhere in memory, and each is too short for the CPU's prefetchers. Long ones are not prefetched.
         """
         plan, contraction = self.nest.plan, self.nest.plan.contraction
@@ -122,7 +121,7 @@ class Products:
 
         def emit(inner: Builder) -> None:
             """Emit the prefetch of the steps of K and columns of the block that are in the next page."""
-            offset = self._offset(inner, next_page, self.b, columns, None)
+            offset = self._offset(inner, next_page, self.b, columns, panel_dim=None)
             strides = [self.b.stride(inner, dim), self.b.stride(inner, contiguous)]
             inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
 
@@ -166,13 +165,15 @@ class Products:
             sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, sums], properties=properties))
 
-        level(build, steps.loops, {})
+        level(build, steps.loops, indices={})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
-        if arithmetic.matrix_steps and unsigned_a == unsigned_b:  # ones have both signs; vectors multiply mixed ones
+        # Products by ones are computed in vectors, which multiply an unsigned by a signed byte. 1 is the same byte with
+        # either sign, so that ones take the sign that the other factor lacks.
+        if arithmetic.matrix_steps and unsigned_a == unsigned_b:
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones
         flags = {"accumulate": accumulate, "unsigned_a": unsigned_a, "unsigned_b": unsigned_b}
@@ -188,7 +189,7 @@ class Products:
 
         `indices` are those of dimensions in the tile; they are 0 for all others.
         """
-        offset = self._offset(build, region, view, indices, None)
+        offset = self._offset(build, region, view, indices, panel_dim=None)  # only B is in panels
         return self._memref(build, region, view, offset, rows, steps, is_b=False)
 
     def _memref_b(
@@ -206,7 +207,8 @@ class Products:
         Parameters are those of `_memref_a`; `block` locates the columns where they are stored in panels.
         """
         in_panels = view.panel_stride is not None
-        offset = self._offset(build, region, view, indices, self.nest.plan.contraction.n if in_panels else None)
+        panel_dim = self.nest.plan.contraction.n if in_panels else None
+        offset = self._offset(build, region, view, indices, panel_dim)
         if in_panels:
             offset = build.plus(offset, self._offset_in_panels(build, region, view, block))
         return self._memref(build, region, view, offset, columns, steps, is_b=True)
@@ -273,98 +275,6 @@ class Products:
         return view_as(build, view.buffer, offset, shape, strides)
 
 
-LANES = 16
-"""Equal columns of the sums of rows: blocks of one column would not be vectors."""
-
-
-@dataclass(frozen=True)
-class FactorSums:
-    """Sums of a tile's packed factors over K, which correct products for the offsets of packed bytes.
-
-    With packed elements a' = a - a_offset and b' = b - b_offset, the sum of a * b is the sum of a' * b', plus a_offset
-    times the sum of b', plus b_offset times the sum of a', plus a_offset * b_offset for each step. The sums of a' and
-    b' are products with 1, once for each block of rows of A and each panel of B.
-
-    Attributes:
-        products: Emitter of the products.
-        columns: If A has an offset: the buffer of the sums of B's columns, and the ones that B is multiplied by.
-        rows: If B has an offset: the buffer of the sums of A's rows, `LANES` equal ones per row, and the ones.
-    """
-
-    products: Products
-    columns: tuple[SSAValue, OperandView] | None
-    rows: tuple[SSAValue, OperandView] | None
-
-    @staticmethod
-    def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
-        """Allocate the sums that the offsets need, and emit code that sets them to zero."""
-        plan, elements = products.nest.plan, frame.elements
-        arithmetic, schedule = plan.arithmetic, plan.schedule
-
-        def filled(type_value: IntegerAttr, count: int) -> SSAValue:
-            """Return a new buffer of `count` elements that all have this value."""
-            buffer = elements.fresh(type_value.type, count)
-            value = build.pure(arith.ConstantOp(type_value))
-            build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
-            return buffer
-
-        columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
-        rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
-        ones = filled(IntegerAttr(1, i8), plan.group * LANES)
-        a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
-        ones_a = OperandView(a, ones, (0,) * len(a.coordinates), is_ones=True)
-        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)
-        ones_b = OperandView(b, ones, strides_b, is_ones=True)
-        return FactorSums(
-            products, None if columns is None else (columns, ones_a), None if rows is None else (rows, ones_b)
-        )
-
-    def add(self, build: Builder, region: Region) -> None:
-        """Emit the addition of the factors that are packed in the operands now, for all blocks of `region`."""
-        nest, products = self.products.nest, self.products
-        contraction, schedule = nest.plan.contraction, nest.plan.schedule
-        mr, nr = schedule.mr, schedule.nr
-        if self.columns is not None:
-            columns, ones_a = self.columns
-            panels = 1 if contraction.n is None else build.ceil_quotient(region.extent(contraction.n), nr)
-
-            def panel(inner: Builder, j: Index) -> None:
-                """Add the columns of panel `j` of B to their sums, as the product of a row of ones and B."""
-                target = Target(columns, inner.times(j, nr))
-                block = nest.block(inner, region, 0, j)
-                products.emit_factors(inner, region, (ones_a, products.b), block, (1, nr), target)
-
-            emit_loop(build, panels, step=1, body=panel)
-        if self.rows is not None:
-            rows, ones_b = self.rows
-            blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
-
-            def block_of_rows(inner: Builder, i: Index) -> None:
-                """Add the rows of block `i` of A to their sums, as the product of A and columns of ones."""
-                target = Target(rows, inner.times(i, mr * LANES))
-                block = nest.block(inner, region, i, 0)
-                products.emit_factors(inner, region, (products.a, ones_b), block, (mr, LANES), target)
-
-            emit_loop(build, blocks, step=1, body=block_of_rows)
-
-    def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors."""
-        nest = self.products.nest
-        arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
-        if self.columns is not None:
-            column = build.plus(build.times(block.column_index, schedule.nr), j)
-            total = _plus_product(build, total, _load(build, self.columns[0], column), arithmetic.a_offset)
-        if self.rows is not None:
-            row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
-            total = _plus_product(build, total, _load(build, self.rows[0], row), arithmetic.b_offset)
-        if arithmetic.a_offset and arithmetic.b_offset:
-            contraction = nest.plan.contraction
-            steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
-            count = build.pure(arith.IndexCastOp(build.value(steps), i32))
-            total = _plus_product(build, total, count, arithmetic.a_offset * arithmetic.b_offset)
-        return total
-
-
 def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, Index], None]) -> None:
     """Emit a sequential loop over 0, `step`, 2 * `step`, ... below `end` that carries no values."""
 
@@ -374,15 +284,3 @@ def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, In
         return []
 
     build.loop(0, end, [], iteration, step)
-
-
-def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
-    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
-    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
-
-
-def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:
-    """Return total + value * times, modulo 2^32."""
-    wrapped = (times + (1 << 31)) % (1 << 32) - (1 << 31)
-    factor = build.pure(arith.ConstantOp(IntegerAttr(wrapped, i32)))
-    return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, factor))))

@@ -91,7 +91,7 @@ class RowConversion:
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A to `copy`, [row][step of K], as f32. row: counted from the workgroup's first."""
         match, generic = self.match, self.match.contraction.generic
-        _, block_loop, _, _, step_loop, *_ = match.dims
+        block_loop, step_loop = match.block_loop, match.byte_loop  # `step_loop` counts single steps of K
         row_of_a = build.plus(row, self.first_row)
         row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
@@ -178,7 +178,7 @@ class RowConversion:
             if self.digits == 1:
                 store(inner, inner.add(arith.TruncIOp(integer, i8)), rows.elements, [inner.plus(digits_first, k)])
                 return [inner.add(arith.AddiOp(carried[0], integer))]
-            high_parts = []
+            high_parts = []  # after each digit, the integer that the higher ones form
             for digit in range(self.digits):
                 byte = inner.add(arith.TruncIOp(remainder, i8))
                 offset = inner.plus(inner.plus(digits_first, k), digit * match.steps)
@@ -186,13 +186,15 @@ class RowConversion:
                 remainder = inner.add(arith.SubiOp(remainder, inner.add(arith.ExtSIOp(byte, i32))))
                 remainder = inner.add(arith.ShRSIOp(remainder, i32_constant(inner, BITS_OF_DIGIT)))
                 high_parts.append(remainder)
+            # integer = low + 2^8 high. Both are added up on their own, so that the sums fit into i32.
             high = high_parts[0]
             shifted = inner.add(arith.ShLIOp(high, i32_constant(inner, BITS_OF_DIGIT)))
             low = inner.add(arith.SubiOp(integer, shifted))
             return [inner.add(arith.AddiOp(total, part)) for total, part in zip(carried, (low, high), strict=True)]
 
         zero = i32_constant(build, 0)
-        low, *high_sums = build.loop(0, match.block, [zero, zero][: self.digits], digits)
+        initial_sums = [zero] if self.digits == 1 else [zero, zero]
+        low, *high_sums = build.loop(0, match.block, initial_sums, digits)
         high = high_sums[0] if high_sums else zero
         unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):

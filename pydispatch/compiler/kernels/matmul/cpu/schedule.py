@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
     streaming_tiles,
     streams_b,
 )
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, WORKGROUPS, Level, Tiles, ceil, choose_tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, WORKGROUP_LIMITS, Level, Tiles, ceil, choose_tiles
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -40,6 +40,15 @@ ELEMENTS_OF_B = 1 << 16
 CONVERTED_BLOCKS = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
 1x4096x4096 in 721 us, not 769; four times as many leave no tiles for several workers."""
+
+LONG_STEPS = 64
+"""Steps of K from which on vectors along K pay also for a B that fills less than half a vector with its columns."""
+
+SHORTEST_VECTOR_BYTES = 16
+"""Bytes of the shortest vector registers."""
+
+CHUNK_MULTIPLE = 64
+"""Steps of K of a chunk along K are a multiple of this: whole vectors, in whole cache lines."""
 
 COMPUTED_COLUMNS = 64
 """Columns of B along K that share the computed elements of A."""
@@ -82,7 +91,7 @@ class Schedule(Tiles):
 def default_schedule(level: Level, problem: Problem) -> Schedule:
     """Return the schedule of a contraction whose dispatch function states none."""
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
-    minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
+    minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)  # each pass reads B from memory again
     if streams_b(level, problem):
         pack_a, pack_b = not problem.can_read_a_in_place, False
         unstreamed = _tiles(level, problem, pack_b, minimizes_passes)
@@ -93,9 +102,11 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
         pack_a = not _reads_a_in_place(level, problem, tiles.mr)
         tiles = _without_splitting(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
-    unit = problem.group * max(1, problem.matrix_steps)
+    unit = problem.group * max(1, problem.matrix_steps)  # steps that one instruction multiplies: chunks have whole ones
     schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
-    return schedule if problem.vectorizes_k(pack_b) or not pack_b else _batched(level, problem, schedule)
+    # Workgroups share packed columns of B in panels, which a B along K does not have.
+    has_packed_panels = pack_b and not problem.vectorizes_k(pack_b)
+    return _batched(level, problem, schedule) if has_packed_panels else schedule
 
 
 def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
@@ -121,7 +132,8 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `choose_tiles`).
     """
     n, size = problem.n, problem.size
-    rows = MATRIX_ROWS // 2 if problem.is_skinny_variant and problem.matrix_steps else problem.m
+    is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
+    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # one register of rows instead of two
     choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
     choose_kind = partial(
         choose_unpacked,
@@ -136,12 +148,15 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         tiles = _tiles_of_a_in_place(level, problem, tiles) or choose_kind(packs_a=True)
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
+    # A B that is computed, each element of which one block of rows uses.
     if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
+    # A row-major B in place that is narrower than a block: reads must not go beyond its rows.
     if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
         return choose_unpacked(pads_columns=False, minimizes_passes=minimizes_passes)
-    if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:  # a shorter vector takes fewer cycles
-        width = max(16 // size, 1 << (n - 1).bit_length())
+    # A packed B of at most half a vector: a shorter vector takes fewer cycles.
+    if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:
+        width = max(SHORTEST_VECTOR_BYTES // size, 1 << (n - 1).bit_length())
         return replace(tiles, nr=width, nt=width)
     return tiles
 
@@ -180,14 +195,16 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
         return schedule
     kc, all_blocks, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
-    most_bytes, block_bytes = 3 * level.model.l2.share // 4, problem.size * nr * depth
-    blocks = min(all_blocks, most_bytes // block_bytes)
+    columns_bytes = 3 * level.model.l2.share // 4  # of packed columns; the rest of the cache is left to A and the sums
+    block_bytes = problem.size * nr * depth
+    blocks = min(all_blocks, columns_bytes // block_bytes)
     batch = min(users, ceil(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
-    for workgroups, work in WORKGROUPS:
-        while m * batch * blocks * nr * depth > work * 2:
-            if problem.outer // users * ceil(users, batch) * ceil(all_blocks, blocks) >= workgroups:
+    for limit in WORKGROUP_LIMITS:
+        while m * batch * blocks * nr * depth > 2 * limit.multiplications:
+            workgroups = problem.outer // users * ceil(users, batch) * ceil(all_blocks, blocks)
+            if workgroups >= limit.workgroups:
                 break
             if blocks > 1:
                 blocks = ceil(blocks, 2)
@@ -212,14 +229,17 @@ def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
 
 def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:
     """Return whether register blocks read B where it is stored instead of a packed copy."""
-    if not problem.can_read_b_in_place or problem.panel_width:
-        return problem.can_read_b_in_place
+    if not problem.can_read_b_in_place:
+        return False
+    if problem.panel_width:
+        return True
     assert problem.m is not None and problem.n is not None
     if problem.is_b_transposed:
         has_half_vectors = 2 * problem.n * problem.size <= level.vector
-        return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= 64)
+        return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= LONG_STEPS)
     tiles = _unpacked_tiles(level, problem, minimizes_passes)
-    return pays_in_place_b(level, problem.m, tiles.mr, *_panel_in_place(problem, tiles))
+    row_bytes, stride_bytes, steps = _panel_in_place(problem, tiles)
+    return pays_in_place_b(level, problem.m, tiles.mr, row_bytes=row_bytes, stride_bytes=stride_bytes, steps=steps)
 
 
 def _is_panel_cached(level: Level, problem: Problem) -> bool:
@@ -255,9 +275,11 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     assert problem.n is not None
     elements, k = level.converted_bytes // problem.size, problem.k
     if vectorizes_k:
+        # `COMPUTED_COLUMNS` columns share each element of an A that is computed, once per tile.
         nt = tiles.nr if problem.a.is_argument else tiles.nr * ceil(COMPUTED_COLUMNS, tiles.nr)
-        kc = max(64, elements // tiles.nr // 64 * 64)
-        return replace(tiles, nt=nt, kc=kc if k is None or k > 2 * kc else max(1, k))
+        kc = max(CHUNK_MULTIPLE, elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
+        has_several_chunks = k is None or k > 2 * kc
+        return replace(tiles, nt=nt, kc=kc if has_several_chunks else max(1, k or 0))
     nt = tiles.nr * max(1, min(ceil(problem.n, tiles.nr), CONVERTED_BLOCKS))
     kc = max(4, elements // nt // 4 * 4)
     return replace(tiles, nt=nt, kc=min(kc, max(1, k or kc)))

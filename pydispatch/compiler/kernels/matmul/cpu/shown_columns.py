@@ -38,7 +38,10 @@ def last_shown(
     units = ceil(columns, COLUMN_UNIT)
 
     def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the shown columns if it is in unit `units - 1 - i`; else what later units had."""
+        """Return the end of the unit `units - 1 - i` if it is in the range and has a shown column; else `carried`.
+
+        `carried` is what later units have returned: `begin` as long as none of them has a shown column.
+        """
         first = inner.times(inner.minus(units - 1, i), COLUMN_UNIT)
         stop = inner.least(inner.plus(first, COLUMN_UNIT), columns)
 
@@ -48,18 +51,19 @@ def last_shown(
             return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
 
         # Units are visited from the last one on until one is shown.
-        none = inner.value(begin)
-        is_range = both(inner, inner.less(first, end), inner.less(begin, stop))
-        is_needed = both(inner, is_range, inner.add(arith.CmpiOp(carried[0], none, "eq")))
+        not_found = inner.value(begin)
+        (later_end,) = carried
+        overlaps_range = both(inner, inner.less(first, end), inner.less(begin, stop))
+        is_needed = both(inner, overlaps_range, inner.add(arith.CmpiOp(later_end, not_found, "eq")))
         shown_end = inner.choose(
             is_needed,
-            lambda b: b.add(arith.SelectOp(is_any_column(b, first, stop, is_shown), b.value(stop), none)),
-            lambda b: carried[0],
+            lambda b: b.add(arith.SelectOp(is_any_column(b, first, stop, is_shown), b.value(stop), not_found)),
+            lambda b: later_end,
         )
         return [shown_end]
 
-    (last,) = build.loop(0, units, [build.value(begin)], unit)
-    return build.least(last, build.most(end, begin))
+    (last_end,) = build.loop(0, units, [build.value(begin)], unit)
+    return build.least(last_end, build.most(end, begin))  # the unit may reach past `end`
 
 
 def is_any_column(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:

@@ -13,7 +13,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, transpose_block
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, StridedBlock, transpose_block
+from pydispatch.compiler.kernels.matmul.cpu.factor_sums import FactorSums
 from pydispatch.compiler.kernels.matmul.cpu.nest import (
     Batch,
     Block,
@@ -30,7 +31,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import (
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a, view_b
 from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
-from pydispatch.compiler.kernels.matmul.cpu.products import FactorSums, Products, Target, emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
@@ -213,7 +214,7 @@ class _Tile:
             elif node is TileStep.CLEAR_FACTOR_SUMS:
                 factor_sums = FactorSums.cleared(self.frame, self.products, build)
             else:
-                assert factor_sums is not None
+                assert node is TileStep.ADD_FACTOR_SUMS and factor_sums is not None
                 factor_sums.add(build, region)
 
     def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
@@ -252,18 +253,17 @@ class _Tile:
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
 
         def column_of_blocks(outer: Builder, j: Index, is_tail: bool = False) -> None:
-            """Emit the blocks of one column of blocks."""
+            """Emit column `j` of blocks. Values with one element per column are computed once for all blocks."""
             for value in column_vectors:
                 start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
                 first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
                 self._cache_columns(outer, region, value, first_block)
 
             def one_block(inner: Builder, i: Index) -> None:
-                """Emit the block in row `i` of this column of blocks."""
-                # Elements that the epilogue loads are not hoisted out of a guarded builder.
-                guarded = inner.fenced()
-                block = nest.block(guarded, region, i, j, is_tail)
-                self._block(guarded, blocks.steps, region, block, factor_sums)
+                """Emit the block in row `i` of this column of blocks; `is_tail` as in `Block`."""
+                fence = inner.fenced()  # each block has loads of its own in the epilogue, after its product
+                block = nest.block(fence, region, i, j, is_tail)
+                self._block(fence, blocks.steps, region, block, factor_sums)
 
             emit_loop(outer, rows, step=1, body=one_block)
             for value in column_vectors:
@@ -367,12 +367,17 @@ class _Tile:
     def _finish(
         self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
     ) -> None:
-        """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these."""
+        """Emit the epilogue of a block: load its sums, compute the outputs from them, and store these.
+
+        If rows are contiguous in the results, the sums are transposed first, and loops are along rows.
+        """
         schedule, elements, height = self.plan.schedule, self.frame.elements, self.transposed_height
         sums = target.buffer
         if height:
             sums = elements.fresh(self.plan.sums, schedule.nr * height)
-            transpose_block(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
+            rows_of_sums = StridedBlock(target.buffer, target.offset, stride=schedule.nr)
+            columns_of_sums = StridedBlock(sums, offset=0, stride=height)
+            transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=height, columns=schedule.nr)
 
         def element(inner: Builder, i: Index, j: Index) -> None:
             """Emit the outputs at row `i` and column `j` of the block."""

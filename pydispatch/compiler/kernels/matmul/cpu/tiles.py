@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import NamedTuple
 
 from pydispatch.compiler.target.cpu import Machine
 from pydispatch.compiler.target.machine_model import MachineModel
@@ -58,9 +59,11 @@ class Level:
 
     @property
     def converted_bytes(self) -> int:
-        """Bytes of B that are converted before the only block of rows multiplies them: they stay in the first-level
-        cache. On Zen 5 f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one, and at
-        28 in these chunks."""
+        """Bytes of a chunk of B that is converted before the only block of rows multiplies it.
+
+        They stay in the first-level cache, of which a third is left to the other operands. On Zen 5 f32 times i8 of
+        1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second-level cache, and at 28 in such chunks.
+        """
         return 2 * self.model.l1.share // 3
 
     def cycles(self, mr: int, width: int) -> float:
@@ -110,26 +113,39 @@ STEP_MULTIPLE = 8
 MATRIX_ROWS = 32
 """Rows, and columns, of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
 
-WORKGROUPS = ((8, 1 << 20), (64, 1 << 25))
-"""(workgroups, multiplications): tiles are cut until there are so many or one has no more than so much to do."""
 
-PACKING_WORKGROUPS = ((8, 1 << 20), (16, 1 << 25))
-"""`WORKGROUPS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an Intel
-Xeon with 2 MiB of L2, in 32 of 128 11,700."""
+class WorkgroupLimit(NamedTuple):
+    """Limit up to which tiles are cut: until there are enough workgroups, or a tile is small enough.
+
+    Attributes:
+        workgroups: Workgroups that are enough.
+        multiplications: Multiplications of a tile that are few enough.
+    """
+
+    workgroups: int
+    multiplications: int
+
+
+WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(64, 1 << 25))
+"""Limits that are applied in turn: 8 workgroups even of small tiles, and 64 of large ones."""
+
+PACKING_WORKGROUP_LIMITS = (WorkgroupLimit(8, 1 << 20), WorkgroupLimit(16, 1 << 25))
+"""`WORKGROUP_LIMITS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an
+Intel Xeon with 2 MiB of L2, in 32 of 128 11,700."""
 
 
 def level_of(machine: Machine) -> Level:
     """Return the level of a machine, with its model."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
-    steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
+    has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
     matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
     pairs_bf16 = name == "avx512f" and "avx512bf16" in machine.has
     return Level(
         machine.model,
-        *LEVELS[name],
+        *LEVELS[name],  # the fields from `vector` to `tile_row_bytes`
         byte_products=_byte_products(machine),
-        byte_steps=steps,
+        byte_steps=8 if has_smmla else 4,
         widens_half=widens_half,
         matrix_types=matrix_types,
         pairs_bf16=pairs_bf16,
@@ -142,6 +158,7 @@ def _byte_products(machine: Machine) -> str:
     Dot products of four are vpdpbusd, in vectors of the level's width, sdot and udot; those of eight are smmla, ummla
     and usmmla.
     """
+    # AVX-VNNI has no vectors of 64 bytes, which the level has with AVX-512.
     if "avx512vnni" in machine.has or ("avxvnni" in machine.has and "avx512f" not in machine.has):
         return "unsigned by signed"
     if machine.arch == "aarch64" and "dotprod" in machine.has:
@@ -181,14 +198,20 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
             Otherwise the height is best that computes the fewest rows twice.
     """
-    most_rows = min(level.block_rows + (vectors == 1) * 2, level.accumulators // vectors)
+    narrow_rows = 2 if vectors == 1 else 0  # rows more that a block of one vector has registers for
+    most_rows = min(level.block_rows + narrow_rows, level.accumulators // vectors)
     if m is None:
         return most_rows
     if m <= most_rows:
         return max(1, m)
     if minimizes_passes:
         return ceil(m, ceil(m, most_rows))
-    return min(range(most_rows, max(1, most_rows * 2 // 3) - 1, -1), key=lambda rows: ceil(m, rows) * (rows + 1))
+
+    def loads(rows: int) -> int:
+        """Return the loads of all blocks for a step of K: an element for each row, and a row of B."""
+        return ceil(m, rows) * (rows + 1)
+
+    return min(range(most_rows, max(1, most_rows * 2 // 3) - 1, -1), key=loads)
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
@@ -212,7 +235,7 @@ def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
     return has_registers and n % (3 * lanes) == 0 and computed_columns > MOST_COMPUTED_COLUMNS * n
 
 
-def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[tuple[int, int]]) -> Tiles:
+def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit]) -> Tiles:
     """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
     Args:
@@ -220,18 +243,23 @@ def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[
         m, n: Rows and columns of the product.
         outer: Product of the outer dimensions.
         depth: Multiplications for each sum.
-        limits: See `WORKGROUPS`.
+        limits: Applied in turn.
     """
     mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
-    for workgroups, work in limits:
-        while mt * nt * depth > work and (mt > mr or nt > nr):
-            if outer * ceil(m, mt) * ceil(n, nt) >= workgroups:
+    for limit in limits:
+        while mt * nt * depth > limit.multiplications and (mt > mr or nt > nr):
+            if outer * ceil(m, mt) * ceil(n, nt) >= limit.workgroups:
                 break
             if nt > nr and (nt >= mt or mt <= mr):
                 nt = nr * ceil(nt // nr, 2)
             else:
                 mt = mr * ceil(mt // mr, 2)
     return replace(tiles, mt=mt, nt=nt)
+
+
+def _balanced(size: int, block: int, tile: int) -> int:
+    """Return the size of tiles of whole blocks, as many as of size `tile`, that have about equally many blocks."""
+    return block * ceil(ceil(size, block), ceil(size, tile))
 
 
 def choose_tiles(
@@ -269,6 +297,7 @@ def choose_tiles(
     """
     lanes = level.vector // size
     vectors = level.block_vectors  # of a row of the register block
+    # A block of all rows then has registers for twice as many vectors.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not uses_matrices:
         register_rows = m + m % 2 if pairs_rows else m
@@ -287,16 +316,17 @@ def choose_tiles(
         mr = max(1, min(m or MATRIX_ROWS, MATRIX_ROWS))
     else:
         mr = _block_rows(level, vectors, m, minimizes_passes)
-    mt = mr * max(1, level.tile_rows * (1 + is_packed) // mr)
+    tile_growth = 2 if is_packed else 1
+    mt = mr * max(1, level.tile_rows * tile_growth // mr)
     nt = nr * max(1, level.tile_row_bytes // size // nr)
     if m is not None:
-        mt = mr * ceil(ceil(max(m, 1), mr), ceil(max(m, 1), mt))
+        mt = _balanced(max(m, 1), block=mr, tile=mt)
     if n is not None:
-        nt = nr * ceil(ceil(max(n, 1), nr), ceil(max(n, 1), nt))
+        nt = _balanced(max(n, 1), block=nr, tile=nt)
     tiles = Tiles(mr, nr, mt, nt, kc=512 if k is None else max(k, 1))
     if m is not None and n is not None:
-        workgroup_limits = PACKING_WORKGROUPS if packs_a else WORKGROUPS
-        limits = [(count, work * (1 + is_packed)) for count, work in workgroup_limits]
+        workgroup_limits = PACKING_WORKGROUP_LIMITS if packs_a else WORKGROUP_LIMITS
+        limits = [limit._replace(multiplications=limit.multiplications * tile_growth) for limit in workgroup_limits]
         tiles = _cut(tiles, m, n, outer, tiles.kc * reductions, limits)
     return replace(tiles, kc=_packed_steps(level, size * (tiles.mt + tiles.nt), k))
 

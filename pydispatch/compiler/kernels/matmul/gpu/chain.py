@@ -83,7 +83,8 @@ class _RowTiles:
     """The division of the rows of two chained contractions among workgroups.
 
     Attributes:
-        axis: The dimension of the rows that is M in both products; None where there is a single row.
+        axis: The dimension of the rows that is M in both products, along which workgroups take `rows` indices; None
+            where there is a single row.
         count: Size of that dimension.
         columns: Elements of a row.
         outer: Sizes of the outer dimensions.
@@ -204,8 +205,8 @@ class _Rows:
         return point
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset in the buffer of the element of the rows at these indices."""
-        axis = self.tiles.axis
+        """Return the offset in the buffer of the element of the rows at these indices, which is [row][column]."""
+        axis = self.tiles.axis  # None: there is a single row
         row = 0 if axis is None else build.minus(indices[axis], self.first_row)
         return build.plus(build.times(row, self.tiles.columns), indices[-1])
 
@@ -233,15 +234,19 @@ class _Rows:
 
         # A row without visible columns is computed from hidden ones: so there is at least one.
         (end,) = build.loop(0, self.tiles.rows, [build.index(1)], row)
-        pages = build.ceil_quotient(build.assume_below(end, columns + 1), page_rows)
-        return build.linear(build.assume_below(build.value(pages), columns // page_rows + 1), page_rows, 0)
+        pages = build.value(build.ceil_quotient(build.assume_below(end, columns + 1), page_rows))
+        build.assume_below(pages, columns // page_rows + 1)
+        return build.linear(high=pages, size=page_rows, low=0)  # pages * page_rows, divisible by `page_rows`
 
     def _emit_first_product(self, build: Builder, end: Index) -> None:
         """Emit the first product for columns before `end`, and elementwise operations on it, into the buffer."""
         chain, width = self.chain, gcd(self.tiles.rows, MAX_COLUMNS, self.tiles.page_rows)
 
         def columns(inner: Builder, block: Index) -> None:
-            """Compute the scores of all rows at adjacent columns, which are in one page."""
+            """Compute the scores of all rows at `width` adjacent columns, which are in one page, and store them.
+
+            `_multiply` defines the elements of the product, from which `_store` computes the scores.
+            """
             points = [
                 self._point(inner, i, inner.linear(block, width, j))
                 for i in range(self.tiles.rows)
@@ -257,26 +262,29 @@ class _Rows:
         """Emit the row-wise operations on columns before `end`; their reductions use all invocations."""
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
-        (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
+        # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
+        nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
+        (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         nest.row_storage = dict(list(nest.row_storage.items())[:STORED_ROWS])  # other values are computed again
         analysis.allocate_rows(self.frame, nest)
-        for value in {chain.scores, *(v for op in chain.parts[1] for v in (*op.operands, *op.results))}:
+        # From here on rows end at `end`, for reductions too.
+        for value in {chain.scores, *(v for op in chain.parts.row_operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(chain.scores):
                 elements.resize(value, [*elements.dims(value)[:-1], end])
 
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the operations on one row."""
-            elements.row = self._point(inner, i)[:-1]
-            nest.run_stages(elements, inner, elements.row)
-            row_point = list(elements.row)
+            """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
+            row_point = self._point(inner, i)[:-1]
+            elements.begin_row(row_point)  # which the stored values of the nest belong to
+            nest.emit_row_reductions(elements, inner, row_point)
             inner.parallel(
                 0, end, lambda b, column: self._store(b, chain.rows, [*row_point, column]), limit=self.tiles.columns
             )
             return []
 
         build.loop(0, self.tiles.rows, [], row)
-        elements.row_buffers.clear()
-        elements.forget(chain.scores)
+        elements.forget_rows()
+        elements.forget(chain.scores)  # their memory has the rows now
         self._materialize(chain.rows)
 
     def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
@@ -292,36 +300,39 @@ class _Rows:
         assert size is not None
 
         def column(inner: Builder, index: Index) -> None:
-            """Compute the results of all rows at column `index`, which share the loaded elements of B."""
-            indices = []
+            """Compute the results of all rows at column `index`, which share the loaded elements of B.
+
+            The rows are summed over the columns before `end`.
+            """
+            points = []
             for i in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
-                indices.append(loops if product.n is None else loops | {product.n: index})
-            results = self._multiply(inner, product, indices, end)
-            for result in results:
+                points.append(loops if product.n is None else loops | {product.n: index})
+            for product_indices in self._multiply(inner, product, points, end):
                 for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
-                    point = [result[d] for d in dims]
-                    frame.elements.store(inner, frame.elements.at(inner, value, point), buffer, point)
+                    result_indices = [product_indices[d] for d in dims]
+                    element = frame.elements.at(inner, value, result_indices)
+                    frame.elements.store(inner, element, buffer, result_indices)
 
         build.parallel(0, size, column, limit=size)
 
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None
     ) -> list[list[Index]]:
-        """Emit elements of a product, remember them for the operations that use it, and return their indices.
+        """Emit elements of a product, define them for the operations that use it, and return their indices.
 
         Args:
             build: The builder of an invocation's code.
             product: The product.
-            points: The indices of its parallel loops at each element.
+            points: For each element that the invocation computes: parallel loop of the product -> its index.
             end: The end of the steps of K, a multiple of the rows of a page; None for all steps.
         """
         elements, generic = self.frame.elements, product.generic
-        output = generic.output_maps[0]
+        output = generic.output_maps[0]  # does not depend on the reductions, which have no index here
         indices = [evaluate(build, output, [p.get(d, 0) for d in range(len(generic.iterators))]) for p in points]
         initial = [elements.at(build, generic.outputs[0], point) for point in indices]
         sums = ProductSums(elements=elements, product=product, points=points, page_rows=self.tiles.page_rows, end=end)
-        totals = sums.emit(build, [*product.reductions, product.k], {}, initial)
+        totals = sums.emit(build, [*product.reductions, product.k], reduced={}, sums=initial)
         for point, total in zip(indices, totals, strict=True):
             elements.define(build, product.op.results[0], point, total)
         return indices

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, StridedLayoutAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.gpu.lower import finish
 from pydispatch.compiler.kernels.loops.lower import elements_per_byte
@@ -52,8 +53,9 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     match = contraction_in(source)
     if match is None:
         return None
-    contraction, result_dims = match
+    contraction, result_dims = match.contraction, match.result_dims
     frame = Frame(source, backend)
+    # The epilogue neither updates parts of an argument, nor do its invocations share bytes of results.
     if frame.updates_arguments or any(elements_per_byte(value) > 1 for value in frame.returned):
         return None
     plans = plans_of(contraction, frame.elements, generation)
@@ -83,10 +85,11 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     """
     elements = frame.elements
     sizes = loop_sizes(elements, plan.contraction.generic)
-    a = Staging.of(elements, plan, plan.a, plan.tile.height, is_negative=True)
-    b = Staging.of(elements, plan, plan.b, plan.tile.width, is_negative=False)
+    # Beyond the end of K, A is -0 and B is 0: their products are -0, which leaves every sum as it is.
+    a = Staging.of(elements, plan, plan.a, plan.tile.height, fills_negative_zero=True)
+    b = Staging.of(elements, plan, plan.b, plan.tile.width, fills_negative_zero=False)
     sums = storage(elements.entry, plan.sums, plan.tile.slots, PRIVATE)
-    sum_bits = bit_width(plan.sums) or 64  # a type without a width: the widest one, which has the shortest runs
+    sum_bits = scalar_width(plan.sums)
     layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(sum_bits))
     build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
     workgroup = _Workgroup(
@@ -103,9 +106,16 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     workgroup.emit(build)
 
 
-Slot = tuple[SSAValue | bool, list[Index]]
-"""An element of an invocation: whether it exists, and the indices of the contraction's result; of a neighbour where it
-does not exist."""
+class Slot(NamedTuple):
+    """An element of the result that an invocation sums up.
+
+    Attributes:
+        exists: Whether the element is in the result; the same value for slots that exist together.
+        indices: Its indices in the contraction's result; those of the last element where it does not exist.
+    """
+
+    exists: SSAValue | bool
+    indices: list[Index]
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,7 @@ class _Workgroup:
             def prefetch(builder: Builder) -> None:
                 """Emit the loads of the next iteration."""
                 if isinstance(following, SSAValue):
-                    builder.assume_below(following, iterations)
+                    builder.assume_below(following, iterations)  # the condition around these loads says so
                 load(builder, following)
 
             inner.when(inner.less(following, iterations), prefetch)
@@ -180,7 +190,7 @@ class _Workgroup:
         batch, row, column = tile_of(self.plan, build, workgroup_id, self.sizes)
         outer: dict[int, Index] = dict.fromkeys(range(len(self.sizes)), 0)
         outer.update(zip(self.plan.outer, batch, strict=True))
-        return Location(outer, row, column)
+        return Location(outer=outer, row=row, column=column)
 
     def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Emit a parallel loop that runs `body` in every invocation of the workgroup."""
@@ -202,8 +212,10 @@ class _Workgroup:
         """Emit the products of one block of the tile, by a group of 32 invocations."""
         tile = self.tile
         lane, row, column = self._block(build, invocation)
-        left = _view(build, self.a, self.a.offset(build, row, 0), [tile.rows, tile.depth], self.a.strides)
-        right = _view(build, self.b, self.b.offset(build, column, 0), [tile.depth, tile.columns], self.b.strides[::-1])
+        left = _view(build, self.a, self.a.offset(build, row, step=0), [tile.rows, tile.depth], self.a.strides)
+        column_stride, step_stride = self.b.strides  # the rows of a staged B are its columns
+        b_offset, b_strides = self.b.offset(build, column, step=0), (step_stride, column_stride)
+        right = _view(build, self.b, b_offset, [tile.depth, tile.columns], b_strides)
         form = StringAttr(self.plan.form)
         build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
 
@@ -219,62 +231,69 @@ class _Workgroup:
 
     def _initialize(self, build: Builder, invocation: Index, location: Location) -> None:
         """Emit stores of the initial values of the sums of an invocation."""
-        fence = build.fenced()
+        fence = build.fenced()  # loads are not hoisted out of the loop over invocations
         initial = self.plan.contraction.generic.outputs[0]
         if starts_at_zero(initial):
             zero = fence.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
-            for slot in range(self.tile.slots):
-                fence.add(memref.StoreOp.get(zero, self.sums, [fence.index(slot)]))
+            for position in range(self.tile.slots):
+                fence.add(memref.StoreOp.get(zero, self.sums, [fence.index(position)]))
             return
-        for slot, (_, indices) in enumerate(self._slots(fence, invocation, location)):
-            value = converted(fence, self.frame.elements.at(fence, initial, indices), self.plan.sums)
-            fence.add(memref.StoreOp.get(value, self.sums, [fence.index(slot)]))
+        for position, slot in enumerate(self._slots(fence, invocation, location)):
+            value = converted(fence, self.frame.elements.at(fence, initial, slot.indices), self.plan.sums)
+            fence.add(memref.StoreOp.get(value, self.sums, [fence.index(position)]))
 
     def _finish(self, build: Builder, invocation: Index) -> None:
         """Emit the epilogue: compute the results of the dispatch from the sums, and store them.
 
         Indices are computed again, which takes fewer registers than to retain them over the loop.
         """
-        fence, contraction = build.fenced(), self.plan.contraction
+        contraction, elements = self.plan.contraction, self.frame.elements
+        fence = build.fenced()  # loads are not hoisted out of the loop over invocations
         opaque = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
         invocation = fence.assume_below(opaque, self.tile.invocations)
         workgroup_id = fence.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
         fence.assume_below(workgroup_id, workgroups_of(self.plan, fence, self.sizes))
         slots = self._slots(fence, invocation, self._location(fence, workgroup_id))
-        for slot, (_, indices) in enumerate(slots):
-            total = fence.add(memref.LoadOp.get(self.sums, [fence.index(slot)]))
-            self.frame.elements.define(
-                fence, contraction.op.results[0], indices, converted(fence, total, contraction.acc)
-            )
+        for position, slot in enumerate(slots):
+            total = fence.add(memref.LoadOp.get(self.sums, [fence.index(position)]))
+            result = converted(fence, total, contraction.acc)
+            elements.define(fence, contraction.op.results[0], slot.indices, result)
         values = [
-            [self.frame.elements.at(fence, value, [indices[d] for d in dims]) for _, indices in slots]
+            [elements.at(fence, value, [slot.indices[d] for d in dims]) for slot in slots]
             for value, dims in zip(self.frame.returned, self.result_dims, strict=True)
         ]
 
-        def store(exists: SSAValue | bool, stored_slots: Sequence[int]) -> None:
+        def store(exists: SSAValue | bool, positions: Sequence[int]) -> None:
             """Emit the stores of some slots, which exist under the same condition."""
-            fence.when(exists, lambda inner: self._store(inner, values, slots, stored_slots))
+            fence.when(exists, lambda inner: self._store(inner, values, slots, positions))
 
-        for _, group in groupby(range(len(slots)), key=lambda slot: id(slots[slot][0])):
-            stored_slots = list(group)
-            store(slots[stored_slots[0]][0], stored_slots)
+        # One branch for adjacent slots that exist together.
+        for _, group in groupby(range(len(slots)), key=lambda position: id(slots[position].exists)):
+            positions = list(group)
+            store(slots[positions[0]].exists, positions)
 
     def _store(
         self, build: Builder, values: Sequence[Sequence[SSAValue]], slots: Sequence[Slot], stored: Sequence[int]
     ) -> None:
-        """Emit the stores of some slots; `values` has, for each result, the value of each slot."""
+        """Emit the stores of the slots at the positions `stored`. `values` has, for each result, that of each slot.
+
+        The first store of a run of adjacent columns states its alignment, so that the run can become a vector store.
+        """
         for values_of_result, dims, buffer in zip(values, self.result_dims, self.frame.results, strict=True):
             run = self._run_of(dims)
-            for slot in stored:
-                value, indices = values_of_result[slot], [build.value(slots[slot][1][d]) for d in dims]
-                store = memref.StoreOp.get(value, buffer, indices)
-                if run > 1 and self.layout.columns[slot] % run == 0:
-                    state_alignment(store, run * max(8, bit_width(value.type) or 64) // 8)
+            for position in stored:
+                value, slot_indices = values_of_result[position], slots[position].indices
+                store = memref.StoreOp.get(value, buffer, [build.value(slot_indices[d]) for d in dims])
+                if run > 1 and self.layout.columns[position] % run == 0:
+                    state_alignment(store, run * max(8, scalar_width(value.type)) // 8)
                 build.add(store)
 
     def _run_of(self, dims: Sequence[int]) -> int:
-        """Return how many adjacent elements of a result an invocation has, the first at a multiple of their number."""
-        n, run = self.plan.contraction.n, self.layout.right
+        """Return how many adjacent elements of a result an invocation has, the first at a multiple of their number.
+
+        `dims` are the dimensions of the contraction's result that index the result.
+        """
+        n, run = self.plan.contraction.n, self.layout.right  # from an invocation to the next: its adjacent columns
         size = self.sizes[n] if n is not None else None
         last = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
         fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
@@ -284,12 +303,14 @@ class _Workgroup:
         """Return whether each sum of an invocation exists, and its indices in the contraction's result."""
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
+        # Lanes are in rows of `across`; a lane is `right` columns from the one before it, or `down` rows below.
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
         column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
         row_at = _axis(build, row, location.row, tile.height, rows, neighbours=1)
-        column_at = _axis(build, column, location.column, tile.width, columns, layout.right)
+        column_at = _axis(build, column, location.column, tile.width, columns, neighbours=layout.right)
         slots: list[Slot] = []
+        # Slots with the same tests of row and column, which `_axis` returns as the same values, share the conjunction.
         conditions: dict[tuple[int, int], SSAValue | bool] = {}
         for row_offset, column_offset in zip(layout.rows, layout.columns, strict=True):
             row_exists, y = row_at(row_offset)
@@ -301,7 +322,8 @@ class _Workgroup:
             for dims, index in ((plan.a.dims, y), (plan.b.dims, x)):
                 indices.update(zip(dims, build.split(index, [self.sizes[d] for d in dims]), strict=True))
             point = [indices[d] for d in range(len(self.sizes))]
-            slots.append((conditions[key], evaluate(build, plan.contraction.generic.output_maps[0], point)))
+            result_indices = evaluate(build, plan.contraction.generic.output_maps[0], point)
+            slots.append(Slot(exists=conditions[key], indices=result_indices))
         return slots
 
 
@@ -324,7 +346,10 @@ def _axis(
     known_runs: dict[int, tuple[SSAValue | bool, Index]] = {}
 
     def at(offset: int) -> tuple[SSAValue | bool, Index]:
-        """Return whether an index exists, and the index; one test serves a run of neighbours."""
+        """Return whether the index at an offset from `first` is below the size, and the index.
+
+        One test serves a run of neighbours. Of a run beyond the end, the indices of the last run are returned.
+        """
         start = offset // neighbours * neighbours
         if is_exact:
             return True, build.plus(first, offset)

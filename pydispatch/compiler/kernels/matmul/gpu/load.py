@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
 from pydispatch.compiler.kernels.matmul.gpu.plan import Operand, Plan, Tile, collapsed_size
 from pydispatch.compiler.kernels.ops.bodies import clone_block
@@ -60,7 +60,8 @@ class Run:
 
     Attributes:
         row, step: Row (or column of B) and step of K of the first element, in the tile.
-        row_run, step_run: The same position, counted in runs along its dimension.
+        row_run, step_run: The same position, in runs along the dimension that runs are along: with runs of 4 elements
+            along K, `step` 8 has the `step_run` 2, and `row_run` is `row`.
         slot: Position of the run in the invocation's private memory.
     """
 
@@ -99,7 +100,7 @@ class Staging:
         loads_per_invocation: Runs that an invocation loads.
         buffer: The tile, in workgroup memory.
         private: Memory of an invocation.
-        is_negative: Whether steps beyond the end of K are filled with -0, not 0.
+        fills_negative_zero: Whether steps beyond the end of K are filled with -0, not 0.
     """
 
     elements: Elements
@@ -111,15 +112,18 @@ class Staging:
     loads_per_invocation: int
     buffer: SSAValue
     private: SSAValue
-    is_negative: bool
+    fills_negative_zero: bool
 
     @staticmethod
-    def of(elements: Elements, plan: Plan, operand: Operand, extent: int, is_negative: bool) -> Staging:
-        """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads."""
-        tile, bits = plan.tile, bit_width(plan.element) or 64
+    def of(elements: Elements, plan: Plan, operand: Operand, extent: int, fills_negative_zero: bool) -> Staging:
+        """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads.
+
+        Tiles for tensor cores are stored in the order of the loads; others by steps, whose elements invocations share.
+        """
+        tile, bits = plan.tile, scalar_width(plan.element)
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
         inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
-        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)
+        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)  # rows begin in different memory banks
         loads_per_invocation = -(-extent * tile.depth // operand.vector_width // tile.invocations)
         buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
         private = storage(elements.entry, plan.element, loads_per_invocation * operand.vector_width, PRIVATE)
@@ -133,7 +137,7 @@ class Staging:
             loads_per_invocation=loads_per_invocation,
             buffer=buffer,
             private=private,
-            is_negative=is_negative,
+            fills_negative_zero=fills_negative_zero,
         )
 
     @property
@@ -202,15 +206,20 @@ class Staging:
             sizes: Sizes of all loop dimensions.
         """
         operand, steps = self.operand, self.plan.steps
-        extents = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
+        row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
         def load_run(inner: Builder, run: Run) -> None:
             """Emit the loads of one run into private memory."""
             row_length, step_length = (
                 (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
             )
-            row, _ = self._clamped_run(inner, tile, self.extent, run.row_run, row_length, extents[0])
-            step, exists = self._clamped_run(inner, iteration, self.tile.depth, run.step_run, step_length, extents[1])
+            # Rows beyond the end repeat the last ones; only steps beyond the end must not count.
+            row, _ = self._clamped_run(
+                inner, tile, extent=self.extent, index=run.row_run, length=row_length, size=row_count
+            )
+            step, exists = self._clamped_run(
+                inner, iteration, extent=self.tile.depth, index=run.step_run, length=step_length, size=step_count
+            )
             points: list[list[Index]] = []
             for i in range(operand.vector_width):
                 row_of_element = row if operand.is_k_contiguous else inner.linear(row, operand.vector_width, i)
@@ -221,7 +230,7 @@ class Staging:
                 points.append(self._coordinates(inner, indices))
             self._store_private(inner, run, points, exists)
 
-        fence = build.fenced()
+        fence = build.fenced()  # loads stay in the iteration that prefetches them
         self._for_each_run(fence, invocation, load_run)
 
     def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
@@ -234,7 +243,7 @@ class Staging:
             exists: Whether its steps are before the end of K; zeros are stored for others.
         """
         operand, contraction = self.operand, self.plan.contraction
-        if operand.vector_width > 1:
+        if operand.vector_width > 1:  # `factor_at` then computes the factor from the elements of one vector load
             main = contraction.tensor_of(operand.factor)
             for point, value in zip(points, self._contiguous(build, main, points), strict=True):
                 self.elements.define(build, main, point, value)
@@ -281,16 +290,17 @@ class Staging:
         return coordinates
 
     def _contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Emit the loads of the elements of a run, as one vector load, and return them.
+        """Emit the loads of the elements of a run, and return them.
 
-        A run of a padded tensor is all padding or none, so that one branch decides.
+        The first load states the alignment of the run, so that the emitter makes one vector load of all. A run of a
+        padded tensor is all padding or none, so that one branch decides, and its loads stay in the branch.
         """
         value = source_of(value)
         if not isinstance(value, OpResult):
             values = [self.elements.at(build, value, point) for point in points]
             load = values[0].owner
             assert isinstance(load, memref.LoadOp)
-            state_alignment(load, self.operand.vector_width * (bit_width(values[0].type) or 64) // 8)
+            state_alignment(load, self.operand.vector_width * scalar_width(values[0].type) // 8)
             return values
         pad = value.op
         assert isinstance(pad, tensor.PadOp)
@@ -315,15 +325,16 @@ class Staging:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(i) for argument, i in zip(block.args, point, strict=True)
         }
-        return clone_block(self.elements, build, block, mapping, point=[])[0]
+        (padding,) = clone_block(self.elements, build, block, mapping, point=[])  # indices are block arguments
+        return padding
 
     def _neutral(self, build: Builder) -> SSAValue:
-        """Return the element whose products leave sums unchanged: 0, or -0 if `is_negative`.
+        """Return the element whose products leave sums unchanged: 0, or -0 if `fills_negative_zero`.
 
         -0 * 0 = -0 leaves a sum of -0 as it is.
         """
         element = self.plan.element
-        if self.is_negative and not isinstance(element, IntegerType):
+        if self.fills_negative_zero and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
         return build.pure(arith.ConstantOp(zero_attribute(element)))
 
@@ -331,11 +342,13 @@ class Staging:
 
     def store(self, build: Builder, invocation: Index) -> None:
         """Emit the copy of the loaded elements from private memory into the tile in workgroup memory."""
-        operand, bits = self.operand, bit_width(self.plan.element) or 64
+        operand, bits = self.operand, scalar_width(self.plan.element)
 
         def store_run(inner: Builder, run: Run) -> None:
             """Emit the stores of one run into workgroup memory."""
-            first, stride = self.offset(inner, run.row, run.step), self.strides[operand.is_k_contiguous]
+            row_stride, step_stride = self.strides
+            first = self.offset(inner, run.row, run.step)
+            stride = step_stride if operand.is_k_contiguous else row_stride
             for i in range(operand.vector_width):
                 slot = inner.index(run.slot * operand.vector_width + i)
                 value = inner.add(memref.LoadOp.get(self.private, [slot]))
@@ -345,7 +358,7 @@ class Staging:
                     state_alignment(store, operand.vector_width * bits // 8)
                 inner.add(store)
 
-        fence = build.fenced()
+        fence = build.fenced()  # private memory changes in each iteration: its loads are not reused
         self._for_each_run(fence, invocation, store_run)
 
 
@@ -357,5 +370,5 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
         assert isinstance(value.type, IntegerType | IndexType)
         is_wider = isinstance(value.type, IntegerType) and value.type.width.data < to.width.data
         return build.pure(arith.ExtSIOp(value, to) if is_wider else arith.TruncIOp(value, to))
-    is_wider = (bit_width(value.type) or 64) < (bit_width(to) or 64)
+    is_wider = scalar_width(value.type) < scalar_width(to)
     return build.pure(arith.ExtFOp(value, to) if is_wider else arith.TruncFOp(value, to))

@@ -14,6 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, TensorType, i32, i64
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
+from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -109,6 +110,11 @@ LARGEST_SCALAR_TILE = TENSOR_TILES[2]
 """The largest tile for tensor cores where the elements of both operands are loaded one by one."""
 
 
+MAX_SCALAR_COLUMNS = 32
+"""Columns of a block on tensor cores at most, where an operand is loaded element by element: its sums leave registers
+for the loads."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """Factor of a product, with the dimensions that are collapsed into its rows or columns.
@@ -155,13 +161,15 @@ class Plan:
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
-    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`.
+    With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`; products of i64 have one plan only.
     """
     plan = plan_of(contraction, elements, architecture)
     if plan is None:
         return []
     sizes = loop_sizes(elements, contraction.generic)
-    if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= SKINNY_ROWS or plan.element == i64:
+    has_static_rows = all(isinstance(sizes[d], int) for d in plan.a.dims)
+    multiplies_i64 = plan.element == i64
+    if has_static_rows or plan.tile.height <= SKINNY_ROWS or multiplies_i64:
         return [plan]
     warps = plan.tile.invocations // LANES
     uses_tensor_cores = plan.form == "tensor"
@@ -204,7 +212,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     if types is None:
         return None
     form, element, sums, a, b = types
-    bits = bit_width(element) or 64
+    bits = scalar_width(element)
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
@@ -213,8 +221,8 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
         most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
         if are_both_scalar and tile.height * tile.width > most_elements:
             tile = LARGEST_SCALAR_TILE
-        tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
-        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
+        tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, MAX_SCALAR_COLUMNS))
+        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # of the other tile
     return Plan(
         contraction=contraction,
         tile=tile,
@@ -353,13 +361,14 @@ def _operand(
     `contiguous_dim` is the dimension of `dims` that may be contiguous.
     """
     value = contraction.tensor_of(factor)
-    is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_k_contiguous = is_row_major or not factor.is_last(contiguous_dim)
+    k_is_last = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
+    is_k_contiguous = k_is_last or not factor.is_last(contiguous_dim)
     dim, length = (contraction.k, tile.depth) if is_k_contiguous else (contiguous_dim, extent)
     vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
-        bits = max(8, bit_width(value.type.element_type) or 64)
+        bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
         row = value.type.get_shape()[-1]
+        # The dimension is static, and reads each row of the tensor from its first element to its last.
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
         vector_width = next(
             (
@@ -373,7 +382,7 @@ def _operand(
             ),
             1,
         )
-    return Operand(factor, dims, vector_width, is_k_contiguous)
+    return Operand(factor=factor, dims=dims, vector_width=vector_width, is_k_contiguous=is_k_contiguous)
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:

@@ -27,10 +27,13 @@ UNROLLED_STEPS = 8
 class ProductSums:
     """Emitter of the loops of an invocation that add up some elements of a product.
 
+    Factor B may be composed of pages, blocks of `page_rows` steps of K that a table of indices selects from a tensor
+    (`gathered.py`). Only such a product has an `end`.
+
     Attributes:
         elements: Tensors of the kernel.
         product: The product.
-        points: The indices of its parallel loops at each element.
+        points: For each element of the result that the invocation sums up: parallel loop of the product -> its index.
         page_rows: Steps of K of a page.
         end: The end of the steps of K, a multiple of `page_rows`; None for all steps.
     """
@@ -63,7 +66,7 @@ class ProductSums:
         page = partial(self._page, others, reduced)
         totals = build.loop(0, build.quotient(self.end, self.page_rows), sums, page, limit=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
-            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)
+            loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)  # the dynamic number is at most this
         return totals
 
     def _page(
@@ -89,8 +92,9 @@ class ProductSums:
             step = inner.linear(table_index, self.page_rows, i)
             return self.emit(inner, dims, reduced | {self.product.k: step}, own)
 
+        all_are_sums = [True] * len(sums)
         return with_fresh_accumulators(
-            build, sums, [True] * len(sums), lambda own: unrolled(build, self.page_rows, own, step_of_page)
+            build, sums, all_are_sums, lambda own: unrolled(build, self.page_rows, own, step_of_page)
         )
 
     def _step(self, build: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:

@@ -69,14 +69,15 @@ class Axis:
     def phase_and_shift(self, step: int) -> tuple[int, int]:
         """Return (phase, shift) of the input elements that a step of the window reads.
 
-        A phase has every `stride`-th input element; a window at position p reads element p + shift of it.
+        A phase has every `stride`-th input element, from element `phase` on; a window at position p reads element p +
+        shift of it.
         """
         return step * self.dilation % self.stride, step * self.dilation // self.stride
 
     @property
     def largest_shifts(self) -> dict[int, int]:
-        """The largest shift of each phase that is read: a packed row has so many elements more than there are
-        positions.
+        """Phase that is read -> the largest shift of a step of the window in it: a packed row has so many elements more
+        than there are positions.
         """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):
@@ -153,7 +154,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     if generic is None:
         return None
     frame = Frame(source, backend)
-    plan = _plan(generic, frame) if not frame.updates_arguments else None
+    plan = None if frame.updates_arguments else _plan(generic, frame)
     if plan is None:
         return None
     frame.bind()
@@ -192,17 +193,22 @@ def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     if bits < 8:
         return None
     size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
-    down, right = (axis.largest_shifts for axis in axes)
-    row_bytes = (axes[1].position_count + max(right.values())) * size * len(down) * len(right)
-    most_rows = max(1, PACKED_BYTES // row_bytes - max(down.values()))
-    rows = ceil(axes[0].position_count, ceil(axes[0].position_count, most_rows))
+    row_shifts, column_shifts = (axis.largest_shifts for axis in axes)  # with an entry for each phase
+    image_count = len(row_shifts) * len(column_shifts)
+    row_bytes = (axes[1].position_count + max(column_shifts.values())) * size * image_count
+    most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
+    tile_count = ceil(axes[0].position_count, most_rows)
+    rows = ceil(axes[0].position_count, tile_count)  # tiles of about equal height
     return ImagePlan(
         generic=generic, sizes=tuple(static_sizes), input=window_inputs[0], axes=axes, outer=tuple(outer), rows=rows
     )
 
 
 def _initial_dims(generic: Structured) -> set[int]:
-    """Return the dimensions that the initial value of the sums depends on; none for a splat."""
+    """Return the dimensions that the initial value of the sums depends on; none for a splat.
+
+    They must not be dimensions of positions: `_reduce` reads the initial value of position 0 for all.
+    """
     owner = generic.outputs[0].owner
     is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
     return set() if is_splat else dims_in(generic.output_maps[0])
@@ -284,7 +290,7 @@ class _Workgroup:
             for dim, index in zip(plan.outer, outer, strict=True):
                 origin[dim] = index
             first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
-            fence = inner.fenced()
+            fence = inner.fenced()  # the images and sums in memory are those of this tile
             self._pack(fence, origin, first_row)
             self._reduce(fence, origin)
             self._store(fence, origin, first_row)
@@ -319,12 +325,12 @@ class _Workgroup:
             phases: The vertical and the horizontal phase.
             first_row: The first row of the tile in the result.
         """
-        plan, (rows, columns) = self.plan, self.plan.axes
-        extent = columns.position_count + columns.largest_shifts[phases[1]]
+        plan, (rows, columns), (row_phase, column_phase) = self.plan, self.plan.axes, phases
+        extent = columns.position_count + columns.largest_shifts[column_phase]
 
         def row(inner: Builder, y: Index) -> None:
-            """Pack one row of the image."""
-            padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), phases[0])
+            """Pack row `y` of the image, which has every `stride`-th row of the input from the phase on."""
+            padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), row_phase)
             unpadded_row = inner.minus(padded_row, source.low[-2])
             offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
             exists: SSAValue | bool = True
@@ -332,14 +338,14 @@ class _Workgroup:
                 height = self.frame.elements.dims(source.value)[-2]
                 exists = both(inner, inner.less(source.low[-2] - 1, padded_row), inner.less(unpadded_row, height))
             inner.when(
-                exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], phases[1], extent, offset)
+                exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], column_phase, extent, offset)
             )
             inner.when(opposite(inner, exists), lambda b: self._fill(b, source.padding, offset, 0, extent))
             if extent < plan.row_length:  # zeros between rows: sums of subnormal numbers would be slow on some CPUs
                 zero = inner.pure(arith.ConstantOp(zero_attribute(tensor_type(self._input).element_type)))
                 self._fill(inner, zero, offset, extent, plan.row_length)
 
-        build.parallel(0, plan.rows + rows.largest_shifts[phases[0]], row)
+        build.parallel(0, plan.rows + rows.largest_shifts[row_phase], row)
 
     def _pack_row(
         self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
@@ -362,7 +368,7 @@ class _Workgroup:
             end = max(begin, min(extent, ceil(width + low - phase, stride)))
 
         def element(inner: Builder, x: Index) -> None:
-            """Copy element `x` of the row."""
+            """Copy element `x` of the row, column `x * stride + phase` of the padded tensor."""
             column = inner.plus(inner.times(x, stride), phase - low)
             value = elements.at(inner, source.value, [*outer, column])
             elements.store(inner, value, self.images, [inner.plus(offset, x)])
@@ -426,10 +432,12 @@ class _Workgroup:
             for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
                 indices_of_step = dict(zip(generic.loops, step, strict=True))
                 point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
-                steps = (0 if axis.steps is None else indices_of_step[axis.steps] for axis in plan.axes)
-                (phase, down), (across, right) = (a.phase_and_shift(s) for a, s in zip(plan.axes, steps, strict=True))
-                offset = image_offsets[phase, across] + down * row_length + right
+                row_step, column_step = (0 if a.steps is None else indices_of_step[a.steps] for a in plan.axes)
+                row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)
+                column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
+                offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift
                 element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
+                # The body then reads this element for the input at `point`, whose position is 0 in place of `index`.
                 elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
             (value,) = reduced(inner, [accumulators])

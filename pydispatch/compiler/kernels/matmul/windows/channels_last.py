@@ -43,7 +43,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if generic is None:
         return None
     frame = Frame(source, backend)
-    plan = plan_of(generic, frame) if not frame.updates_arguments else None
+    plan = None if frame.updates_arguments else plan_of(generic, frame)
     if plan is None:
         return None
     frame.bind()
@@ -159,6 +159,7 @@ class _Workgroup:
             self._row(inner, tuple(origin), first_position, extent)
             return []
 
+        # `limit`: the number of all tiles, by which `split` folds; the end of this workgroup is another value.
         build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
 
     def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
@@ -252,9 +253,9 @@ class _Workgroup:
         is_edge: whether the block may read padding.
         """
         limit = self.sizes[self.plan.channels]
-        fence = build.fenced()
+        fence = build.fenced()  # sums are loaded from memory that changes between the loops
         fence.parallel(*block.channels, partial(self._initialize, block), limit=limit)
-        self._reduce(fence, block, self.plan.loops, {}, is_edge)
+        self._reduce(fence, block, self.plan.loops, indices={}, is_edge=is_edge)
         fence.parallel(*block.channels, partial(self._finish, block), limit=limit)
 
     def _initialize(self, block: _Block, build: Builder, channel: Index) -> None:
@@ -300,7 +301,10 @@ class _Workgroup:
         self._store(build, points, self._sums(build, self._sum_offsets(build, block, points)))
 
     def _sum_offsets(self, build: Builder, block: _Block, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Return the offset in `sums` of each point of a block, which has one for each position."""
+        """Return the offset in `sums`, [position][channel of the chunk], of each point of a block.
+
+        `points` has, for each position of the block, the indices of all loops there.
+        """
         first_channel, _ = block.channels
         channels = [point[self.plan.channels] for point in points]
         return [

@@ -43,7 +43,11 @@ class PaddedInputs:
 
     @staticmethod
     def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
-        """Return the padded inputs of a reduction whose vectors are along `channels`."""
+        """Return the padded inputs of a reduction whose vectors are along `channels`.
+
+        Inputs that are padded along the channels are left to other code, since some lanes of a vector would read
+        padding. `positions` is the loop that blocks have several indices of; None where there is none.
+        """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
             pad = value.owner

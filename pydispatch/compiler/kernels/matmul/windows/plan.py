@@ -58,7 +58,8 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """Return the plan of a reduction; None where it has no windows, or no contiguous channels, or fewer than
     `MIN_CHANNELS`.
 
-    frame: the kernel, whose results are written.
+    None also for results of elements below 8 bits, and where a parallel loop is in no result. frame: the kernel, whose
+    results are written.
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
     if any(generic.iterators[d] == "parallel" for d in generic.loops):
@@ -74,7 +75,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
     unrolled = _unrolled(generic.loops, sizes)
-    steps = max(1, prod(sizes[d] or 0 for d in unrolled))
+    steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
     most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     position_count = 1 if positions is None else sizes[positions]
     width = most_positions if position_count is None else max(1, min(most_positions, position_count))

@@ -66,19 +66,20 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
     A list has the initial value, and the value after each step. Maxima and minima of several values are computed at
     once, which leaves the values after single steps unused.
     """
-    names = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
+    operations = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
+    name = operations.pop() if len(operations) == 1 else None
     operands = [
         [values[0], *(v for before, after in pairwise(values) if (v := operand_of(after, before)) is not None)]
         for values in accumulators
     ]
-    if len(names) == 1 and len(operands[0]) >= MIN_VALUES and (name := names.pop()):
+    if name is not None and len(operands[0]) >= MIN_VALUES:  # all steps are the same maximum or minimum
         return [maximum_or_minimum(build, name, values) for values in operands]
     return [values[-1] for values in accumulators]
 
 
-def _extremum(after: SSAValue, before: SSAValue) -> str:
-    """Return the name of the operation that computes `after` as maximum or minimum of `before` and more; "" for
-    another.
+def _extremum(after: SSAValue, before: SSAValue) -> str | None:
+    """Return the name of the operation that computes `after` as maximum or minimum of `before` and another value; None
+    for other steps. `operand_of` returns that value for these operations alone.
     """
-    is_comparison = operand_of(after, before) is not None and isinstance(after.owner, Operation)
-    return after.owner.name if is_comparison and isinstance(after.owner, Operation) else ""
+    has_operand = operand_of(after, before) is not None
+    return after.owner.name if has_operand and isinstance(after.owner, Operation) else None

@@ -1,0 +1,136 @@
+"""Sums of packed factors, which correct products of packed bytes for the constants that packing subtracts.
+
+A product by ones is the sum of the other factor, so that the instructions for products add up the sums, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, i8, i32
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Region
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
+from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+LANES = 16
+"""Equal columns of the sums of rows: blocks of one column would not be vectors."""
+
+
+class _Sums(NamedTuple):
+    """Sums of one factor.
+
+    Attributes:
+        buffer: Memory of the sums, of i32.
+        ones: The ones that the factor is multiplied by, in place of the other factor.
+    """
+
+    buffer: SSAValue
+    ones: OperandView
+
+
+@dataclass(frozen=True)
+class FactorSums:
+    """Sums of a tile's packed factors over K, which correct products for the offsets of packed bytes.
+
+    With packed elements a' = a - a_offset and b' = b - b_offset, the sum of a * b is the sum of a' * b', plus a_offset
+    times the sum of b', plus b_offset times the sum of a', plus a_offset * b_offset for each step. The sums of a' and
+    b' are products with 1, once for each block of rows of A and each panel of B.
+
+    Attributes:
+        products: Emitter of the products.
+        of_b: Sums of B's columns, one for each; None if A has no offset.
+        of_a: Sums of A's rows, `LANES` equal ones for each; None if B has no offset.
+    """
+
+    products: Products
+    of_b: _Sums | None
+    of_a: _Sums | None
+
+    @staticmethod
+    def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
+        """Allocate the sums that the offsets need, and emit code that sets them to zero."""
+        plan, elements = products.nest.plan, frame.elements
+        arithmetic, schedule = plan.arithmetic, plan.schedule
+
+        def filled(type_value: IntegerAttr, count: int) -> SSAValue:
+            """Return a new buffer of `count` elements that all have this value."""
+            buffer = elements.fresh(type_value.type, count)
+            value = build.pure(arith.ConstantOp(type_value))
+            build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
+            return buffer
+
+        sums_of_columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
+        sums_of_rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
+        # One row of ones for all rows of A, and a group of steps of LANES columns for all of B: other strides are 0.
+        ones = filled(IntegerAttr(1, i8), plan.group * LANES)
+        a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
+        ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
+        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)
+        ones_b = OperandView(b, ones, strides=strides_b, is_ones=True)
+        return FactorSums(
+            products,
+            of_b=None if sums_of_columns is None else _Sums(sums_of_columns, ones_a),
+            of_a=None if sums_of_rows is None else _Sums(sums_of_rows, ones_b),
+        )
+
+    def add(self, build: Builder, region: Region) -> None:
+        """Emit the addition of the factors that are packed in the operands now, for all blocks of `region`."""
+        nest, products = self.products.nest, self.products
+        contraction, schedule = nest.plan.contraction, nest.plan.schedule
+        mr, nr = schedule.mr, schedule.nr
+        sums_of_b, sums_of_a = self.of_b, self.of_a
+        if sums_of_b is not None:
+            panels = 1 if contraction.n is None else build.ceil_quotient(region.extent(contraction.n), nr)
+
+            def panel(inner: Builder, j: Index) -> None:
+                """Add the columns of panel `j` of B to their sums, as the product of a row of ones and B."""
+                target = Target(sums_of_b.buffer, inner.times(j, nr))
+                block = nest.block(inner, region, row_index=0, column_index=j)
+                products.emit_factors(inner, region, (sums_of_b.ones, products.b), block, (1, nr), target)
+
+            emit_loop(build, panels, step=1, body=panel)
+        if sums_of_a is not None:  # products of LANES equal columns, since a block of one column would not be vectors
+            blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
+
+            def block_of_rows(inner: Builder, i: Index) -> None:
+                """Add the rows of block `i` of A to their sums, as the product of A and columns of ones."""
+                target = Target(sums_of_a.buffer, inner.times(i, mr * LANES))
+                block = nest.block(inner, region, row_index=i, column_index=0)
+                products.emit_factors(inner, region, (products.a, sums_of_a.ones), block, (mr, LANES), target)
+
+            emit_loop(build, blocks, step=1, body=block_of_rows)
+
+    def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
+        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors."""
+        nest = self.products.nest
+        arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
+        if self.of_b is not None:
+            column = build.plus(build.times(block.column_index, schedule.nr), j)
+            total = _plus_product(build, total, _load(build, self.of_b.buffer, column), arithmetic.a_offset)
+        if self.of_a is not None:
+            row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
+            total = _plus_product(build, total, _load(build, self.of_a.buffer, row), arithmetic.b_offset)
+        if arithmetic.a_offset and arithmetic.b_offset:
+            contraction = nest.plan.contraction
+            steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
+            count = build.pure(arith.IndexCastOp(build.value(steps), i32))
+            total = _plus_product(build, total, count, arithmetic.a_offset * arithmetic.b_offset)
+        return total
+
+
+def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    """Emit the load of the element at an index of a buffer with one dimension, and return it."""
+    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
+
+
+def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:
+    """Return total + value * times, modulo 2^32."""
+    wrapped = (times + (1 << 31)) % (1 << 32) - (1 << 31)
+    factor = build.pure(arith.ConstantOp(IntegerAttr(wrapped, i32)))
+    return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, factor))))

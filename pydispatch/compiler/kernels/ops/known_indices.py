@@ -1,0 +1,66 @@
+"""Knowledge of the index values of a kernel, by which the index arithmetic of builders folds."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernel_ir.build import Index
+
+
+class KnownIndices:
+    """Record of what is known of index values, shared by all builders of a kernel.
+
+    Attributes:
+        parts: Value -> (high, size, low) where it is high * size + low, and low < size.
+        joined: (quotient, remainder) -> (dividend, divisor).
+    """
+
+    def __init__(self, parent: KnownIndices | None) -> None:
+        self.parts: dict[SSAValue, tuple[Index, Index, Index]] = parent.parts if parent else {}
+        self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
+        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
+        self._not_negative: set[SSAValue] = parent._not_negative if parent else set()  # values without a limit
+        # Value that counts from 0 in steps of one -> its end.
+        self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
+
+    def assume_below(self, value: SSAValue, limit: Index) -> SSAValue:
+        """Record that 0 <= value < limit, so that divisions and comparisons fold; return `value`."""
+        self._bounds[value] = limit
+        return value
+
+    def assume_not_negative(self, value: SSAValue) -> SSAValue:
+        """Record that 0 <= value, so that comparisons with 0 fold; return `value`."""
+        self._not_negative.add(value)
+        return value
+
+    def counts(self, value: SSAValue, limit: Index) -> SSAValue:
+        """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
+        self._counters[value] = limit
+        return self.assume_below(value, limit)
+
+    def bound(self, value: Index) -> Index | None:
+        """Return the limit that `assume_below` recorded for a value; None if there is none."""
+        return self._bounds.get(value) if isinstance(value, SSAValue) else None
+
+    def is_not_negative(self, value: Index) -> bool:
+        """Return whether 0 <= value is known."""
+        if isinstance(value, int):
+            return value >= 0
+        return value in self._not_negative or value in self._bounds or value in self.parts
+
+    def is_below(self, value: Index, limit: Index) -> bool:
+        """Return whether 0 <= value < limit is known."""
+        if isinstance(value, int):
+            return isinstance(limit, int) and 0 <= value < limit
+        bound = self._bounds.get(value)
+        if bound is None and value in self.parts and isinstance(limit, int):
+            high, size, _ = self.parts[value]
+            return isinstance(size, int) and limit % size == 0 and self.is_below(high, limit // size)
+        return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
+
+    def is_counter(self, value: Index, limit: Index) -> bool:
+        """Return whether an enclosing loop counts `value` from 0 to just below `limit`."""
+        if isinstance(value, int):
+            return value == 0 and limit == 1
+        end = self._counters.get(value)
+        return end is limit or (isinstance(end, int) and end == limit)
