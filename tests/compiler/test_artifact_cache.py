@@ -159,7 +159,7 @@ def test_the_text_its_path_and_the_working_directory_are_in_the_key(
 
 PARTS: dict[str, Callable[[], object]] = {
     "_package": lambda: "another", "_versions": lambda: ["xdsl 0"], "_processor": lambda: "another",
-    "stated": lambda: ({}, 0, 0),
+    "caches_of_this_machine": lambda: ({}, 0, 0),
 }  # fmt: skip
 
 

@@ -187,7 +187,7 @@ def test_wrong_files_of_patterns(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "p.mlir").write_text(cases.STATIC)
     file = tmp_path / "p.py"
     for text, message in (
-        ("import pydispatch as pd\n@pd.pattern\ndef f(a: pd.f32['n']):\n    return a.foo\n", "p.py:4: AttributeError: 'Value' object has no attribute 'foo'"),
+        ("import pydispatch as pd\n@pd.pattern\ndef f(a: pd.f32['n']):\n    return a.foo\n", "p.py:4: AttributeError: a value of a pattern has no attribute 'foo'"),
         ("syntax(", "p.py:1: '(' was never closed"),
         ("x = 1", "has no @pydispatch.pattern"),
     ):  # fmt: skip

@@ -48,10 +48,10 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [exchanges.shape[0], n])
 
     def exchanged(
-        row: Element, place: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
+        row: Element, index: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
     ) -> Element:
-        """Return the row at a place after the exchange of place j with the place of the pivot."""
-        return place.is_equal(j).where(pivot_row, place.is_equal(pivot).where(row_j, row))
+        """Return entry `index` of the permutation after the exchange of entry j with the entry of the pivot."""
+        return index.is_equal(j).where(pivot_row, index.is_equal(pivot).where(row_j, row))
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row that its pivot names, in the permutation [matrices, n] so far."""
@@ -60,9 +60,9 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
         pivot = formula(
             builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
         )
-        row_j, pivot_row = (gathers.take_along(builder, rows, place, axis=1) for place in (position, pivot))
-        places = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
-        return [formula(builder, exchanged, rows, places, position, pivot, row_j, pivot_row)]
+        row_j, pivot_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, pivot))
+        indices = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
+        return [formula(builder, exchanged, rows, indices, position, pivot, row_j, pivot_row)]
 
     ordered = rows if count == 0 else for_(builder, count, [rows], step)[0]
     return shapes.reshape(builder, ordered, [*lead, n])
