@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
@@ -121,8 +122,8 @@ def compile_times(kernel: Any) -> list[Row]:
     Both are the least of three, in a process that has compiled other kernels.
     """
     fresh = [pd.kernel(workgroup=kernel.workgroup, grid=kernel.grid)(kernel.__wrapped__) for _ in range(3)]
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(PYDISPATCH_CACHE_DIR=folder, PYDISPATCH_CACHE_SIZE="0")
+    with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, PYDISPATCH_CACHE_DIR=folder):
+        os.environ["PYDISPATCH_CACHE_SIZE"] = "0"
         cold = min(map(compile_time, fresh))
         os.environ["PYDISPATCH_CACHE_SIZE"] = "64"
         compile_time(kernel)

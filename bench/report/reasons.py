@@ -100,9 +100,8 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         ZEN_4,
-        ("resnet50 1x1 14x14x1024 to 512 nchw", "resnet50 1x1 7x7x2048 to 512 nchw"),
-        "transposing the image for the channels-last product takes 68 and 52 us, and 45 and 25 if pixels were one "
-        "dimension",
+        ("resnet50 1x1 7x7x2048 to 512 nchw",),
+        "transposing the image takes 36 us of 1,010, and the product itself reaches 0.89 of the FMA rate",
         peers=("onnxruntime",),
     ),
     Reason(
@@ -134,7 +133,7 @@ REASONS: tuple[Reason, ...] = (
         ZEN_4,
         ("*",),
         "a command in Python beside a compiled one: imports take 0.45 s of CPU time, three quarters of the smallest "
-        "model",
+        "model; larger ones are read, fused and then compiled by LLVM",
         peers=("iree",),
         name="compile, cold",
     ),

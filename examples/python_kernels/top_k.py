@@ -25,12 +25,12 @@ def top_k(
     row, lane = pd.group_id(0), pd.local_id(0)
     keys[lane] = x[row, lane] if lane < x.shape[1] else -math.inf
     numbers[lane] = pd.i32(lane)
-    for place in range(K):
+    for rank in range(K):
         largest = pd.group_max(keys[lane])
         winner = pd.group_min(numbers[lane] if keys[lane] == largest else SIZE)
         if lane == winner:
             keys[lane], numbers[lane] = -math.inf, SIZE
-            values[row, place], indices[row, place] = largest, winner
+            values[row, rank], indices[row, rank] = largest, winner
 
 
 def cases(random: np.random.Generator) -> list[Case]:

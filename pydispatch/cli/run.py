@@ -174,7 +174,7 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
     part = extensions.part("device", _device_kind(args.device))
     target = None if part is None else getattr(part.load(), "TARGET", None)
     options = {**options, **given(args, _COMPILED_WITH)}
-    if module is not None:  # of a path, the compiler searches the folder by itself
+    if module is not None:  # given a path, the compiler searches its folder
         options["object_search_path"] = [str(path.parent), *options.get("object_search_path", [])]
     return pydispatch.compile(path if module is None else module, targets=target, **options)
 

@@ -54,6 +54,6 @@ def over_steps(
         ends, (stacked,) = control.scan(b, steps, carried, run, rows=rows, backwards=backwards)
         return stacked, ends
     outputs: dict[int, Tensor] = {}
-    for now in reversed(range(steps)) if backwards else range(steps):
-        carried, (outputs[now],) = run(now, carried)
-    return shapes.stack(b, [outputs[now] for now in range(steps)], axis=0), carried
+    for index in reversed(range(steps)) if backwards else range(steps):
+        carried, (outputs[index],) = run(index, carried)
+    return shapes.stack(b, [outputs[index] for index in range(steps)], axis=0), carried

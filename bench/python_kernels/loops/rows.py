@@ -87,17 +87,17 @@ def layer_norm_backward(x, w, dy, dx, dw, db):
 def top_k(x, values, indices):
     k = values.shape[1]
     for row in numba.prange(x.shape[0]):
-        for place in range(k):
-            values[row, place], indices[row, place] = -np.inf, 0
+        for rank in range(k):
+            values[row, rank], indices[row, rank] = -np.inf, 0
         for j in range(x.shape[1]):
             value = x[row, j]
             if value <= values[row, k - 1]:
                 continue
-            place = k - 1
-            while place > 0 and value > values[row, place - 1]:
-                values[row, place], indices[row, place] = values[row, place - 1], indices[row, place - 1]
-                place -= 1
-            values[row, place], indices[row, place] = value, j
+            rank = k - 1
+            while rank > 0 and value > values[row, rank - 1]:
+                values[row, rank], indices[row, rank] = values[row, rank - 1], indices[row, rank - 1]
+                rank -= 1
+            values[row, rank], indices[row, rank] = value, j
 
 
 @jit

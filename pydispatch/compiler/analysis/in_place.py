@@ -80,7 +80,7 @@ def updated_arguments(function: func.FuncOp) -> list[int | None]:
 
 
 def _root(value: SSAValue) -> int | None:
-    """Return the number of the argument that `value` is an update of in place; None if there is none."""
+    """Return the number of the argument that `value` updates in place; None if it updates none."""
     updates = 0
     while isinstance(value.owner, Operation):
         if value.uses.get_length() != 1:

@@ -103,7 +103,7 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
 def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:
     """Return a tensor with the dimensions of each group collapsed into one.
 
-    Fills and empty tensors are created anew in that shape; others get a reshape.
+    Fills and empty tensors are created in that shape; others get a reshape.
 
     Args:
         op: The operation before which new ones are inserted.

@@ -77,7 +77,7 @@ class GroupOrder:
         predecessors, successors = self._between(a, into, limit=None)
         assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__
-        # The ranks of all these nodes are distributed anew: the lowest ones to the predecessors, the next one to the
+        # The ranks of all these nodes are assigned again: the lowest ones to the predecessors, the next one to the
         # merged node, the highest ones to the successors. One rank remains unused, because two nodes become one.
         ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
         merged_at = len(predecessors)

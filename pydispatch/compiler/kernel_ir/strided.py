@@ -170,7 +170,8 @@ class _Interchange:
         _, rest = build.divide(elements, self.invocations)
         end_of_whole_steps = build.plus(start, build.minus(elements, rest))
         build.loop(start, end_of_whole_steps, self.invocations, (), self._emit_whole_step)
-        self._emit_step(build, end_of_whole_steps, rest)
+        if rest != 0:
+            self._emit_step(build, end_of_whole_steps, rest)
 
     def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each."""
@@ -214,8 +215,8 @@ class _Interchange:
 
 
 def _lanes_of_vector(steps: scf.ForOp, invocations: int) -> int:
-    """Return the invocations of each parallel loop of a whole step: all of them if the copies of the body are too long
-    otherwise."""
+    """Return the invocations of each parallel loop of a whole step: those of a vector, or all of them if copies of the
+    body for each vector were too long."""
     copies = ceil(invocations / LANES)
     return LANES if copies * sum(1 for _ in walk(steps.body.block)) <= MOST_COPIED else invocations
 

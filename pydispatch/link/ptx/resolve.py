@@ -70,16 +70,16 @@ class Resolver:
 
     def collect(self) -> None:
         """Add the definitions that the kernel needs, directly or not, to `linked`."""
-        todo = deque(Key(KERNEL, item.name) for item in imported_items(self.kernel))
+        pending = deque(Key(KERNEL, item.name) for item in imported_items(self.kernel))
         seen: set[tuple[int, int]] = set()  # module and first token of statements, which may declare several variables
-        while todo:
-            key = self.resolved(*todo.popleft())
+        while pending:
+            key = self.resolved(*pending.popleft())
             if key is not None and key not in self.linked and key.module != KERNEL:
                 self.linked[key] = None
                 item = self.item(key)
                 if (key.module, item.first) not in seen:
                     seen.add((key.module, item.first))
-                    todo += [Key(key.module, used) for used in item.uses]
+                    pending += [Key(key.module, used) for used in item.uses]
 
     def item(self, key: Key) -> Item:
         return self.parts[key.module].items[key.name]

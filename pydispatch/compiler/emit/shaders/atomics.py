@@ -71,7 +71,7 @@ class Atomics(Memory[E, V]):
 
         def new_word(word: V) -> V:
             """Return the word after the operation, in which the bits of other elements are unchanged."""
-            # The new element, by the body of the operation; `bits` and `shift` are those of its place in the word.
+            # The new element, by the body of the operation; `bits` and `shift` are those of the element in its word.
             new = combined(emitter, emitter.table, op, element, old_element(word))
             if is_integer(element) and bit_width(element) < emitter.width(element):
                 new = self.wrap(emitter, new, bit_width(element), emitter.width(element))

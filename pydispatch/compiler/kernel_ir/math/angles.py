@@ -82,8 +82,8 @@ def cos(x: Number) -> Number:
 def sincos(x: Number) -> tuple[Number, Number]:
     """Return the sine and the cosine of x = r + n pi/2.
 
-    For odd n, those of r change places. The bit with mask 2 of n is the sign of the sine, that of n + 1 the sign of the
-    cosine.
+    For odd n, sine and cosine of r are exchanged. The bit with mask 2 of n is the sign of the sine, that of n + 1 the
+    sign of the cosine.
     """
     r, n = _reduced(x)
     s, _ = _sin_kernel(r)  # the first number of a pair is the rounded value

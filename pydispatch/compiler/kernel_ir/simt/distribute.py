@@ -82,7 +82,7 @@ def distribute_kernels(
         if export.name not in written:
             continue
         function, ops = written[export.name]
-        # Each pass returns whether it changed the function; `ops` is then indexed anew.
+        # Each pass returns whether it changed the function; `ops` is then indexed again.
         if use_shuffles(function, ops):
             ops = ops_by_name(function)
         size = _size(export, function, ops, together)

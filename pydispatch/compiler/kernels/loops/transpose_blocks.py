@@ -55,7 +55,7 @@ def transpose_block(
     """Emit the transposition of a block in memory: target[j, i] = source[i, j].
 
     `rows` and `columns` are those of the source. `stored` are the rows and columns of the source that are stored, if
-    the target has no place for all of them.
+    the target has fewer.
     """
     stored_rows, stored_columns = stored or (rows, columns)
     shapes = ([rows, columns], [stored_columns, stored_rows])

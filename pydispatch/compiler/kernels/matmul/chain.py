@@ -27,7 +27,7 @@ MAX_COLUMNS = 4096
 """Columns of the first product, at most: the rows of a register block must stay in the second-level cache."""
 
 NO_DIM = -1
-"""In place of the dimension that a result of an affine map is, for a result that is another expression."""
+"""Stands for a result of an affine map that is no dimension but another expression."""
 
 
 class ChainParts(NamedTuple):

@@ -27,7 +27,7 @@ class _Sums(NamedTuple):
 
     Attributes:
         buffer: Memory of the sums, of i32.
-        ones: The ones that the factor is multiplied by, in place of the other factor.
+        ones: A matrix of ones, by which the factor is multiplied: the products are its sums.
     """
 
     buffer: SSAValue
