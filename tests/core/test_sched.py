@@ -38,18 +38,15 @@ def test_affinity_limits_the_workers() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems refuse it")
 def test_threads_stay_on_a_cpu() -> None:
-    def masks() -> list[int]:
-        return [len(os.sched_getaffinity(int(task.name))) for task in Path("/proc/self/task").iterdir()]
-
-    before = len(masks())
+    before = threads()
     with sched.Scheduler(4, affinity=True):
-        pinned = masks()
+        workers = threads() - before
         for _ in range(1000):  # a thread pins itself when it starts
-            if pinned.count(1) >= 3:
+            masks = [len(os.sched_getaffinity(int(worker))) for worker in workers]
+            if masks == [1, 1, 1]:
                 break
             time.sleep(0.01)
-            pinned = masks()
-        assert len(pinned) == before + 3 and pinned.count(1) >= 3
+        assert masks == [1, 1, 1]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
