@@ -158,11 +158,10 @@ class Phases(LoopBounds):
         Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed after the
         loop.
         """
-        has_crossing_values = self.variables.formulas or self.variables.spilled or self.variables.uniform
         is_last = nodes[-1] is self.source.body[-1]
         exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
         is_inside_control = RETURN not in exits_without_flag
-        if exit_statement is not None and (is_inside_control or (has_crossing_values and not is_last)):
+        if exit_statement is not None and (is_inside_control or not is_last):
             raise self.error(
                 exit_statement,
                 "a kernel is not left where invocations still have to meet",
