@@ -223,6 +223,23 @@ def test_a_broadcast_is_no_axis_of_one_element() -> None:
     assert matches_of(transposed, number) == [], "the pattern would be its own operand"
 
 
+@pytest.mark.parametrize(("sizes", "rows", "is_found"), [
+    (("n", "m", "k"), "y", True), (("n", "m", "k"), "z", False), (("n", 5, "k"), 5, True), (("n", 5, 7), 7, False),
+    ((4, 5, 5), "z", True), (("n", "m", "m"), "z", True), (("n", 1, 1), 2, False),
+])  # fmt: skip
+def test_rows_are_repeated_as_often_as_the_pattern_says(sizes: Any, rows: str | int, is_found: bool) -> None:
+    @pd.program
+    def repeated(x: Annotated[Array, pd.f32["n"]], y: Annotated[Array, pd.f32["m"]]) -> Any:
+        return np.broadcast_to(x, (y.shape[0], x.shape[0])) * y.sum()
+
+    def model(x: Any, y: Any, z: Any) -> Any:
+        count = rows if isinstance(rows, int) else {"y": y, "z": z}[rows].shape[0]
+        return np.broadcast_to(x, (count, x.shape[0])) * y.sum() + z.sum()
+
+    model.__annotations__ = {name: Annotated[Array, pd.f32[size]] for name, size in zip("xyz", sizes, strict=True)}
+    assert len(matches_of(repeated, pd.program(model))) == is_found
+
+
 def test_programs_that_are_no_patterns() -> None:
     @pd.program
     def two(x: Vector) -> Any:
@@ -237,11 +254,16 @@ def test_programs_that_are_no_patterns() -> None:
         return x
 
     @pd.program
+    def doubled(x: Vector, y: Vector) -> Any:
+        return np.broadcast_to(x, (2 * y.shape[0], x.shape[0])) * y.sum()
+
+    @pd.program
     def taken(out: Vector) -> Any:
         return np.exp(out)
 
     for program, message in (
         (two, "returns results of 2 operations"), (part, "does not use its input 'y'"), (nothing, "computes nothing"),
+        (doubled, "repeats elements as often as a size that it computes"),
     ):  # fmt: skip
         with pytest.raises((pd.CompileError, pd.InvalidArgumentError), match=message):
             pd.compile(known, targets="cpu", patterns=[pd.pattern(program)])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -54,12 +55,15 @@ class Match:
             if the program has none.
         outputs: Value of the program for each output of the pattern.
         ops: The matched operations, without constants.
+        computed: Value of the program for each value that the pattern computes; without those that the program computes
+            inside of a named operation.
     """
 
     root: Operation
     inputs: list[SSAValue | None]
     outputs: list[SSAValue]
     ops: set[Operation] = field(default_factory=set)
+    computed: dict[SSAValue, SSAValue] = field(default_factory=dict)
 
 
 class DagPattern:
@@ -154,7 +158,7 @@ class DagPattern:
                 return search.best
         if any(value in root.results for value in search.bound.values()):
             return Mismatch(0, "an input of the pattern is its own result", root)
-        return Match(root, search.inputs(), list(root.results), search.ops)
+        return Match(root, search.inputs(), list(root.results), search.ops, search.computed())
 
 
 class _Search:
@@ -171,6 +175,8 @@ class _Search:
         self.trail: list[int] = []  # indices of the bound inputs in the order of binding, for backtracking
         # (node of the pattern, node of the program) that are known to match under the current bindings.
         self.agreed: set[tuple[Node, Node]] = set()
+        # Pairs of such nodes in the order in which they matched, for backtracking.
+        self.pairs: list[tuple[Node, Node]] = []
         self.ops: set[Operation] = set()  # operations of the program that matched
         self.depth = 0  # number of operations on the current path that matched
         self.steps = 0  # number of comparisons so far, which is limited
@@ -180,6 +186,20 @@ class _Search:
         """Return the bound value of each input of the pattern; None for absent and unbound ones."""
         values = [self.bound.get(i) for i in range(len(self.pattern.inputs))]
         return [None if isinstance(f, str) else f for f in values]
+
+    def computed(self) -> dict[SSAValue, SSAValue]:
+        """Return the value of the program for each value that the pattern computes, as `Match` has them.
+
+        A node inside of an elementwise generic has the shape of the generic's results, and is represented by one.
+        """
+        values: dict[SSAValue, SSAValue] = {}
+        for mine, theirs in self.pairs:
+            value = theirs.value
+            if value is None and isinstance(theirs.op, GenericOp):
+                value = theirs.op.results[0]
+            if mine.value is not None and value is not None:
+                values[mine.value] = value
+        return values
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
         """Record a mismatch if it is deeper than the best one so far, and return False."""
@@ -210,6 +230,7 @@ class _Search:
             return True
         mine_node = self.pattern.view.node(mine)
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
+            self.pairs.append((mine_node, theirs_node))
             return self.compare(mine_node.children[0], theirs, where, user)
         if (mine_node, theirs_node) in self.agreed:
             return True
@@ -221,6 +242,7 @@ class _Search:
                 have = theirs_node.unread
                 self._set(unread_leaf, have[i] if i < len(have) else ABSENT)
         self.agreed.add((mine_node, theirs_node))
+        self.pairs.append((mine_node, theirs_node))
         if theirs_node.op is not None and not theirs_node.is_constant:
             self.ops.add(theirs_node.op)
         return True
@@ -270,7 +292,7 @@ class _Search:
         orders = [list(theirs.children)]
         if mine.commutative:
             orders.append(orders[0][::-1])
-        mark, depth = len(self.trail), self.depth
+        mark, pair_count, depth = len(self.trail), len(self.pairs), self.depth
         for order in orders:
             if all(
                 self.compare(a, b, f"operand {i} of {mine.label}", theirs.op)
@@ -279,6 +301,7 @@ class _Search:
                 return True
             while len(self.trail) > mark:
                 del self.bound[self.trail.pop()]
+            del self.pairs[pair_count:]
             self.depth = depth
             self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
         return False

@@ -42,7 +42,7 @@ class Compiled:
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
         self.pattern, self.order, self.dag, self.outputs = pattern, order, dag, outputs
         self.name = pattern.name
-        self.compare = to_compare(pattern)
+        self.compare = to_compare(pattern, None if dag is None else dag.block)
 
     def match(self, op: Operation, view: GraphView) -> Match | Mismatch:
         """Match the pattern with its root at `op`; return the match or the reason for the mismatch."""
@@ -51,7 +51,7 @@ class Compiled:
         match = self.dag.match(op, view)
         if isinstance(match, Match):
             match.outputs = [match.outputs[i] for i in self.outputs]
-            problem = disagreement(self.pattern, self.compare, match.inputs)
+            problem = disagreement(self.pattern, self.compare, match)
             if problem is not None:
                 return Mismatch(len(match.ops), problem, op)
         return match

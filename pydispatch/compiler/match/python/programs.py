@@ -1,20 +1,15 @@
-"""Patterns that are programs: the operations to match, and the sizes that these make equal."""
+"""Patterns that are programs: the operations to match."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.match.graph.view import source_of
-from pydispatch.compiler.match.python.same_sizes import SameSizes
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.rewriting import erase_op
-from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 
 
@@ -49,30 +44,3 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
     (root,) = roots
     assert isinstance(root, Operation)
     return root, [value.index for value in results if isinstance(value, OpResult)]
-
-
-def join_sizes(block: Block, same: SameSizes) -> None:
-    """Record in `same` the axes of the arguments whose sizes are equal in every program with these operations."""
-    known: dict[SSAValue, list[tuple[int, int]]] = {
-        argument: [(index, axis) for axis in range(argument.type.get_num_dims())]
-        for index, argument in enumerate(block.args)
-        if isinstance(argument.type, TensorType)
-    }
-    for op in block.ops:
-        g = as_structured(op)
-        if g is None:
-            continue
-        loops: dict[int, tuple[int, int]] = {}
-        for value, map_ in zip(g.inputs, g.maps, strict=False):
-            for axis, expr in zip(_axes(known, value), map_.results, strict=False):
-                if isinstance(expr, AffineDimExpr):
-                    same.join(loops.setdefault(expr.position, axis), axis)
-        for result, map_ in zip(op.results, g.output_maps, strict=True):
-            axes = [loops.get(e.position) if isinstance(e, AffineDimExpr) else None for e in map_.results]
-            if None not in axes:
-                known[result] = [axis for axis in axes if axis is not None]
-
-
-def _axes(known: dict[SSAValue, list[tuple[int, int]]], value: SSAValue) -> Sequence[tuple[int, int]]:
-    """Return, for each axis of a value, an argument's axis of equal size; empty if none is known."""
-    return known.get(source_of(value), ())

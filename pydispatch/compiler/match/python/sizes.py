@@ -10,54 +10,80 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, OpResult
 
+from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.graph.facts import size_identity
-from pydispatch.compiler.match.python.programs import function_of, join_sizes
+from pydispatch.compiler.match.python.program_sizes import ProgramSizes
 from pydispatch.compiler.match.python.same_sizes import Axis, SameSizes
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
 from pydispatch.patterns import Pattern
 from pydispatch.patterns.trace import Value
 
+CompareAxis = tuple["int | OpResult", int]
+"""(index of an input, or value that the pattern computes, axis)."""
 
-def to_compare(pattern: Pattern) -> list[tuple[str, list[Axis]]]:
+
+def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
     """Return, for each size name, the axes that the matcher must compare: one axis of each equivalence class.
 
-    Names whose axes the computation itself makes equal are omitted.
+    Names whose axes the computation itself makes equal are omitted. block: the operations of the pattern, of which
+    those of a program may also repeat elements as often as a size says. Raise CompileError if they do so as often as
+    a size that the pattern computes.
     """
     same = SameSizes()  # receives the sizes that the computation makes equal
+    repeated: dict[str, list[CompareAxis]] = {}
     if pattern.program is not None:
-        join_sizes(function_of(pattern).body.block, same)
+        assert block is not None
+        for value, axis, argument in ProgramSizes(block, same).repeated():
+            name = _name_of_size(pattern, argument)
+            if name is None:
+                raise CompileError(
+                    f"pattern '{pattern.name}' repeats elements as often as a size that it computes",
+                    location_of(value.op),
+                    "repeat them as often as a size of a parameter that has a name, as in f32['n']",
+                )
+            repeated.setdefault(name, []).append((value, axis))
     else:
         known: dict[Value, Sequence[Axis]] = {}
-        for value in pattern.outputs:
-            _record_equal_sizes(value, same, known)
-    classes: dict[str, dict[Axis, Axis]] = {}  # size name -> representative of a class -> an axis of the class
+        for traced in pattern.outputs:
+            _record_equal_sizes(traced, same, known)
+    classes: dict[str, dict[Axis, CompareAxis]] = {}  # size name -> representative of a class -> an axis of the class
     for i, (_, type) in enumerate(pattern.inputs):
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
-                input_and_axis = (i, axis)
-                classes.setdefault(size, {}).setdefault(same.find(input_and_axis), input_and_axis)
-    return [(name, list(axes.values())) for name, axes in classes.items() if len(axes) > 1]
+                classes.setdefault(size, {}).setdefault(same.find((i, axis)), (i, axis))
+    groups = {name: [*axes.values(), *repeated.get(name, ())] for name, axes in classes.items()}
+    return [(name, axes) for name, axes in groups.items() if len(axes) > 1]
 
 
-def disagreement(
-    pattern: Pattern, compare: Sequence[tuple[str, list[Axis]]], inputs: Sequence[SSAValue | None]
-) -> str | None:
+def _name_of_size(pattern: Pattern, axis: Axis | None) -> str | None:
+    """Return the name of the size of an axis of an input; None if it has no name, or there is no such axis."""
+    if axis is None:
+        return None
+    index, dimension = axis
+    size = (pattern.inputs[index][1].shape or ())[dimension]
+    return size if isinstance(size, str) else None
+
+
+def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis]]], match: Match) -> str | None:
     """Return None if sizes of the same name are equal in the match, else the reason why not."""
     for name, axes in compare:
-        first: tuple[object, Axis] | None = None
-        for i, axis in axes:
-            value = inputs[i]
+        first: tuple[object, str] | None = None
+        for source, axis in axes:
+            value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):
                 continue
             got = size_identity(value, axis)
+            owner = pattern.inputs[source][0] if isinstance(source, int) else f"what {source.op.name} repeats"
+            here = f"size {axis} of {owner}"
             if first is None:
-                first = (got, (i, axis))
+                first = (got, here)
             elif got != first[0]:
-                here, there = (f"size {a} of {pattern.inputs[n][0]}" for n, a in (first[1], (i, axis)))
                 if isinstance(got, int) and isinstance(first[0], int):
-                    return f"size {name} is {first[0]} as {here} and {got} as {there}"
-                return f"size {name}: {here} and {there} are not known to be equal"
+                    return f"size {name} is {first[0]} as {first[1]} and {got} as {here}"
+                return f"size {name}: {first[1]} and {here} are not known to be equal"
     return None
 
 

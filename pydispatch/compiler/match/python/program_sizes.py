@@ -1,0 +1,85 @@
+"""Sizes of the tensors of a pattern that is a program: which are equal wherever its operations are, which are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from pydispatch.compiler.match.graph.facts import size_identity
+from pydispatch.compiler.match.graph.view import source_of
+from pydispatch.compiler.match.python.same_sizes import Axis, SameSizes
+from pydispatch.ir.structured import as_structured
+
+
+class ProgramSizes:
+    """Axes of the tensors of a pattern's block, joined where the operations make their sizes equal.
+
+    An axis is (number of a tensor, dimension). Arguments have the lowest numbers, then come results whose sizes the
+    matcher compares, then those of loop nests and splats, whose sizes it does not compare.
+
+    Attributes:
+        same: The classes of axes of equal sizes.
+    """
+
+    def __init__(self, block: Block, same: SameSizes) -> None:
+        """Assign numbers to the tensors, and join axes of `same` along the loops of each operation."""
+        self.same = same
+        self._arguments = {argument: index for index, argument in enumerate(block.args)}
+        self._loop_nests = [(op, loops) for op in block.ops if (loops := _loops_of(op)) is not None]
+        computed = [result for op, _ in self._loop_nests for result in op.results]
+        other = [result for op in block.ops for result in op.results if result not in set(computed)]
+        self._compared_count = len(block.args) + len(other)
+        self._numbers = {value: index for index, value in enumerate([*block.args, *other, *computed])}
+        for _, maps in self._loop_nests:
+            axis_of_loop: dict[int, Axis] = {}
+            for value, map_ in maps:
+                for dimension, expr in enumerate(map_.results):
+                    if isinstance(expr, AffineDimExpr):
+                        axis = self._numbers[source_of(value)], dimension
+                        same.join(axis_of_loop.setdefault(expr.position, axis), axis)
+
+    def repeated(self) -> Iterator[tuple[OpResult, int, Axis | None]]:
+        """Yield the dynamic axes along which elements are repeated and whose size the operations do not imply.
+
+        An example is axis 0 of `np.broadcast_to(x, (y.shape[0], x.shape[0])).sum(axis=0)`. Each item is the tensor,
+        the dimension, and the axis of an argument that has this size, or None for a size that the pattern computes.
+        """
+        seen: set[Axis] = set()
+        for op, _ in self._loop_nests:
+            for result in op.results:
+                for dimension, size in enumerate(_sizes(result)):
+                    axis = self.same.find((self._numbers[result], dimension))
+                    if size == DYNAMIC_INDEX and axis[0] >= self._compared_count and axis not in seen:
+                        seen.add(axis)
+                        yield result, dimension, self._argument_axis(result, dimension)
+
+    def _argument_axis(self, value: SSAValue, dimension: int) -> Axis | None:
+        """Return the axis of an argument from which a size of a tensor is read; None for a computed size."""
+        identity = size_identity(value, dimension)
+        if isinstance(identity, tuple) and identity[0] in self._arguments:
+            return self._arguments[identity[0]], identity[1]
+        return None
+
+
+def _sizes(value: SSAValue) -> tuple[int, ...]:
+    """Return the sizes of a tensor, () for any other value."""
+    return value.type.get_shape() if isinstance(value.type, TensorType) else ()
+
+
+def _loops_of(op: Operation) -> list[tuple[SSAValue, AffineMap]] | None:
+    """Return each tensor that a loop nest reads or computes, with the map from loops to its elements.
+
+    A splat is a loop nest that reads no tensor. Return None for other operations.
+    """
+    if op.name == "tensor.splat":
+        return [(op.results[0], AffineMap.identity(len(_sizes(op.results[0]))))]
+    nest = as_structured(op)
+    if nest is None:
+        return None
+    operands = zip(nest.operands, nest.maps, strict=True)
+    read = [pair for pair, argument in zip(operands, nest.block.args, strict=True) if argument.uses]
+    pairs = [*read, *zip(op.results, nest.output_maps, strict=True)]
+    return [(value, map_) for value, map_ in pairs if isinstance(value.type, TensorType)]
