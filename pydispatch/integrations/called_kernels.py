@@ -11,6 +11,7 @@ import numpy as np
 from pydispatch._core.kernel_call import KernelCall
 from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.integrations.complete_views import CompleteViews
+from pydispatch.kernels.called_functions import has_breakpoint
 from pydispatch.kernels.kernel import Grid, KernelSource
 from pydispatch.kernels.prints import SYMBOL, PrintedLine
 from pydispatch.runtime.buffer import Buffer, HostMemory
@@ -93,6 +94,9 @@ class Kernel(KernelCall, KernelSource):
         Calls raise KernelError, with the line, in these cases: an index is out of bounds; two invocations access an
         element without a barrier between them, and one of them writes; or elements stay unwritten in a view that the
         kernel only writes, unless it is annotated with `pydispatch.partial`.
+
+        A kernel that calls `breakpoint` runs under plain Python instead, as by `python`, where a debugger stops in it.
+        Indices are then checked, races and unwritten elements are not.
         """
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, checks=True)
 
@@ -138,6 +142,9 @@ class Kernel(KernelCall, KernelSource):
             if not self.checks and CHECKS in self._device(args):
                 self._with_checks[grid](*args)
                 return
+            if self._stops:
+                self._run_until_breakpoints(args, counts)
+                return
             function, written = self._on(args, grid_in_call=True)
             args = _in_process(args)
             try:
@@ -160,6 +167,9 @@ class Kernel(KernelCall, KernelSource):
         self.check_count(args)
         if not self.checks and CHECKS in self._device(args):
             self._with_checks(*args)
+            return
+        if self._stops:
+            self._run_until_breakpoints(args, counts=None)
             return
         function, written = self._on(args, grid_in_call=False)
         args = _in_process(args)
@@ -193,6 +203,27 @@ class Kernel(KernelCall, KernelSource):
     def _with_checks(self) -> Kernel:
         """Return the kernel compiled with run-time checks, created once."""
         return self.checked()
+
+    @cached_property
+    def _stops(self) -> bool:
+        """Whether calls stop in a debugger: the kernel is checked, and calls `breakpoint`."""
+        return self.checks and has_breakpoint(self.source)
+
+    def _run_until_breakpoints(self, args: tuple[Any, ...], counts: Sequence[int] | None) -> None:
+        """Run the kernel under plain Python, where `breakpoint()` stops in a debugger.
+
+        Raise InvalidArgumentError for arrays of a device other than a CPU. counts: numbers of workgroups along the
+        three axes, None for those of the kernel itself.
+        """
+        from pydispatch.kernels.emulation.launch import launch
+
+        device = self._device(args)
+        if not device.startswith("cpu"):
+            raise InvalidArgumentError(
+                f"kernel '{self.name}' has a breakpoint, at which it stops on CPUs only; got '{device}'. "
+                f"Pass arrays of NumPy, or leave breakpoint() out"
+            )
+        launch(self, _in_process(args), counts)
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 from typing import Annotated, Any
 
 import numpy as np
@@ -102,3 +104,47 @@ def test_errors_are_those_of_python() -> None:
         nested.python(x)
     with pytest.raises(pd.InvalidArgumentError, match=r"pydispatch\.global_id is for functions under"):
         pd.global_id(0)
+
+
+def stop_if_large(part: Any) -> None:
+    if part > 2:
+        breakpoint()
+
+
+@pd.kernel(workgroup=2, grid=2)
+def stopping(x: Vector, y: Annotated[pd.View, pd.f32["m"]]) -> None:
+    i = pd.global_id(0)
+    half = x[i] / 2
+    total = pd.group_sum(half)
+    if i == 1:
+        breakpoint()
+    stop_if_large(half)
+    y[i] = total
+
+
+@pytest.mark.parametrize("grid", [None, 2])
+def test_breakpoints_of_a_checked_kernel(grid: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops = []
+
+    def hook() -> None:
+        frame = sys._getframe(1)
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        stops.append((frame.f_code.co_name, line, frame.f_locals.get("i"), frame.f_locals.get("part")))
+
+    monkeypatch.setattr(sys, "breakpointhook", hook)
+    checked = stopping.checked()
+    x, y = np.float32([1, 2, 3, 6]), np.zeros(4, np.float32)
+    (checked if grid is None else checked[grid])(x, y)
+    np.testing.assert_array_equal(y, [1.5, 1.5, 4.5, 4.5])
+    assert stops == [("stopping", "breakpoint()", 1, None), ("stop_if_large", "breakpoint()", None, 3.0)]
+
+    device = pd.device("cpu?checks=1")
+    stopping(device.upload(x), device.upload(y))
+    assert len(stops) == 4
+    with pytest.raises(pd.KernelError, match="the index 2 is outside of dimension 0 of 'y'"):
+        checked(x, y[:2])
+    interpreter = pd.device("ptx-interpreter")
+    with pytest.raises(pd.InvalidArgumentError, match="'stopping' has a breakpoint, at which it stops on CPUs only"):
+        checked(interpreter.upload(x), interpreter.upload(y))
+    with pytest.raises(pd.CompileError, match="breakpoint is not a part of kernels"):
+        stopping(x, y)

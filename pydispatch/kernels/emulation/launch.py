@@ -12,26 +12,32 @@ import numpy as np
 from pydispatch._core.extended_types import BY_MLIR
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.called_functions import named_object
 from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.emulation.tile_functions import dtype_of
 from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.emulation.workgroups import run_workgroup
 from pydispatch.kernels.module import size_symbols
 from pydispatch.kernels.source import Source
-from pydispatch.kernels.tiles.style import has_tiles, named_object
+from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.patterns.types import DType
 
 if TYPE_CHECKING:
     from pydispatch.kernels.kernel import KernelSource
 
 
-def launch(kernel: KernelSource, args: Sequence[Any]) -> None:
+def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None = None) -> None:
     """Run a kernel under plain Python, workgroup by workgroup, on arrays that it changes in place.
 
-    args: one for each parameter that is passed at run time. Raises as `Kernel.python`.
+    Args:
+        kernel: The kernel.
+        args: One for each parameter that is passed at run time.
+        grid: Numbers of workgroups along the three axes; None for those of the kernel itself.
+
+    Raises as `Kernel.python`.
     """
     values = _arguments(kernel, args)
-    counts = _counts(kernel, args, values)
+    counts = grid or _counts(kernel, args, values)
     extents = (*kernel.workgroup, 1, 1)[:3]
     is_whole, has_collectives = has_tiles(kernel.source), _has_collectives(kernel.source)
     for group in itertools.product(*map(range, reversed(counts))):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
-from inspect import isfunction, ismodule
 
-from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels import functions
-from pydispatch.kernels.source import MISSING, Source
+from pydispatch.kernels.called_functions import named_object, sources_of
+from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.table import FUNCTIONS
 
 
@@ -18,38 +16,19 @@ def has_tiles(source: Source) -> bool:
 
     A kernel that calls global_id or local_id is in the per-invocation style.
     """
-    is_tiled, seen, pending = False, {source.function}, [source]
-    while pending:
-        function = pending.pop()
+    is_tiled = False
+    for function in sources_of(source):
         for node in ast.walk(function.tree):
             if isinstance(node, ast.Call):
                 called = named_object(function, node.func)
                 if called in BY_INVOCATIONS:
                     return False
                 is_tiled = is_tiled or called in FUNCTIONS
-                if isfunction(called) and called not in seen and not called.__module__.startswith(_LIBRARIES):
-                    seen.add(called)
-                    with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
-                        pending.append(Source(called))
             elif isinstance(node, ast.Subscript):
                 is_tiled = is_tiled or has_slice(node)
             elif isinstance(node, (ast.BinOp, ast.AugAssign)):
                 is_tiled = is_tiled or isinstance(node.op, ast.MatMult)
     return is_tiled
-
-
-_LIBRARIES = ("numpy", "pydispatch")
-"""Packages whose functions are not searched for tiles, since they are not inlined."""
-
-
-def named_object(source: Source, node: ast.expr) -> object:
-    """Return the Python function or module that a name or an attribute refers to; MISSING for anything else."""
-    value: object = MISSING
-    if isinstance(node, ast.Name):
-        value = source.meaning(node.id)
-    elif isinstance(node, ast.Attribute):
-        value = getattr(named_object(source, node.value), node.attr, MISSING)
-    return value if isfunction(value) or ismodule(value) else MISSING
 
 
 BY_INVOCATIONS = (functions.global_id, functions.local_id)

@@ -1,0 +1,50 @@
+"""The functions that a kernel calls, found in its source without compiling it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from contextlib import suppress
+from inspect import isfunction, ismodule
+
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.kernels.source import MISSING, Source
+
+_LIBRARIES = ("numpy", "pydispatch")
+"""Packages whose functions are not searched, since they are not inlined."""
+
+
+def sources_of(kernel: Source) -> Iterator[Source]:
+    """Yield the source of a kernel, then those of the functions that it calls, and that these call, each once."""
+    seen, pending = {kernel.function}, [kernel]
+    while pending:
+        source = pending.pop()
+        yield source
+        for call in ast.walk(source.tree):
+            called = named_object(source, call.func) if isinstance(call, ast.Call) else MISSING
+            if isfunction(called) and called not in seen and not called.__module__.startswith(_LIBRARIES):
+                seen.add(called)
+                with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
+                    pending.append(Source(called, "function"))
+
+
+def named_object(source: Source, node: ast.expr) -> object:
+    """Return the Python function or module that a name or an attribute refers to; MISSING for anything else."""
+    value: object = MISSING
+    if isinstance(node, ast.Name):
+        value = source.meaning(node.id)
+    elif isinstance(node, ast.Attribute):
+        value = getattr(named_object(source, node.value), node.attr, MISSING)
+    return value if isfunction(value) or ismodule(value) else MISSING
+
+
+def has_breakpoint(kernel: Source) -> bool:
+    """Return whether a kernel, or a function that it calls, calls `breakpoint`."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and source.meaning(node.func.id) is builtins.breakpoint
+        for source in sources_of(kernel)
+        for node in ast.walk(source.tree)
+    )
