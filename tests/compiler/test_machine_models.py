@@ -280,6 +280,16 @@ def test_columns_that_fill_three_vectors_are_computed_once(cpu: str, columns: in
     assert default_schedule(level(cpu), product(3136, 24, columns)).nr == width
 
 
+@pytest.mark.parametrize(
+    ("cpu", "rows", "columns", "width"),
+    [("znver4", 32, 512, 48), ("znver4", 4, 512, 96), ("znver4", 32, 160, 32), ("haswell", 32, 512, 16)],
+)
+def test_blocks_that_widen_have_three_vectors(cpu: str, rows: int, columns: int, width: int) -> None:
+    """Not where rows are few, where three vectors would compute many columns twice, or without 32 registers."""
+    halves = Operand(True, columns * 2, False, True, element_bytes=2)
+    assert default_schedule(level(cpu), replace(product(rows, 784, columns), b=halves)).nr == width
+
+
 def test_blocks_of_three_vectors_have_the_results_of_numpy() -> None:
     text = """
 func.func @f(%a: tensor<29x17xf32>, %b: tensor<17x48xf32>, %c: tensor<29x48xf32>) -> tensor<29x48xf32> {

@@ -23,7 +23,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import half_precision_b
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.plan import ASSUMED_ROWS
 from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, widening_columns
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
 from pydispatch.ir.core.locations import set_location
@@ -158,14 +158,18 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
         return None
     if grouped is None and (value.uses.get_length() != 1 or not _is_plain(contraction, type_, half)):
         return None
-    layout = _layout(contraction, type_, grouped, levels)
+    layout = _layout(contraction, type_, grouped, levels, is_widened=half is not None)
     if layout is None:
         return None
     return Packed(function=function, index=value.index, type=type_, layout=layout, grouped=grouped)
 
 
 def _layout(
-    contraction: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
+    contraction: Contraction,
+    type_: TensorType[Attribute],
+    grouped: Grouped | None,
+    levels: Sequence[Level],
+    is_widened: bool,
 ) -> Layout | None:
     """Return the panel layout of the constant factor B of a contraction; None if packing is not worthwhile.
 
@@ -177,6 +181,7 @@ def _layout(
         type_: Type of the argument to pack.
         grouped: How B is computed from the argument; None if the argument is B.
         levels: ISA levels of all targets.
+        is_widened: Whether register blocks widen B from f16 or bf16 as they load it.
     """
     if contraction.n is None or not _is_whole(contraction):
         return None
@@ -194,6 +199,8 @@ def _layout(
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
         width //= 2  # 16, 48 or 80 channels
+    if is_widened and (wide := _widening_columns(contraction, element.size, columns, levels)) is not None:
+        width = wide
     # A last panel padded with zeros pays for a plain product with several panels.
     if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
@@ -269,6 +276,20 @@ def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: 
         for level in levels
     ]
     return rows is None and not all(pays_in_place)
+
+
+def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:
+    """Return the columns of the register block in which the kernels of all levels widen B; None if they differ.
+
+    Args:
+        contraction: The contraction.
+        size: Bytes of an accumulator.
+        columns: Columns of B.
+        levels: ISA levels of all targets.
+    """
+    rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
+    widths = {widening_columns(level, size, rows, columns) for level in levels}
+    return widths.pop() if len(widths) == 1 else None
 
 
 def _use_panels(packed: Packed) -> None:

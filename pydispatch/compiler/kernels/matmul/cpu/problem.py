@@ -103,6 +103,11 @@ class Problem:
         are_transposed = self.is_b_transposed and self.a.is_contiguous_k
         return is_known and are_transposed and not self.b.is_argument and self.is_skinny
 
+    @property
+    def widens_b(self) -> bool:
+        """Whether elements of B are shorter in memory than accumulators."""
+        return 0 < self.b.element_bytes < self.size
+
     def vectorizes_k(self, pack_b: bool) -> bool:
         """Return whether vectors are along K."""
         return self.vectorizes_packed_k if pack_b else self.is_b_transposed

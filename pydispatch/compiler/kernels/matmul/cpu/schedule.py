@@ -137,6 +137,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
     choose_kind = partial(
         choose_unpacked,
+        widens_b=problem.widens_b and not pack_b,
         panel_width=problem.panel_width or None,
         minimizes_passes=minimizes_passes,
         pairs_rows=problem.group == PAIRED_STEPS,
@@ -250,7 +251,7 @@ def _is_panel_cached(level: Level, problem: Problem) -> bool:
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
     """Return the tiles of a row-major B that is read in place."""
     sizes = problem.size, problem.m, problem.n, problem.k, problem.outer, problem.reductions
-    return choose_tiles(level, *sizes, minimizes_passes=minimizes_passes)
+    return choose_tiles(level, *sizes, widens_b=problem.widens_b, minimizes_passes=minimizes_passes)
 
 
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
