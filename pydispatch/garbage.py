@@ -1,12 +1,14 @@
-"""Thresholds of Python's cyclic garbage collector during compilation."""
+"""Thresholds of Python's cyclic garbage collector during compilation, and the exit of a process without it."""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import os
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _RARE = (5_000_000, 50, 100)
 _lock = threading.Lock()
@@ -37,10 +39,29 @@ def rarely_collected() -> Iterator[None]:
                 gc.set_threshold(*_before)
 
 
-def none_at_exit() -> None:
-    """Skip garbage collection at the exit of this process, which would traverse the many objects of modules.
+class QuickExit:
+    """Exit of this process that leaves its memory to the operating system instead of freeing each object.
 
-    It also raises the collector's thresholds, so it is only for processes that pydispatch owns.
+    Freeing the objects of the compiler's modules takes 2 to 4 % of the time of a small compilation. Create this before
+    other exit handlers are registered: Python joins threads first, and calls handlers in reverse order, so that the
+    processes of LLVM have ended. It also raises the thresholds of the garbage collector, so it is only for processes
+    that pydispatch owns.
+
+    Attributes:
+        status: The exit status; None exits as Python does.
     """
-    gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
-    atexit.register(gc.freeze)
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
+        atexit.register(self._exit)
+
+    def _exit(self) -> None:
+        """Write buffered output and end the process. Return if that fails, so that Python reports it."""
+        gc.freeze()  # collects nothing when Python ends the process
+        if self.status is None:
+            return
+        with suppress(OSError, ValueError, AttributeError):  # streams may be closed, or None
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.status)

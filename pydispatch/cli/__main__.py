@@ -13,7 +13,7 @@ from types import ModuleType
 from pydispatch import extensions, logs
 from pydispatch.errors import CompileWarning, Error
 from pydispatch.faults import translated
-from pydispatch.garbage import none_at_exit
+from pydispatch.garbage import QuickExit
 from pydispatch.suggestions import did_you_mean
 
 
@@ -174,8 +174,9 @@ def process() -> int:
     No subcommand calls NumPy's BLAS, whose threads would spin for a tenth of the time of a short command.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    none_at_exit()
-    return main()
+    quick_exit = QuickExit()
+    quick_exit.status = status = main()
+    return status
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.cli import __main__ as cli
 from pydispatch.compiler.target.native import host
+from pydispatch.runtime.program import variants
 
 TEXT = """func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
   %b = arith.addf %a, %a : tensor<8xf32>
@@ -149,3 +151,46 @@ def test_generic_code_next_to_other_code_is_optimised_less(tmp_path: Path) -> No
     (fallback,) = (data for name, data in both.items() if "v3" not in name)
     assert len(fallback) < len(code)
     assert code in next_to_arm.values()  # code for other architectures is none for these machines
+
+
+def chain(sizes: list[int]) -> str:
+    """Return a program that multiplies 16 rows by a matrix for each two adjacent sizes, with a tanh after each."""
+    matrices = [f"%w{i}: tensor<{k}x{n}xf32>" for i, (k, n) in enumerate(pairwise(sizes))]
+    lines = [f"func.func @main(%x0: tensor<16x{sizes[0]}xf32>, {', '.join(matrices)}) -> tensor<16x{sizes[-1]}xf32> {{"]
+    for i, (k, n) in enumerate(pairwise(sizes)):
+        types = f"(tensor<16x{k}xf32>, tensor<{k}x{n}xf32>) -> tensor<16x{n}xf32>"
+        lines += [
+            f"  %m{i} = stablehlo.dot %x{i}, %w{i} : {types}",
+            f"  %x{i + 1} = stablehlo.tanh %m{i} : tensor<16x{n}xf32>",
+        ]
+    return "\n".join([*lines, f"  return %x{len(sizes) - 1} : tensor<16x{sizes[-1]}xf32>", "}"])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="it runs code for x86-64")
+def test_kernels_that_differ_only_in_sizes_share_the_code_for_other_cpus(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sizes = [96, 160, 224, 101, 288]
+    artifact = pd.compile(chain(sizes), targets=("x86_64",), cpu=("generic", "x86-64-v3"), dump=tmp_path)
+    modules = [path.read_text() for path in tmp_path.glob("*.ll") if "optimized" not in path.name]
+    shared = [text for text in modules if ".shared" in text]
+    assert len(shared) == 1 and shared[0].count("call i32 @") == 2  # 101 columns have another loop at their edge
+    assert len(modules) == 3 + 4 + 2  # both variants have a module of library tables
+    monkeypatch.setattr(variants, "best_of", lambda *unused: 0)  # the first variant is generic
+    random = np.random.default_rng(3)
+    x = expected = random.standard_normal((16, sizes[0]), dtype=np.float32)
+    weights = [random.standard_normal(shape, dtype=np.float32) / 8 for shape in pairwise(sizes)]
+    for matrix in weights:
+        expected = np.tanh(expected @ matrix)
+    np.testing.assert_allclose(pd.device("cpu").load(artifact).main(x, *weights), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_kernels_that_differ_in_more_than_integers_share_no_code(tmp_path: Path) -> None:
+    text = """func.func @main(%a: tensor<70000xf32>, %b: tensor<80000xi32>) -> (tensor<70000xf32>, tensor<80000xi32>) {
+      %c = stablehlo.exponential %a : tensor<70000xf32>
+      %d = stablehlo.popcnt %b : tensor<80000xi32>
+      return %c, %d : tensor<70000xf32>, tensor<80000xi32>
+    }"""
+    pd.compile(text, targets=("x86_64",), cpu=("generic", "x86-64-v3"), dump=tmp_path)
+    modules = [path.read_text() for path in tmp_path.glob("*.ll") if "optimized" not in path.name]
+    assert len(modules) == 6 and not any(".shared" in text for text in modules)

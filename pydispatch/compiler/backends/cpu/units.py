@@ -1,4 +1,5 @@
-"""LLVM modules of a variant, and their compilation to objects: one for each export if the exports share nothing.
+"""LLVM modules of a variant, and their compilation to objects: one for each export if the exports share nothing, or
+for exports that differ only in integers.
 
 Each module is compiled separately, so that its code does not depend on the rest of the program. Modules are compiled in
 parallel processes, and results are cached by text, machine and tools.
@@ -18,6 +19,7 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cpu.clock import Clock
+from pydispatch.compiler.backends.cpu.shared_code import Instance, Template, instance_of, shared_module
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL, library
 from pydispatch.compiler.emit.llvm.cpu.platform import CpuPlatform
 from pydispatch.compiler.emit.llvm.emitter import emit_module
@@ -106,14 +108,19 @@ class Units:
             blocks = _has_blocks(symbols, variant.exports)
             yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks, notes=notes)
             return
-        for export in variant.exports:
-            text, notes = self._emit(executable=None, exports=(export,), symbols=symbols)  # without library tables
-            one = replace(variant, exports=(export,), location=export.location or variant.location)
-            visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
-            yield Unit(one, text, visible, stem=export.name, has_blocks=blocks, notes=notes)
+        units = (self._unit(export, symbols) for export in variant.exports)
+        yield from _with_shared_code(list(units)) if variant.is_fallback else units
         kernels = [export_symbol(export.name) for export in variant.exports]
         # The last unit has the library tables of all exports.
         yield replace(self._library(kernels, self._pages), defined_elsewhere=frozenset(kernels))
+
+    def _unit(self, export: Export, symbols: Symbols) -> Unit:
+        """Return the unit of one export, without library tables."""
+        variant = self.variant
+        text, notes = self._emit(executable=None, exports=(export,), symbols=symbols)
+        one = replace(variant, exports=(export,), location=export.location or variant.location)
+        visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
+        return Unit(one, text, visible, stem=export.name, has_blocks=blocks, notes=notes)
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
         """Generate the LLVM IR of exports, and record their alignment, imports and pages.
@@ -274,6 +281,34 @@ class UnitContext:
             objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
             objects.check_needs(self.checked, own, provided)
             module.internalize({*unit.visible, *(symbol for file in self.checked for symbol in file.undefined)})
+
+
+def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:
+    """Return the units of single exports; those that differ only in integers are joined to one unit."""
+    alike: dict[tuple[Template, bool], list[tuple[Unit, Instance]]] = {}
+    others: list[Unit] = []
+    for unit in units:
+        instance = instance_of(unit.text)
+        if instance is None:
+            others.append(unit)
+        else:
+            alike.setdefault((instance.template, unit.has_blocks), []).append((unit, instance))
+    return [*map(_joined, alike.values()), *others]
+
+
+def _joined(members: Sequence[tuple[Unit, Instance]]) -> Unit:
+    """Return one unit for units whose modules are instances of one template."""
+    units = [unit for unit, _ in members]
+    if len(units) == 1:
+        return units[0]
+    exports = tuple(export for unit in units for export in unit.variant.exports)
+    return replace(
+        units[0],
+        variant=replace(units[0].variant, exports=exports),
+        text=shared_module([instance for _, instance in members]),
+        visible=frozenset().union(*(unit.visible for unit in units)),
+        notes=tuple(note for unit in units for note in unit.notes),
+    )
 
 
 def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:

@@ -1,0 +1,106 @@
+"""One function for exports whose code differs only in integers, such as the sizes of matrices.
+
+The function takes the integers that differ as arguments, and each export calls it with its own. LLVM compiles such
+exports in the time of one. The code loses what LLVM concludes from known sizes, so this is for fallback variants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_INSTRUCTION = re.compile(
+    r"^  %\w+ = (?:(?:add|sub|mul|udiv|urem|sdiv|srem)(?: nsw| nuw)* i64 |icmp \w+ i64 |phi i64 "
+    r'|getelementptr (?:inbounds )?\w+, |call i64 @"llvm\.[su](?:min|max)\.i64"\().*',
+    re.MULTILINE,
+)
+"""Instructions in whose operands any i64 may stand for an integer. Other integers are of types, counts or flags."""
+_OPERAND = re.compile(r"(?<=i64 )-?\d+\b|(?<=, )-?\d+(?=,|$)|(?<=\[ )-?\d+(?=,)")
+"""Integer operand of such an instruction: `i64 7`, `i64 %a, 7`, `phi i64 [ 7, %b ]`."""
+_DEFINITION = re.compile(
+    r'^define (?P<linkage>\w+) i32 @(?P<symbol>"[^"]+")\((?P<parameters>.*)\) #0 \{$', re.MULTILINE
+)
+_ANY_DEFINITION = re.compile(r"^define ", re.MULTILINE)
+_HOLE = "\0"
+"""Stands for an integer in a template."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """LLVM IR of an export without its symbol and the integers that may become arguments.
+
+    Attributes:
+        head: The text before the definition: declarations.
+        parameters: Parameters of the definition.
+        body: The text from the first instruction on, with holes.
+    """
+
+    head: str
+    parameters: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The LLVM IR of one export as a template and what stands in its holes.
+
+    Attributes:
+        template: The template.
+        linkage: Linkage of the export's function.
+        symbol: Quoted symbol of the export's function.
+        integers: The integer of each hole.
+    """
+
+    template: Template
+    linkage: str
+    symbol: str
+    integers: tuple[str, ...]
+
+
+def instance_of(text: str) -> Instance | None:
+    """Split the LLVM IR of an export into a template and its integers.
+
+    Return None if the module defines another function beside that of the export.
+    """
+    definition = _DEFINITION.search(text)
+    if definition is None or len(_ANY_DEFINITION.findall(text)) > 1:
+        return None
+    integers: list[str] = []
+
+    def without_integers(instruction: re.Match[str]) -> str:
+        """Return an instruction with holes for its integers, which are appended to `integers`."""
+        integers.extend(_OPERAND.findall(instruction[0]))
+        return _OPERAND.sub(_HOLE, instruction[0])
+
+    body = _INSTRUCTION.sub(without_integers, text[definition.end() :])
+    template = Template(text[: definition.start()], definition["parameters"], body)
+    return Instance(template, definition["linkage"], definition["symbol"], tuple(integers))
+
+
+def shared_module(instances: Sequence[Instance]) -> str:
+    """Return the LLVM IR of several instances of one template.
+
+    It has one function, whose arguments are the integers that differ, and for each export a function that calls it.
+    """
+    template = instances[0].template
+    arguments: dict[tuple[str, ...], str] = {}  # integers that the instances have in a hole → argument
+    operands = []  # of the holes
+    for integers in zip(*(instance.integers for instance in instances), strict=True):
+        is_equal = len(set(integers)) == 1
+        operands.append(integers[0] if is_equal else arguments.setdefault(integers, f"%integer{len(arguments)}"))
+    start, *rest = template.body.split(_HOLE)
+    body = start + "".join(operand + text for operand, text in zip(operands, rest, strict=True))
+    shared = f'@{instances[0].symbol[:-1]}.shared"'
+    parameters = ", ".join([template.parameters, *(f"i64 {argument}" for argument in arguments.values())])
+    # Without "noinline" LLVM would compile a copy of the code for each export.
+    functions = [f"define internal i32 {shared}({parameters}) #0 noinline {{{body}"]
+    pointers = [f"ptr {name}" for name in re.findall(r"%\w+", template.parameters)]
+    for index, instance in enumerate(instances):
+        passed = ", ".join([*pointers, *(f"i64 {integers[index]}" for integers in arguments)])
+        functions.append(
+            f"define {instance.linkage} i32 @{instance.symbol}({template.parameters}) #0 {{\n"
+            f"  %status = call i32 {shared}({passed})\n"
+            "  ret i32 %status\n}\n"
+        )
+    return template.head + "\n".join(functions)
