@@ -1,4 +1,4 @@
-"""One function for exports whose code differs only in integers, such as the sizes of matrices.
+"""Code that exports share if it differs only in integers, such as the sizes of matrices: one function, compiled once.
 
 The function takes the integers that differ as arguments, and each export calls it with its own. LLVM compiles such
 exports in the time of one. The code loses what LLVM concludes from known sizes, so this is for fallback variants.
