@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects import arith, builtin, func, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DenseArrayBase,
     DictionaryAttr,
-    IntegerAttr,
     StringAttr,
     UnrealizedConversionCastOp,
 )
@@ -338,27 +336,6 @@ class Builder(OperationWriter):
             pairs.append(self.expand(part, axes, (*of.shape, 1)))
         result = tensor_type(of.dtype.element, (*of.shape, 2))
         return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
-
-    def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """Emit `tensor.expand_shape`: axis i of the value is split into the axes groups[i] of the result, whose shape
-        is `shape`.
-        """
-        static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
-        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
-        expand_op = tensor.ExpandShapeOp(
-            value, self.indices(shape), reassociation, DenseArrayBase.from_list(builtin.i64, static),
-            tensor_type(value.type.element_type, shape),  # type: ignore[attr-defined]
-        )  # fmt: skip
-        return self.add(expand_op).result
-
-    def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """Emit `tensor.collapse_shape`: the axes groups[i] of the value are merged into axis i of the result."""
-        reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
-        collapse_op = tensor.CollapseShapeOp(
-            operands=[value], properties={"reassociation": reassociation},
-            result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
-        )  # fmt: skip
-        return self.add(collapse_op).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
         """End the current function, and add it to the module as `name`. `outputs` are its results by name.

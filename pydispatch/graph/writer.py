@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from xdsl.dialects import arith, builtin, cf
+from xdsl.dialects import arith, builtin, cf, tensor
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
@@ -27,8 +27,9 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.errors import CompileError, Location
 from pydispatch.graph.sizes import Expr, Size, SizeSymbol, Term, symbol
-from pydispatch.graph.values import Tensor
+from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.core.locations import LayerLoc, resolved
+from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import SHOWS_VALUES
 
@@ -61,6 +62,11 @@ def _iterators_attribute(*parallel: bool) -> ArrayAttr[IteratorTypeAttr]:
 def _segments_attribute(*counts: int) -> DenseArrayBase[IntegerType]:
     """Return the sizes of operand segments as an attribute; cached."""
     return DenseArrayBase.from_list(i32, counts)
+
+
+def _reassociation_attribute(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr[IntegerType]]]:
+    """Return groups of axes as the attribute `reassociation` of a reshape."""
+    return ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
 
 
 @dataclass
@@ -196,6 +202,25 @@ class OperationWriter:
             regions=[Region(block)],
         )  # fmt: skip
         return list(self.add(op).results)
+
+    def expand(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """Emit `tensor.expand_shape`: axis i of the value is split into the axes groups[i] of the result, whose shape
+        is `shape`.
+        """
+        static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
+        expand_op = tensor.ExpandShapeOp(
+            value, self.indices(shape), _reassociation_attribute(groups), DenseArrayBase.from_list(builtin.i64, static),
+            tensor_type(value.type.element_type, shape),  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(expand_op).result
+
+    def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
+        """Emit `tensor.collapse_shape`: the axes groups[i] of the value are merged into axis i of the result."""
+        collapse_op = tensor.CollapseShapeOp(
+            operands=[value], properties={"reassociation": _reassociation_attribute(groups)},
+            result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
+        )  # fmt: skip
+        return self.add(collapse_op).result
 
     # -- sizes
 

@@ -13,7 +13,8 @@ from pydispatch.graph.sizes import Expr, Shape, Size, ceil_div, differ, minimum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.products import contract
-from pydispatch.operations.shapes import pad, rearranged, reshape, slice_axis, squeeze, transpose
+from pydispatch.operations.shapes import rearranged, reshape, squeeze, transpose
+from pydispatch.operations.slicing import pad, slice_axis
 
 
 @dataclass(frozen=True)

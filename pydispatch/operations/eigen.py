@@ -21,6 +21,7 @@ from pydispatch.operations import (
     products,
     reductions,
     shapes,
+    slicing,
 )
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula
@@ -163,8 +164,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
     one = one_unless_empty(n)
-    below = shapes.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))
-    inner = shapes.pad(
+    below = slicing.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))
+    inner = slicing.pad(
         builder, factors.of_reflections(builder, below, scales), [0, one, one], high=[0, 0, 0], value=0.0
     )
 
@@ -231,11 +232,11 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
         return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
     one = one_unless_empty(n)
-    below = matrices.diagonals(builder, shapes.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
-    above = matrices.diagonals(builder, shapes.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
+    below = matrices.diagonals(builder, slicing.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
+    above = matrices.diagonals(builder, slicing.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
-    first = shapes.pad(builder, imag, low=[0, 0, 0], high=[0, 0, one], value=0.0)
-    second = shapes.pad(builder, imag, [0, 0, one], high=[0, 0, 0], value=0.0)
+    first = slicing.pad(builder, imag, low=[0, 0, 0], high=[0, 0, one], value=0.0)
+    second = slicing.pad(builder, imag, [0, 0, one], high=[0, 0, 0], value=0.0)
     return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
 
 
@@ -258,7 +259,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         """
         (x,) = tensors
         j = n - 1 - index
-        row = shapes.slice_axis(builder, t, axis=1, start=j, limit=j + 1)
+        row = slicing.slice_axis(builder, t, axis=1, start=j, limit=j + 1)
         column = shapes.reshape(builder, row, (batch, n, 1))
         total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
         at = builder.constant(np.array(j, object), I64)
@@ -275,7 +276,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
             solved = -total / is_small.where(smallest.to(total.dtype), difference)
             return (k > at).where(solved, k.is_equal(at).where(total.const(1.0), total.const(0.0)))
 
-        pivot = shapes.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
+        pivot = slicing.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
         new = formula(builder, element, total, pivot, values, at)
 
         def stored(old: Element, new: Element, at: Element) -> Element:

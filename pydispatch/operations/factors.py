@@ -20,7 +20,8 @@ from pydispatch.operations.gathers import take_along
 from pydispatch.operations.matrices import order_of
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import argument, reduce
-from pydispatch.operations.shapes import broadcast_to, full, reshape, slice_, slice_axis
+from pydispatch.operations.shapes import broadcast_to, full, reshape
+from pydispatch.operations.slicing import slice_, slice_axis
 
 
 def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -23,7 +23,8 @@ from pydispatch.operations.products import contract
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import size_as
 from pydispatch.operations.scalars import Scalars
-from pydispatch.operations.shapes import axis_of, concat, full, pad, reshape, slice_axis, transpose
+from pydispatch.operations.shapes import axis_of, full, reshape, transpose
+from pydispatch.operations.slicing import concat, pad, slice_axis
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,7 +26,8 @@ from pydispatch.operations.indexing import (
     require_slices,
 )
 from pydispatch.operations.reals import Scalar
-from pydispatch.operations.shapes import reshape, slice_, slice_axis
+from pydispatch.operations.shapes import reshape
+from pydispatch.operations.slicing import slice_, slice_axis
 
 # -- with NumPy's indices
 

@@ -23,7 +23,7 @@ from pydispatch.operations.elementwise import FOLDED, apply, broadcast_map
 from pydispatch.operations.host_integers import HostInteger
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars, scalars_of
-from pydispatch.operations.shapes import pad, slice_
+from pydispatch.operations.slicing import pad, slice_
 
 
 class CoordinateBuilder(Scalars):

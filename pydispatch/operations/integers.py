@@ -10,7 +10,8 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula, of_scalars
 from pydispatch.operations.reals import Scalar, UnsupportedTypeError
-from pydispatch.operations.shapes import concat, expand_dims, reshape, slice_axis, stack
+from pydispatch.operations.shapes import expand_dims, reshape
+from pydispatch.operations.slicing import concat, slice_axis, stack
 
 
 def _safe_divisor(lhs: Element, rhs: Element) -> Element:

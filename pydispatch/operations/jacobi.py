@@ -22,7 +22,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, F32, F64, I64
 from pydispatch.graph.sizes import Size, ceil_div, maximum, minimum, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, factors, gathers, matrices, ordering, reductions, shapes
+from pydispatch.operations import control, factors, gathers, matrices, ordering, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.joined_parts import (
@@ -61,7 +61,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), axes=[1, 2])
     half = _pairs(n)
     even = 2 * half
-    a = shapes.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
+    a = slicing.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         """Rotate all pairs of rows and columns of a round, and move them to the pairs of the next.
@@ -94,11 +94,11 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     values = shapes.squeeze(builder, matrices.diagonals(builder, a), axes=[1])
     # The sort key of padding is inf, so that the first n sorted values are those of the matrix.
     key = _mark_padding(builder, values, vectors, n, last=float("inf"))
-    order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, axis=1)[1], axis=1, start=0, limit=n)
+    order = slicing.slice_axis(builder, ordering.sort_with_indices(builder, key, axis=1)[1], axis=1, start=0, limit=n)
     values = ew.binary(
         builder, "mul", gathers.take_along(builder, values, order, axis=1), shapes.squeeze(builder, scale, axes=[2])
     )
-    rows = shapes.slice_axis(builder, vectors, axis=2, start=0, limit=n)
+    rows = slicing.slice_axis(builder, vectors, axis=2, start=0, limit=n)
     positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, axes=[2]), [rows.shape[0], n, n])
     columns = shapes.transpose(builder, gathers.take_along(builder, rows, positions, axis=1), [0, 2, 1])
     return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, columns, x.shape)
@@ -148,13 +148,13 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     rows, scale = scaled_to_one(
         builder, with_parts_joined(builder, shapes.transpose(builder, a, [0, 2, 1])), axes=[1, 2]
     )
-    columns = shapes.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
+    columns = slicing.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
     limits = np.finfo(dtype.numpy)
     min_exact_square = float(limits.tiny / limits.eps)
 
     def rows_of_pairs(x: Tensor) -> list[Tensor]:
         """Return the first and the second row of each pair: pair i has the rows i and half + i."""
-        return shapes.split(builder, x, axis=1, sizes=[half, half])
+        return slicing.split(builder, x, axis=1, sizes=[half, half])
 
     def product_of(u: Tensor, v: Tensor) -> Tensor:
         """Return the real scalar product of each two rows, [batch, half, 1]."""
@@ -168,7 +168,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         turned = times_imaginary_unit(builder, first)
         phase = formulas(builder, unit_conjugate, product_of(first, second), product_of(turned, second))
         return tuple(  # type: ignore[return-value]
-            shapes.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
+            slicing.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
             for u, v in map(rows_of_pairs, (columns, vectors))
         )
 
@@ -204,8 +204,8 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, axes=[2]))
     key = _mark_padding(builder, lengths, vectors, n, last=-1.0)
     sorted_values, sorted_indices = ordering.sort_with_indices(builder, key, axis=1, descending=True)
-    values = shapes.slice_axis(builder, sorted_values, axis=1, start=0, limit=rank)
-    order = shapes.slice_axis(builder, sorted_indices, axis=1, start=0, limit=n)
+    values = slicing.slice_axis(builder, sorted_values, axis=1, start=0, limit=rank)
+    order = slicing.slice_axis(builder, sorted_indices, axis=1, start=0, limit=n)
 
     def reordered(x: Tensor) -> Tensor:
         """Return the rows of x [batch, even, k] in descending order of the singular values, without the padding."""
@@ -215,18 +215,18 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     # The rotations multiply the columns from the right: vectors are the rows of V^T.
     v = with_parts_split(builder, reordered(vectors), a.dtype)
     vt = formula(
-        builder, lambda v: v.conj() if is_complex else v, shapes.slice_axis(builder, v, axis=2, start=0, limit=n)
+        builder, lambda v: v.conj() if is_complex else v, slicing.slice_axis(builder, v, axis=2, start=0, limit=n)
     )
     # A QR factorization of the orthogonal columns gives an orthonormal U even if some columns are zero.
     scaled = shapes.transpose(builder, with_parts_split(builder, reordered(columns), a.dtype), [0, 2, 1])
-    scaled = shapes.slice_axis(builder, scaled, axis=2, start=0, limit=rank)
+    scaled = slicing.slice_axis(builder, scaled, axis=2, start=0, limit=rank)
     if full:
-        scaled = shapes.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - rank], value=0.0)
+        scaled = slicing.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - rank], value=0.0)
     else:
-        vt = shapes.slice_axis(builder, vt, axis=1, start=0, limit=rank)
+        vt = slicing.slice_axis(builder, vt, axis=1, start=0, limit=rank)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
-    square = shapes.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
+    square = slicing.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
     # The diagonal of R is real.
     signs = formula(
         builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)
@@ -279,7 +279,7 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: Size, la
     count = vectors.shape[1]
     if count == n:
         return values
-    own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, axis=2, start=n, limit=count))
+    own = formula(builder, lambda v: v * v, slicing.slice_axis(builder, vectors, axis=2, start=n, limit=count))
     return formula(
         builder,
         lambda v, w: (w > 0.5).where(v.const(last), v),
@@ -340,7 +340,7 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     starts = (0, first * half, second * half)
-    block = shapes.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
+    block = slicing.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
     return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
 
 
@@ -365,7 +365,7 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]: rows i and n / 2 + i by cos and sin [batch, n / 2, 1]."""
     half = cos.shape[1]
-    first, second = shapes.split(builder, x, axis=1, sizes=[half, half])
+    first, second = slicing.split(builder, x, axis=1, sizes=[half, half])
 
     def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
         """Rotate one pair of elements."""
@@ -373,7 +373,7 @@ def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tenso
         half_tangent = s / (c + 1.0)
         return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
 
-    return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), axis=1)
+    return slicing.concat(builder, formulas(builder, written, first, second, cos, sin), axis=1)
 
 
 def _next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
@@ -385,5 +385,5 @@ def _next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
     if isinstance(half, int):
         order = [row for begin, end in blocks for row in range(begin, end)]  # type: ignore[arg-type]
         return gathers.take(builder, x, builder.constant(order), axis=1)
-    slices = [shapes.slice_axis(builder, x, axis=1, start=begin, limit=end) for begin, end in blocks]
-    return shapes.concat(builder, slices, axis=1)
+    slices = [slicing.slice_axis(builder, x, axis=1, start=begin, limit=end) for begin, end in blocks]
+    return slicing.concat(builder, slices, axis=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import shapes
+from pydispatch.operations import slicing
 from pydispatch.operations.formulas import Element, formula, formulas
 
 
@@ -19,7 +19,7 @@ def with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
     """
     if not x.dtype.is_complex:
         return x
-    return shapes.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), axis=2)
+    return slicing.concat(builder, formulas(builder, lambda v: [v.real, v.imag], x), axis=2)
 
 
 def with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -27,14 +27,14 @@ def with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     if not dtype.is_complex:
         return x
     half = x.shape[2] // 2
-    return formula(builder, lambda u, v: u.with_imag(v), *shapes.split(builder, x, axis=2, sizes=[half, half]))
+    return formula(builder, lambda u, v: u.with_imag(v), *slicing.split(builder, x, axis=2, sizes=[half, half]))
 
 
 def times_imaginary_unit(builder: Builder, x: Tensor) -> Tensor:
     """Return complex rows with their parts joined, [batch, n, 2 m], times i."""
     half = x.shape[2] // 2
-    real, imag = shapes.split(builder, x, axis=2, sizes=[half, half])
-    return shapes.concat(builder, [formula(builder, lambda v: -v, imag), real], axis=2)
+    real, imag = slicing.split(builder, x, axis=2, sizes=[half, half])
+    return slicing.concat(builder, [formula(builder, lambda v: -v, imag), real], axis=2)
 
 
 def times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Tensor:

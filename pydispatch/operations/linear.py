@@ -15,7 +15,8 @@ from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.matrices import adjoint, diagonals, order_of
 from pydispatch.operations.reals import Scalar
-from pydispatch.operations.shapes import reshape, slice_, slice_axis, transpose
+from pydispatch.operations.shapes import reshape, transpose
+from pydispatch.operations.slicing import slice_, slice_axis
 
 
 def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:

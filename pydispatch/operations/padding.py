@@ -11,7 +11,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
-from pydispatch.operations.shapes import pad
+from pydispatch.operations.slicing import pad
 
 
 def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:

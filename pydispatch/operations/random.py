@@ -21,7 +21,8 @@ from pydispatch.operations import shapes, special
 from pydispatch.operations.formulas import Element, Formula, formula, formulas
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
-from pydispatch.operations.shapes import reshape, slice_, slice_axis, stack
+from pydispatch.operations.shapes import reshape
+from pydispatch.operations.slicing import slice_, slice_axis, stack
 
 STATE = "random"
 """Name of the program's random state: u64[2], the seed and the number of the call."""

@@ -10,7 +10,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, F32, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations import control, elementwise, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.sampling import Tap, sampled, zero_taps
 
@@ -56,13 +56,16 @@ def best_boxes(
         carried: which boxes are kept so far, and how many per set.
         """
         kept, taken = carried
-        corners = [shapes.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
+        corners = [slicing.slice_axis(builder, t, axis=1, start=index, limit=index + 1) for t in sides]
         box_number = reductions.size_as(builder, index, I64)
         hidden = reductions.reduce(
             builder, "or", formula(builder, is_hidden, *sides, *corners, limit, kept), axes=[1], keep=True
         )
         is_kept = formula(
-            builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, axis=1, start=index, limit=index + 1), hidden
+            builder,
+            lambda g, h: g & ~h,
+            slicing.slice_axis(builder, good, axis=1, start=index, limit=index + 1),
+            hidden,
         )
         if most is not None:
             is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
@@ -94,7 +97,7 @@ def box_taps(
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
-        start, end = (shapes.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
+        start, end = (slicing.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
         samples = count * samples_per_cell
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
 
@@ -198,7 +201,9 @@ def moved_windows(
     taps = []
     for d in range(rank):
         at = shapes.reshape(
-            builder, shapes.slice_axis(builder, moved, axis=3, start=d, limit=d + 1), [n * shared, 1, kernel_size, *out]
+            builder,
+            slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
+            [n * shared, 1, kernel_size, *out],
         )
         inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
         base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)

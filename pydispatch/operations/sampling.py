@@ -13,7 +13,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Shape, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, reductions, shapes
+from pydispatch.operations import elementwise, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, sum_of_products
@@ -183,7 +183,7 @@ def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, sl
 
 def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
     """Return coordinate n of each position of a grid, [batch, 1, ...]."""
-    part = shapes.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
+    part = slicing.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
     return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
 

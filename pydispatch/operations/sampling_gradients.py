@@ -9,7 +9,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, reductions, scatters, shapes
+from pydispatch.operations import assignment, elementwise, reductions, shapes, slicing
 from pydispatch.operations.sampling import GridSampler, grid_taps, sampled
 
 
@@ -46,8 +46,8 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         positions[0].append(row(shapes.iota(builder, lead, axis=0, dtype=I64)))
         for d, tap in enumerate(taps):
             positions[1 + d].append(row(without_channels(tap.index)))
-    columns = [shapes.concat(builder, parts, axis=0) for parts in positions]
-    rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, axis=0), "add")
+    columns = [slicing.concat(builder, parts, axis=0) for parts in positions]
+    rows = assignment.put_rows(builder, image, columns, slicing.concat(builder, updates, axis=0), "add")
     return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
 
 
@@ -60,4 +60,4 @@ def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: 
         by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_position, grad)
         gradients.append(reductions.reduce(builder, "add", product_, axes=[1]))
-    return shapes.stack(builder, gradients, grid.rank - 1)
+    return slicing.stack(builder, gradients, grid.rank - 1)

@@ -19,7 +19,8 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.operations.indexing import reverse
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars, elements_of, scalars_of
-from pydispatch.operations.shapes import slice_axis, squeeze
+from pydispatch.operations.shapes import squeeze
+from pydispatch.operations.slicing import slice_axis
 
 Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
 """Associative function combine(scalars, running value, element) -> new running value."""

@@ -8,12 +8,12 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, ordering, reductions, scans, shapes
+from pydispatch.operations import elementwise, ordering, reductions, scans, shapes, slicing
+from pydispatch.operations.assignment import put_rows
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.gathers import take
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
-from pydispatch.operations.scatters import put_rows
 
 
 def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
@@ -64,10 +64,10 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     size = x.shape[axis]
     starts, run_index = _runs(builder, columns)
     first = indices_of_true(builder, starts)
-    boundaries = shapes.concat(
+    boundaries = slicing.concat(
         builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], axis=0
     )
-    ends = shapes.slice_axis(builder, boundaries, axis=0, start=1, limit=first.shape[0] + 1)
+    ends = slicing.slice_axis(builder, boundaries, axis=0, start=1, limit=first.shape[0] + 1)
     return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
 
 
@@ -83,7 +83,7 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
         raise builder.fail(f"{what}, and distinct ones are looked for")
     table = shapes.reshape(builder, front, [front.shape[0], width])
     return [
-        shapes.reshape(builder, shapes.slice_axis(builder, table, axis=1, start=n, limit=n + 1), [table.shape[0]])
+        shapes.reshape(builder, slicing.slice_axis(builder, table, axis=1, start=n, limit=n + 1), [table.shape[0]])
         for n in range(width)
     ]
 
@@ -131,11 +131,11 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """
     size = columns[0].shape[0]
     previous = [
-        shapes.concat(
+        slicing.concat(
             builder,
             [
-                shapes.slice_axis(builder, c, axis=0, start=0, limit=1),
-                shapes.slice_axis(builder, c, axis=0, start=0, limit=size - 1),
+                slicing.slice_axis(builder, c, axis=0, start=0, limit=1),
+                slicing.slice_axis(builder, c, axis=0, start=0, limit=size - 1),
             ],
             axis=0,
         )

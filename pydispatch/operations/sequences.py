@@ -8,7 +8,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations import control, elementwise, reductions, shapes, slicing
 from pydispatch.operations.formulas import formula
 
 Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
@@ -17,7 +17,7 @@ Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
 
 def row(builder: Builder, x: Tensor, n: Size) -> Tensor:
     """Return row n of a tensor, without the first axis."""
-    return shapes.reshape(builder, shapes.slice_axis(builder, x, axis=0, start=n, limit=n + 1), x.shape[1:])
+    return shapes.reshape(builder, slicing.slice_axis(builder, x, axis=0, start=n, limit=n + 1), x.shape[1:])
 
 
 def over_steps(
@@ -56,4 +56,4 @@ def over_steps(
     outputs: dict[int, Tensor] = {}
     for index in reversed(range(steps)) if backwards else range(steps):
         carried, (outputs[index],) = run(index, carried)
-    return shapes.stack(b, [outputs[index] for index in range(steps)], axis=0), carried
+    return slicing.stack(b, [outputs[index] for index in range(steps)], axis=0), carried

@@ -1,20 +1,18 @@
-"""Rearrangement of elements: reshape, transpose, broadcast, slice, pad, concatenate."""
+"""Rearrangement of elements: reshape, transpose, broadcast, repeat."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects import builtin, tensor
-from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects import tensor
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, ceil_div, differ, divisor, product, sign
+from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, product, sign
 from pydispatch.graph.values import Tensor, tensor_type
-from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 from pydispatch.operations.elementwise import FOLDED, apply_several
 
@@ -34,7 +32,7 @@ def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int
     return result
 
 
-def _is_small(x: Tensor) -> bool:
+def is_small(x: Tensor) -> bool:
     """Return whether a tensor is a constant small enough to evaluate operations on it at compile time."""
     return x.known is not None and x.known.size <= FOLDED
 
@@ -173,7 +171,7 @@ def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> T
     return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in gone])
 
 
-# -- transpose, broadcast, slice, concatenate, pad
+# -- transpose, broadcast, constants
 
 
 def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
@@ -182,7 +180,7 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
     if sorted(order) != list(range(x.rank)):
         raise builder.fail(f"{order} is no order of the axes of {x}")
     shape = tuple(x.shape[d] for d in order)
-    if _is_small(x) and x.known is not None:
+    if is_small(x) and x.known is not None:
         return Tensor(x.dtype, shape, known=x.known.transpose(order))
     if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
         return reshape(builder, x, shape)  # only axes of size 1 move, so the elements stay in order
@@ -270,160 +268,6 @@ def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: 
     """Return a tensor with all elements equal to a number."""
     parts = [value.real, value.imag] if dtype.is_complex else [value]
     return builder.wrap(dtype, shape, *(builder.splat(builder.scalar_constant(p, dtype), shape) for p in parts))
-
-
-def slice_(
-    builder: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
-) -> Tensor:
-    """Return x[starts[0]:limits[0]:strides[0], ...].
-
-    Slices must be in bounds, with limits not below starts and strides of at least 1. Violations by static sizes raise
-    CompileError.
-    """
-    strides = [1] * x.rank if strides is None else strides
-    shape = tuple(ceil_div(limit - start, stride) for start, limit, stride in zip(starts, limits, strides, strict=True))
-    for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
-        try:
-            if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
-                raise builder.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
-        except UndecidedError:
-            continue
-    if shape == x.shape:
-        return x
-    if _is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
-        taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
-        return Tensor(x.dtype, shape, known=x.known[taken])
-    return builder.wrap(x.dtype, shape, *(_sliced(builder, part, starts, shape, strides) for part in builder.parts(x)))
-
-
-def _sliced(
-    builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
-) -> SSAValue:
-    """Emit the slice of one value; `shape` is that of the slice."""
-
-    def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
-        """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
-        return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
-
-    slice_op = tensor.ExtractSliceOp.build(
-        operands=[value, builder.indices(starts), builder.indices(shape), []],
-        properties={"static_offsets": static(starts), "static_sizes": static(shape), "static_strides": static(strides)},
-        result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
-    )
-    return builder.add(slice_op).result
-
-
-def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
-    """Return a slice along one axis."""
-    starts: list[Size] = [0] * x.rank
-    limits, strides = list(x.shape), [1] * x.rank
-    starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return slice_(builder, x, starts, limits, strides)
-
-
-def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
-    """Divide x into consecutive slices of these sizes along an axis."""
-    slices, start = [], 0
-    for n in sizes:
-        limit: Any = start + n
-        slices.append(slice_axis(builder, x, axis, start, limit))
-        start = limit
-    return slices
-
-
-def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Concatenate tensors of one type along an axis. Raise CompileError if types or other sizes differ."""
-    first = tensors[0]
-    axis = axis_of(builder, axis, first.rank)
-    for other in tensors[1:]:
-        unlike = any(d != axis and differ(m, n) for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))
-        if other.rank != first.rank or other.dtype != first.dtype or unlike:
-            raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
-    total: Any = sum((t.shape[axis] for t in tensors), 0)
-    shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))
-    if all(_is_small(t) for t in tensors):
-        import numpy as np
-
-        joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
-        return builder.constant(joined, first.dtype)
-    non_empty = [t for t in tensors if t.shape[axis] != 0]
-    if len(non_empty) <= 1:
-        return non_empty[0] if non_empty else first
-    parts = zip(*(builder.parts(t) for t in non_empty), strict=True)
-    result = tensor_type(first.dtype.element, shape)
-    return builder.wrap(
-        first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)
-    )
-
-
-def roll(builder: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
-    """Rotate elements along an axis by `shift` positions; a negative shift rotates towards the start."""
-    n = x.shape[axis]
-    period = divisor(n)  # max(n, 1): an empty axis has no remainder
-    first = (period - shift % period) % period  # the remainder of sizes has the sign of `shift`
-    return concat(builder, split(builder, x, axis, [first, n - first])[::-1], axis)
-
-
-def stack(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Stack tensors of one shape along a new axis."""
-    return concat(builder, [expand_dims(builder, t, [axis]) for t in tensors], axis)
-
-
-def pad(
-    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
-    interior: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
-    """Pad x with a value: `low` elements before, `high` after each axis, `interior` between neighbours.
-
-    Static negative `low` and `high` crop. The value is a number, or a tensor of one element.
-    """
-    if interior is not None and any(interior):
-        x = _pad_interior(builder, x, interior, value)
-    if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
-        starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
-        limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
-        x = slice_(builder, x, starts, limits)
-        low, high = ([n if isinstance(n, Expr) or n > 0 else 0 for n in sizes] for sizes in (low, high))
-    if all(n == 0 for n in (*low, *high)):
-        return x
-    shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    filled = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
-    return builder.wrap(x.dtype, shape, *(_padded(builder, part, low, high, shape, fill) for part, fill in filled))
-
-
-def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
-    """Return the padding value as scalar SSA values: one, or real and imaginary part."""
-    if not isinstance(value, Tensor):
-        return [builder.scalar_constant(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
-    return scalar_parts(builder, value)
-
-
-def _padded(
-    builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
-) -> SSAValue:
-    """Emit the padding of one value by `fill`; `shape` is that of the result."""
-    block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
-    below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
-    result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
-    return builder.add(
-        tensor.PadOp(value, builder.indices(low), builder.indices(high), Region(block), below, above, result)
-    ).result
-
-
-def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
-    """Return x with `interior` padding elements between neighbours along each axis."""
-    for d, between in enumerate(interior):
-        if not between or x.shape[d] in (0, 1):
-            continue
-        # Each element is padded to a row of its own; the rows are joined, and the padding after the last element is cut
-        # off.
-        rows = expand_dims(builder, x, [d + 1])
-        high: list[Size] = [0] * rows.rank
-        high[d + 1] = between
-        rows = pad(builder, rows, [0] * rows.rank, high, value)
-        merged = reshape(builder, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
-        x = slice_axis(builder, merged, d, start=0, limit=merged.shape[d] - between)
-    return x
 
 
 def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:

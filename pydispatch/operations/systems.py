@@ -9,7 +9,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I32, I64, DType
 from pydispatch.graph.sizes import Size, differ, minimum, one_unless_empty, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, factors, linear, matrices, reductions, shapes
+from pydispatch.operations import control, factors, linear, matrices, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.sequences import row
@@ -28,10 +28,10 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """
     n = matrices.order_of(builder, "a linear system", a)
     operands = broadcast_batches(builder, a, y)
-    factored, _, failed = factors.lu(builder, shapes.concat(builder, list(operands), operands[0].rank - 1))
+    factored, _, failed = factors.lu(builder, slicing.concat(builder, list(operands), operands[0].rank - 1))
     last = factored.rank - 1
-    matrix = shapes.slice_axis(builder, factored, last, start=0, limit=n)
-    right = shapes.slice_axis(builder, factored, last, n, factored.shape[last])
+    matrix = slicing.slice_axis(builder, factored, last, start=0, limit=n)
+    right = slicing.slice_axis(builder, factored, last, n, factored.shape[last])
     return linear.triangular_solve(builder, matrix, right, lower=False), failed
 
 
@@ -92,8 +92,8 @@ def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Te
 def _without_last(builder: Builder, band: Tensor) -> Tensor:
     """Return a band [n, batch, 1] with 0 for the last element, which may be NaN: unknowns of 0 are multiplied by it."""
     last = one_unless_empty(band.shape[0])
-    others = shapes.slice_axis(builder, band, axis=0, start=0, limit=band.shape[0] - last)
-    return shapes.pad(builder, others, low=[0, 0, 0], high=[last, 0, 0], value=0.0)
+    others = slicing.slice_axis(builder, band, axis=0, start=0, limit=band.shape[0] - last)
+    return slicing.pad(builder, others, low=[0, 0, 0], high=[last, 0, 0], value=0.0)
 
 
 def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:
@@ -104,7 +104,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     """
     n, batch, count = sides.shape
     # Row i meets row i + 1 in step i; a row of zeros follows the last one.
-    following = [shapes.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
+    following = [slicing.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
     def choose(pivot: Element, low: Element) -> tuple[Element, Element]:
         """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
@@ -191,10 +191,10 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     """
     k = minimum(*x.shape[-2:])
     factored, scales = factors.qr(builder, x)
-    rows = shapes.slice_axis(builder, factored, x.rank - 2, start=0, limit=k)
+    rows = slicing.slice_axis(builder, factored, x.rank - 2, start=0, limit=k)
     upper = matrices.triangle(builder, rows, "ge", builder.constant(0, I64))
     return factors.of_reflections(
-        builder, shapes.slice_axis(builder, factored, x.rank - 1, start=0, limit=k), scales
+        builder, slicing.slice_axis(builder, factored, x.rank - 1, start=0, limit=k), scales
     ), upper
 
 

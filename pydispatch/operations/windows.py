@@ -17,7 +17,8 @@ from pydispatch.operations.indexing import CoordinateBuilder, with_an_element
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import Combine, least
 from pydispatch.operations.scalars import Scalars, scalars_of
-from pydispatch.operations.shapes import pad, scalar_parts, slice_
+from pydispatch.operations.shapes import scalar_parts
+from pydispatch.operations.slicing import pad, slice_
 
 Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 """Function select(scalars, element selected so far, next element) -> whether the former stays selected."""

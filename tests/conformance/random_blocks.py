@@ -21,7 +21,7 @@ from pydispatch.graph.builder import Builder, Input
 from pydispatch.graph.dtypes import F32, dtype_of_numpy
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, elementwise, products, reductions, shapes
+from pydispatch.operations import convolutions, elementwise, products, reductions, shapes, slicing
 from pydispatch.operations.gathers import take
 from pydispatch.operations.indexing import dynamic_update_slice, insert_slice
 
@@ -90,10 +90,10 @@ class Value:
     def slice(self, axis: int, start: int, limit: int) -> Value:
         taken = [slice(None)] * self.array.ndim
         taken[axis] = slice(start, limit)
-        return self.made(shapes.slice_axis(self.b, self.tensor, axis, start, limit), self.array[tuple(taken)])
+        return self.made(slicing.slice_axis(self.b, self.tensor, axis, start, limit), self.array[tuple(taken)])
 
     def concat(self, axis: int, other: Value) -> Value:
-        made = shapes.concat(self.b, [self.tensor, other.tensor], axis)
+        made = slicing.concat(self.b, [self.tensor, other.tensor], axis)
         return self.made(made, np.concatenate([self.array, other.array], axis))
 
 

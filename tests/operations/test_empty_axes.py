@@ -12,7 +12,7 @@ import pydispatch as pd
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import gathers, indexing, padding, scatters, shapes
+from pydispatch.operations import gathers, indexing, padding, scatters, slicing
 from pydispatch.operations.gathers import GatherAxes
 
 NONE = np.zeros(0, np.float32)
@@ -132,5 +132,5 @@ def test_extremes_of_no_elements_are_refused_as_in_pytorch(run: Any, name: str) 
 
 
 def test_padding_of_no_elements_to_one(run: Any) -> None:
-    (result,) = run(lambda b, x: shapes.pad(b, x, [0, 1, 0], [0, 0, 1], 2.5), np.zeros((3, 0, 0), np.float32))
+    (result,) = run(lambda b, x: slicing.pad(b, x, [0, 1, 0], [0, 0, 1], 2.5), np.zeros((3, 0, 0), np.float32))
     np.testing.assert_array_equal(result, np.full((3, 1, 1), 2.5, np.float32))

@@ -7,7 +7,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.operations import factors, linear
-from pydispatch.operations.shapes import slice_axis
+from pydispatch.operations.slicing import slice_axis
 
 RNG = np.random.default_rng(11)
 

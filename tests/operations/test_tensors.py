@@ -13,7 +13,7 @@ import pydispatch as pd
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import C64, DTYPES, F32, I64
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, indexing, products, reductions, shapes
+from pydispatch.operations import convolutions, indexing, products, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
 
 RNG = np.random.default_rng(3)
@@ -33,8 +33,8 @@ def test_arrangements(run, dynamic: bool) -> None:
         return [
             shapes.reshape(b, x, [x.shape[0] * x.shape[1], x.shape[2]]), shapes.transpose(b, x, [2, 0, 1]),
             shapes.broadcast_to(b, shapes.expand_dims(b, y, [0]), (5, *y.shape)),
-            shapes.pad(b, x, (1, 0, 2), (0, 1, 0), 7.0, (0, 1, 2)), shapes.concat(b, [x, y], 2),
-            indexing.reverse(b, x, [0, 2]), shapes.slice_axis(b, x, 2, 1, x.shape[2], 2),
+            slicing.pad(b, x, (1, 0, 2), (0, 1, 0), 7.0, (0, 1, 2)), slicing.concat(b, [x, y], 2),
+            indexing.reverse(b, x, [0, 2]), slicing.slice_axis(b, x, 2, 1, x.shape[2], 2),
             shapes.tile(b, x, [1, 2, 3]), ew.binary(b, "add", x, y), shapes.squeeze(b, shapes.expand_dims(b, x, [1])),
         ]  # fmt: skip
 
@@ -264,8 +264,8 @@ def test_known_tensors_cost_nothing() -> None:
 
     (x,) = b.begin([Input("x", F32, ("n", 4))])
     shape = b.constant(np.array(x.shape, dtype=object))
-    half = ew.binary(b, "div", shapes.slice_axis(b, shape, 0, 1, 2), b.constant([2], I64))
-    whole = shapes.concat(b, [shapes.slice_axis(b, shape, 0, 0, 1), half, b.constant([2], I64)], 0)
+    half = ew.binary(b, "div", slicing.slice_axis(b, shape, 0, 1, 2), b.constant([2], I64))
+    whole = slicing.concat(b, [slicing.slice_axis(b, shape, 0, 0, 1), half, b.constant([2], I64)], 0)
     assert whole.sizes() == [x.shape[0], 2, 2]
     made = shapes.reshape(b, x, whole.sizes() or [])
     assert str(made) == "f32[n, 2, 2]"
@@ -278,8 +278,8 @@ def test_what_does_not_fit_names_the_layer(run) -> None:
         (products.matmul, "product of f32\\[2, 3\\] and f32\\[4, 5\\]: axis 1 has size 3, axis 0 has 4"),
         (lambda b, x, y: shapes.reshape(b, x, [4, 2]), "it has 6 elements, not 8"),
         (lambda b, x, y: shapes.transpose(b, x, [0, 2]), "axis 2 of a tensor of rank 2"),
-        (lambda b, x, y: shapes.concat(b, [x, y], 0), "cannot be joined along axis 0"),
-        (lambda b, x, y: shapes.slice_axis(b, x, 1, 2, 9), "slice 2:9 of axis 1 .* is out of bounds"),
+        (lambda b, x, y: slicing.concat(b, [x, y], 0), "cannot be joined along axis 0"),
+        (lambda b, x, y: slicing.slice_axis(b, x, 1, 2, 9), "slice 2:9 of axis 1 .* is out of bounds"),
         (lambda b, x, y: products.einsum(b, "ij,jk->iz", x, y), "the result 'iz' repeats a letter or has one"),
         (lambda b, x, y: ew.binary(b, "and", x, x), "and of f32 is not defined"),
     ]:

@@ -28,8 +28,9 @@ from pydispatch.compiler.constants.padded_channels import GROUP
 from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.fusion.build import affine_maps, rewrite_loops
 from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.maps import defining_copy
-from pydispatch.compiler.fusion.simplify import erase_unused, simplify
+from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_identity, is_projected_permutation
 from pydispatch.ir.core.walk import walk

@@ -14,10 +14,10 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, f32
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
 from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
-from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.gathered import gathered_pages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of, is_contraction
 from pydispatch.ir.affine_maps import is_projected_permutation

@@ -20,7 +20,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, rewrite_loops
-from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.split import combiner
 from pydispatch.ir.affine_maps import dims_in, is_identity, with_unit_loops
 from pydispatch.ir.core.rewriting import replace_op

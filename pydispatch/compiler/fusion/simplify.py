@@ -17,10 +17,10 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.analysis.kinds import has_effects, is_pure
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
+from pydispatch.compiler.fusion.elimination import erase_unused, merge_equal_operations
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
     elementwise_without_unit_dimensions,
@@ -53,7 +53,7 @@ def simplify(function: Operation) -> None:
         changed = False
         for region in function.regions:
             for block in region.blocks:
-                _equal_operations(block, {})
+                merge_equal_operations(block, {})
         for op in list(walk(function)):
             if op.parent is None or op is function:
                 continue
@@ -68,45 +68,6 @@ def simplify(function: Operation) -> None:
                     changed = True
                     break
         changed = erase_unused(function) or changed
-
-
-def erase_unused(function: Operation) -> bool:
-    """Erase the operations of a host function that have no effects and no used results; return whether there were
-    any. Dispatches and operations without results stay.
-    """
-    changed = False
-    for op in reversed(list(walk(function))):
-        is_unused = op.results and all(not list(r.uses) for r in op.results)
-        if is_unused and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
-            erase_op(op, safe_erase=False)
-            changed = True
-    return changed
-
-
-def _equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
-    """Eliminate common subexpressions of a block: merge pure operations with equal names, operands and attributes.
-
-    op_by_key: the operations of enclosing blocks, by name, operands and attributes; they replace equal ones here.
-    """
-    op_by_key = dict(op_by_key)
-    for op in list(block.ops):
-        for region in op.regions:
-            for inner in region.blocks:
-                if op.name.startswith("scf."):
-                    _equal_operations(inner, op_by_key)
-        if not is_pure(op) or op.regions or not op.results:
-            continue
-        if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
-            continue  # comparing large constants costs more than merging them saves
-        key = (
-            op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
-            tuple(op.attributes.items()),
-        )  # fmt: skip
-        first = op_by_key.setdefault(key, op)
-        if first is not op:
-            for old, new in zip(op.results, first.results, strict=True):
-                old.replace_all_uses_with(new)
-            erase_op(op)
 
 
 def _free_outputs(op: Operation) -> None:

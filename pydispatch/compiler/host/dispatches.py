@@ -17,7 +17,7 @@ from pydispatch.compiler.host.commands import Binding, HostTensor
 from pydispatch.compiler.host.scalar_table import ULE
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
-from pydispatch.compiler.outline.executables import tied_operands
+from pydispatch.compiler.outline.dispatches import tied_operands
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import both_words
 from pydispatch.formats.program.program import HIGH_WORD, Opcode

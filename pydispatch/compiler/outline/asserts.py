@@ -14,7 +14,7 @@ from xdsl.dialects.cf import AssertOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from pydispatch.compiler.outline.executables import tied_operands
+from pydispatch.compiler.outline.dispatches import tied_operands
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk

@@ -19,18 +19,17 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     SymbolRefAttr,
-    TensorType,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.kernel_ir.kernel import Layout
-from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.lower import lower
 from pydispatch.compiler.kernels.subgroups import lower_subgroups
 from pydispatch.compiler.kernels.tiles.lower import lower_tiles
 from pydispatch.compiler.outline.contracts import contract_of
+from pydispatch.compiler.outline.dispatches import check_variants, derive_constants, written_bindings
 from pydispatch.compiler.outline.flops import count_flops
 from pydispatch.compiler.outline.interface import lower_common, lower_interface
 from pydispatch.compiler.target.architectures import chosen_targets, objects_attribute, objects_for
@@ -89,80 +88,6 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
         set_location(new, op)
         module.body.block.insert_op_before(new, op)
         erase_op(op, safe_erase=False)
-
-
-def check_variants(module: ModuleOp) -> None:
-    """Raise CompileError for a dispatch that names a variant which its hand-written executable does not have."""
-    known = {
-        op.sym_name.data: [v.sym_name.data for v in op.body.block.ops if isinstance(v, hal.ExecutableVariantOp)]
-        for op in module.body.block.ops
-        if isinstance(op, hal.ExecutableOp)
-    }
-    for op in walk(module):
-        if not isinstance(op, flow.DispatchOp):
-            continue
-        for reference in op.entry_points.data:
-            names, executable = reference.nested_references.data, reference.root_reference.data
-            if len(names) == 2 and executable in known and names[0].data not in known[executable]:
-                raise CompileError(
-                    f"executable '@{executable}' has no variant '@{names[0].data}'",
-                    location_of(op),
-                    f"variants: {', '.join('@' + n for n in known[executable]) or 'none'}",
-                )
-
-
-def derive_constants(module: ModuleOp) -> None:
-    """Set the number of push constants of each export layout that states none, from the scalars of its dispatches."""
-    words: dict[tuple[str, str], int] = {}
-    for op in walk(module):
-        if isinstance(op, flow.DispatchOp):
-            needed = sum(words_of(a.type, location_of(op)) for a in op.arguments if not is_tensor(a))
-            for reference in op.entry_points.data:
-                words[reference.root_reference.data, reference.nested_references.data[-1].data] = needed
-    for op in module.body.block.ops:
-        if not isinstance(op, (hal.ExecutableOp, hal.ExecutableSourceOp)):
-            continue
-        for export in walk(op):
-            if isinstance(export, hal.ExecutableExportOp) and export.layout.constants.data == 0:
-                count = words.get((op.sym_name.data, export.sym_name.data), 0)
-                layout = export.layout
-                export.properties["layout"] = hal.PipelineLayoutAttr(IntAttr(count), layout.bindings, layout.flags)
-
-
-def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
-    """Return (executable, export) → indices of the bindings that any dispatch of the export writes.
-
-    A result that is tied to an argument writes its binding; other results have bindings after those of the arguments.
-    """
-    written: dict[tuple[str, str], set[int]] = {}
-    for op in walk(module):
-        if not isinstance(op, flow.DispatchOp):
-            continue
-        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
-        results: set[int] = set()
-        next_binding = len(tensors)
-        tied = tied_operands(op)
-        for index, result in enumerate(op.results):
-            if tied[index] >= 0:
-                results.add(tensors.index(tied[index]))
-            elif is_tensor(result):
-                results.add(next_binding)
-                next_binding += 1
-        for reference in op.entry_points.data:
-            key = (reference.root_reference.data, reference.nested_references.data[-1].data)
-            written.setdefault(key, set()).update(results)
-    return written
-
-
-def is_tensor(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType)
-
-
-def tied_operands(op: flow.DispatchOp) -> list[int]:
-    """Return, for each result, the index of the argument that it is written into; -1 for a new tensor."""
-    if op.tied_operands is None:
-        return [-1] * len(op.results)
-    return [int(i) for i in op.tied_operands.get_values()]
 
 
 def variant_name(target: hal.ExecutableTargetAttr) -> str:

@@ -14,7 +14,7 @@ from pydispatch.derivatives.rules.loop_nests import Elements, LoopNest, Seed
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import scatters, shapes
+from pydispatch.operations import scatters, shapes, slicing
 from pydispatch.operations.elements import Element
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
@@ -49,7 +49,7 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     total = scatters.scatter_first(
         trace,
         zeros,
-        shapes.concat(trace, columns, axis=1),
+        slicing.concat(trace, columns, axis=1),
         rows,
         len(lead),
         lambda s, old, new: s.binary("add", old, new),

@@ -12,7 +12,7 @@ from pydispatch.derivatives.cotangents import Cotangents, Rule
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.syntax import DYNAMIC
-from pydispatch.operations import reductions, shapes
+from pydispatch.operations import reductions, shapes, slicing
 
 
 def _reshaped(cotangents: Cotangents, op: Operation) -> None:
@@ -61,7 +61,7 @@ def _concat(cotangents: Cotangents, op: tensor.ConcatOp) -> None:
     """Add to the cotangent of each operand that of its slice of the result."""
     axis = op.dim.value.data
     sizes = [cotangents.program_tensor(source).shape[axis] for source in op.inputs]
-    cut = shapes.split(cotangents.trace, _of_result(cotangents, op), axis, sizes)
+    cut = slicing.split(cotangents.trace, _of_result(cotangents, op), axis, sizes)
     for source, cotangent in zip(op.inputs, cut, strict=True):
         cotangents.add(source, cotangent)
 
@@ -73,7 +73,7 @@ def _pad(cotangents: Cotangents, op: tensor.PadOp) -> None:
     like = cotangents.program_tensor(op.source)
     low = _sizes(cotangents, op.static_low.get_values(), op.low)
     ends: list[Any] = [start + size for start, size in zip(low, like.shape, strict=True)]
-    cotangents.add(op.source, shapes.slice_(cotangents.trace, _of_result(cotangents, op), low, ends))
+    cotangents.add(op.source, slicing.slice_(cotangents.trace, _of_result(cotangents, op), low, ends))
 
 
 def _sizes(cotangents: Cotangents, static: Sequence[Any], dynamic: Sequence[SSAValue]) -> list[Size]:
@@ -92,7 +92,7 @@ def _from_elements(cotangents: Cotangents, op: tensor.FromElementsOp) -> None:
     trace = cotangents.trace
     flat = shapes.reshape(trace, _of_result(cotangents, op), (-1,))
     for index, operand in enumerate(op.operands):
-        own = shapes.slice_axis(trace, flat, axis=0, start=index, limit=index + 1)
+        own = slicing.slice_axis(trace, flat, axis=0, start=index, limit=index + 1)
         cotangents.add(operand, shapes.reshape(trace, own, ()))
 
 

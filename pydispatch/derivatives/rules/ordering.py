@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 from pydispatch.derivatives.cotangents import Cotangents, Rule
 from pydispatch.graph.dtypes import I64
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import SortOp
-from pydispatch.operations import scatters, shapes
+from pydispatch.operations import assignment, shapes
 
 
 def _sort(cotangents: Cotangents, op: Operation) -> None:
@@ -34,7 +34,7 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
     for source, result in zip(sources, op.results, strict=True):
         cotangent = cotangents.of(result)
         if cotangent is not None:
-            moved = scatters.put_along(trace, cotangents.zeros(source), positions, cotangent, axis)
+            moved = assignment.put_along(trace, cotangents.zeros(source), positions, cotangent, axis)
             cotangents.add(source, moved)
 
 

@@ -5,112 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.fields import (
+    MISSING,
+    Extra,
+    ManifestFault,
+    integer_field,
+    json_object,
+    list_field,
+    named_size,
+    size_item,
+    text_field,
+    text_item,
+)
 
 FORMAT = 1
 MEMBER = "manifest.json"
 _MAX_ALIGNMENT = 4096
-_MISSING = object()
-
-Extra = dict[str, Any]
-"""JSON object without the fields that this version knows: fields of other versions, which are written back as read."""
-_T = TypeVar("_T")
-
-
-class _ManifestFault(Exception):
-    """Invalid value in a manifest.
-
-    The JSON path to the value is built while the exception propagates, so valid manifests pay nothing for it.
-    """
-
-    def __init__(self, key: str, expected: str, got: object) -> None:
-        self.path = [key] if key else []
-        self.expected = expected
-        self.got = got
-
-    def error(self) -> ArtifactError:
-        """Return the ArtifactError with the JSON path to the value."""
-        where = "".join(part if part.startswith("[") else f".{part}" for part in self.path).lstrip(".") or "the file"
-        if self.got is _MISSING:
-            return ArtifactError(f"{MEMBER}: {where}: missing; expected {self.expected}")
-        shown = json.dumps(self.got, default=repr)
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
-        return ArtifactError(f"{MEMBER}: {where}: expected {self.expected}, got {shown}")
-
-
-# Readers of an entry start from a copy of its JSON object, `rest`. _text(), _integer() and _items() remove the field
-# that they return, so at the end `rest` has only fields that this version does not know: `extra` of the entry.
-
-
-def _object(value: object) -> Extra:
-    """Return a copy of a JSON object, from which fields can be removed; raise a fault for another JSON value."""
-    if type(value) is not dict:
-        raise _ManifestFault("", "an object", value)
-    return value.copy()
-
-
-def _text(rest: Extra, key: str) -> str:
-    """Remove the field `key` from `rest` and return it, a non-empty string; raise a fault for anything else."""
-    value = rest.pop(key, _MISSING)
-    if type(value) is not str or not value:
-        raise _ManifestFault(key, "a non-empty string", value)
-    return value
-
-
-def _integer(rest: Extra, key: str, low: int, high: int) -> int:
-    """Remove the field `key` from `rest` and return it, an integer from `low` to `high`; raise a fault otherwise."""
-    value = rest.pop(key, _MISSING)
-    if type(value) is not int or not low <= value <= high:
-        raise _ManifestFault(key, f"an integer from {low} to {high}", value)
-    return value
-
-
-def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
-    """Remove the field `key`, a list, from `rest`, and return its items converted by `make`.
-
-    A fault that `make` raises gets the path to the item, such as `shape[2]`.
-    """
-    value = rest.pop(key, _MISSING)
-    if type(value) is not list:
-        raise _ManifestFault(key, "a list", value)
-    items: list[_T] = []
-    try:
-        for item in value:
-            items.append(make(item))
-    except _ManifestFault as fault:
-        fault.path[:0] = [key, f"[{len(items)}]"]
-        raise
-    return items
-
-
-def _text_item(value: object) -> str:
-    """Return a non-empty string; raise a fault for any other item of a list."""
-    if type(value) is not str or not value:
-        raise _ManifestFault("", "a non-empty string", value)
-    return value
-
-
-def _size_item(value: object) -> int:
-    """Return a size of a shape; raise a fault for any other item of a list."""
-    if type(value) is not int or not 0 <= value < 2**63:
-        raise _ManifestFault("", "a size", value)
-    return value
-
-
-def _named_size(value: object) -> int | str:
-    """Return a size of a shape: an integer, or the name of a dynamic size. Raise a fault for any other item."""
-    return _text_item(value) if type(value) is str else _size_item(value)
 
 
 def _parameter(value: object) -> None:
     """Check an entry of the list of parameters: {"scope": str, "key": str, "type": str, "shape": [int, ...]}."""
-    rest = _object(value)
+    rest = json_object(value)
     for key in ("scope", "key", "type"):
-        if type(rest.get(key, _MISSING)) is not str:
-            raise _ManifestFault(key, "a string", rest.get(key, _MISSING))
-    _items(rest, "shape", _size_item)
+        if type(rest.get(key, MISSING)) is not str:
+            raise ManifestFault(key, "a string", rest.get(key, MISSING))
+    list_field(rest, "shape", size_item)
 
 
 def _unique(names: list[str], where: str) -> None:
@@ -162,13 +83,13 @@ class ValueEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ValueEntry:
-        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
-        rest = _object(value)
-        name = rest.pop("name", _MISSING)
+        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        rest = json_object(value)
+        name = rest.pop("name", MISSING)
         if type(name) is not str:
-            raise _ManifestFault("name", "a string", name)
-        shape = _items(rest, "shape", _named_size) if "shape" in rest else None
-        return cls(name, _text(rest, "type"), shape, rest)
+            raise ManifestFault("name", "a string", name)
+        shape = list_field(rest, "shape", named_size) if "shape" in rest else None
+        return cls(name, text_field(rest, "type"), shape, rest)
 
     def to_json(self) -> Extra:
         shape = {} if self.shape is None else {"shape": self.shape}
@@ -200,12 +121,12 @@ class FunctionEntry:
 
     @classmethod
     def from_json(cls, value: object) -> FunctionEntry:
-        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
-        rest = _object(value)
+        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        rest = json_object(value)
         inputs, outputs = (
-            _items(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
+            list_field(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
         )
-        return cls(_text(rest, "name"), _text(rest, "signature"), inputs, outputs, rest)
+        return cls(text_field(rest, "name"), text_field(rest, "signature"), inputs, outputs, rest)
 
     def to_json(self) -> Extra:
         sides = {"inputs": self.inputs, "outputs": self.outputs}
@@ -237,21 +158,21 @@ class VariantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> VariantEntry:
-        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
-        rest = _object(value)
-        alignment = _integer(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
+        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        rest = json_object(value)
+        alignment = integer_field(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
         if alignment & (alignment - 1):
-            raise _ManifestFault("alignment", "a power of two", alignment)
+            raise ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():
             if key in rest and not fits(rest[key]):
-                raise _ManifestFault(key, expected, rest[key])
+                raise ManifestFault(key, expected, rest[key])
         return cls(
-            name=_text(rest, "name"),
-            member=_text(rest, "member"),
-            format=_text(rest, "format"),
-            requires=_items(rest, "requires", _text_item),
+            name=text_field(rest, "name"),
+            member=text_field(rest, "member"),
+            format=text_field(rest, "format"),
+            requires=list_field(rest, "requires", text_item),
             alignment=alignment,
-            imports=_items(rest, "imports", _text_item),
+            imports=list_field(rest, "imports", text_item),
             extra=rest,
         )
 
@@ -281,11 +202,11 @@ class ExecutableEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ExecutableEntry:
-        """Return the entry of a checked JSON object. Raises _ManifestFault for a wrong field."""
-        rest = _object(value)
-        name = _text(rest, "name")
-        exports = _items(rest, "exports", _text_item)
-        variants = _items(rest, "variants", VariantEntry.from_json)
+        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        rest = json_object(value)
+        name = text_field(rest, "name")
+        exports = list_field(rest, "exports", text_item)
+        variants = list_field(rest, "variants", VariantEntry.from_json)
         _unique(exports, f"exports of executable '{name}'")
         _unique([v.name for v in variants], f"variants of executable '{name}'")
         return cls(name, exports, variants, rest)
@@ -313,8 +234,8 @@ class ConstantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ConstantEntry:
-        rest = _object(value)
-        return cls(_text(rest, "member"), _text(rest, "dtype"), _items(rest, "shape", _size_item), rest)
+        rest = json_object(value)
+        return cls(text_field(rest, "member"), text_field(rest, "dtype"), list_field(rest, "shape", size_item), rest)
 
     def to_json(self) -> Extra:
         return {**self.extra, "member": self.member, "dtype": self.dtype, "shape": self.shape}
@@ -355,20 +276,20 @@ class Manifest:
         """Build a manifest from parsed JSON and check it; checks and errors are those of from_bytes()."""
         try:
             manifest = cls._read(value)
-        except _ManifestFault as fault:
-            raise fault.error() from None
+        except ManifestFault as fault:
+            raise fault.error(MEMBER) from None
         manifest.check()
         return manifest
 
     @classmethod
     def _read(cls, value: object) -> Manifest:
-        """Build a manifest from parsed JSON; raise _ManifestFault for an invalid value."""
-        rest = _object(value)
+        """Build a manifest from parsed JSON; raise ManifestFault for an invalid value."""
+        rest = json_object(value)
         try:
-            header = _object(rest.pop("pydispatch", _MISSING))
-            version = _text(header, "version")
-            written = _integer(header, "format", low=1, high=2**31)
-        except _ManifestFault as fault:
+            header = json_object(rest.pop("pydispatch", MISSING))
+            version = text_field(header, "version")
+            written = integer_field(header, "format", low=1, high=2**31)
+        except ManifestFault as fault:
             fault.path.insert(0, "pydispatch")
             raise
         if written > FORMAT:
@@ -379,15 +300,15 @@ class Manifest:
             )
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
-            raise _ManifestFault("pydispatch.producers", "an object of strings", producers)
+            raise ManifestFault("pydispatch.producers", "an object of strings", producers)
         if "parameters" in rest:  # checked in a copy: they stay in `rest` and thus in `extra`, for people
-            _items(rest.copy(), "parameters", _parameter)
+            list_field(rest.copy(), "parameters", _parameter)
         return cls(
             version=version,
             producers=producers,
-            functions=_items(rest, "functions", FunctionEntry.from_json),
-            executables=_items(rest, "executables", ExecutableEntry.from_json),
-            constants=_items(rest, "constants", ConstantEntry.from_json),
+            functions=list_field(rest, "functions", FunctionEntry.from_json),
+            executables=list_field(rest, "executables", ExecutableEntry.from_json),
+            constants=list_field(rest, "constants", ConstantEntry.from_json),
             extra={**rest, "pydispatch": header} if header else rest,
         )
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
+from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, Cursor, is_name
 from pydispatch.formats.ptx.lex import is_number
 from pydispatch.formats.ptx.module import Instruction, Not, Operand, Param, PtxLabel, PtxSymbol, Register
 from pydispatch.formats.ptx.names import RegisterRange
 from pydispatch.formats.ptx.operands import ENDS, Operands
+from pydispatch.formats.ptx.variables import VECTORS, DeclarationCursor
 
 _MAX_REGISTERS = 1 << 24
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
@@ -30,7 +31,7 @@ class FunctionReader(Operands):
     """
 
     def __init__(
-        self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
+        self, cursor: DeclarationCursor, function: str, params: list[Param], known: Callable[[str], bool],
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
         opcodes: dict[str, tuple[str, tuple[str, ...]]],
     ) -> None:  # fmt: skip

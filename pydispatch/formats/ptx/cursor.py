@@ -1,23 +1,19 @@
-"""A token cursor over a PTX text, with the syntax common to declarations of modules and functions."""
+"""Cursor over the tokens of a PTX text, with the evaluation of constant expressions."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.lex import Words, is_number, literal
-from pydispatch.formats.ptx.module import SIZES, PtxSymbol, Variable
+from pydispatch.formats.ptx.module import PtxSymbol
 
 SPACES = frozenset(("global", "const", "shared", "local", "param"))
 LINKAGE = frozenset(("visible", "extern", "weak", "common"))
-VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
 WARP_SIZE = 32
-_OPAQUE = frozenset((".texref", ".samplerref", ".surfref"))
 _NAME_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
-_MAX_DEPTH, _MAX_BYTES, _MAX_ALIGN, _MAX_DIMENSIONS = 64, 1 << 40, 1 << 20, 8
-_MAX_FILLED = 1 << 24  # zeros for values missing in rows
+_MAX_DEPTH = 64  # of nested expressions
 _RANKS = {
     "?": 1, "||": 2, "&&": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, ">": 8, ">=": 8, "<<": 9,
     ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11,
@@ -48,13 +44,11 @@ class Cursor:
         words: The tokens; "" marks the end.
         at: Index of the next token.
         literals: Token → its value as a number, None if it is none; a cache.
-        filled: Number of zeros so far for values that initializers of arrays leave out.
     """
 
     def __init__(self, source: Words) -> None:
         self.source, self.words, self.at = source, source.words, 0
         self.literals: dict[str, int | float | None] = {}
-        self.filled = 0
 
     def fail(self, message: str, at: int | None = None) -> ArtifactError:
         """Return an error at token `at`, by default the next one."""
@@ -253,156 +247,3 @@ class Cursor:
         if sign in "&|^":
             return left & right if sign == "&" else left | right if sign == "|" else left ^ right
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
-
-    # Types and variables
-
-    def type(self, what: str) -> str:
-        """Parse a fundamental type and return it without the dot."""
-        word = self.words[self.at]
-        if word[:1] == "." and word[1:] in SIZES:
-            self.at += 1
-            return word[1:]
-        if word in _OPAQUE:
-            raise self.fail(
-                f"{what} is of type {word}; textures, samplers and surfaces are not supported, pass a pointer"
-            )
-        if word[:1] == ".":
-            raise self.fail(f"unknown type '{word}' of {what}")
-        raise self.fail_expected(f"the type of {what}")
-
-    def alignment(self) -> int:
-        """Parse an alignment in bytes, a power of two."""
-        at = self.at
-        value = self.integer("an alignment", 1)
-        if value & (value - 1) or value > _MAX_ALIGN:
-            raise self.fail(f"an alignment of {value}; expected a power of two up to {_MAX_ALIGN}", at)
-        return value
-
-    def dimensions(self) -> list[int]:
-        """Parse the sizes of an array such as `[4][8]`; a first size of `[]` is returned as 0."""
-        sizes: list[int] = []
-        while self.accept("["):
-            sizes.append(0 if self.words[self.at] == "]" and not sizes else self.integer("a size"))
-            self.expect("]")
-            if len(sizes) > _MAX_DIMENSIONS:
-                raise self.fail(f"more than {_MAX_DIMENSIONS} dimensions")
-        return sizes
-
-    def attribute(self) -> None:
-        """Skip an attribute such as `(.managed)` or `(.unified(0x1, 0x2))`, which has no effect here."""
-        self.expect("(")
-        depth = 1
-        while depth:
-            word = self.words[self.at]
-            if word in ("", ";", "{", "}"):
-                raise self.fail_expected("the ')' of an .attribute")
-            depth += (word == "(") - (word == ")")
-            self.at += 1
-
-    def variables(
-        self, space: str, linkage: str, start: int, resolve: Callable[[str, int], PtxSymbol]
-    ) -> list[tuple[Variable, int]]:
-        """Parse the variables after a state space such as `.global`.
-
-        Args:
-            space: The state space.
-            linkage: The linkage directive without its dot; "" for none.
-            start: Index of the declaration's first token.
-            resolve: Returns the symbol for a name in an initializer.
-
-        Returns:
-            The variables, each with the token index of its name.
-        """
-        align, lanes = 0, 1
-        what = f"a .{space} variable"
-        while self.words[self.at] in (".align", ".attribute", *VECTORS):
-            word = self.words[self.at]
-            self.at += 1
-            if word == ".align":
-                align = self.alignment()
-            elif word == ".attribute":
-                self.attribute()
-            else:
-                lanes = VECTORS[word]
-        kind = self.type(what)
-        if kind == "pred":
-            raise self.fail(f"{what} cannot be of type .pred", self.at - 1)
-        variables: list[tuple[Variable, int]] = []
-        while True:
-            at = self.at
-            name = self.name(what)
-            sizes = self.dimensions()
-            if lanes > 1:
-                sizes.append(lanes)
-            values: tuple[Value, ...] = ()
-            if self.accept("="):
-                values = tuple(self._initializer(sizes, kind, name, resolve))
-            declared = Variable(name, space, kind, align or SIZES[kind] * lanes, tuple(sizes), self.source.line(at),
-                            linkage, values, self.source.starts[start])  # fmt: skip
-            if declared.size > _MAX_BYTES:
-                raise self.fail(f"'{name}' has {declared.size} bytes, more than {_MAX_BYTES}", at)
-            variables.append((declared, at))
-            if not self.accept(","):
-                break
-        self.end_statement(f"the declaration of '{variables[-1][0].name}'")
-        end = self.source.end(self.at - 1)
-        return [(replace(variable, end=end), at) for variable, at in variables]
-
-    def _initializer(
-        self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]
-    ) -> list[Value]:
-        """Parse an initializer: one value, a string, or nested braces. Sets the first size of an unsized array in
-        `sizes`."""
-        if not sizes:
-            if self.words[self.at] == "{":
-                raise self.fail(f"'{name}' is a scalar; expected one value, without braces")
-            return [self.expression(resolve)]
-        at, values = self.at, list[Value]()
-        if self.words[self.at][:1] == '"' and SIZES[kind] == 1:
-            text = self.string("a string")
-            values.extend([*text.encode(), 0])
-        else:
-            self._braces(sizes, 0, values, name, resolve)
-        inner = 1
-        for size in sizes[1:]:
-            inner *= size
-        if sizes[0] == 0:
-            sizes[0] = -(-len(values) // inner) if inner else 0
-        if len(values) > sizes[0] * inner:
-            raise self.fail(f"{len(values)} values for the {sizes[0] * inner} elements of '{name}'", at)
-        return values
-
-    def _braces(
-        self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
-    ) -> None:
-        """Parse the braces of dimension `level` and append the values, with zeros for missing ones in inner rows."""
-        self.expect("{", f" before the values of '{name}'")
-        words, literals = self.words, self.literals
-        while words[self.at] != "}":
-            word = words[self.at]
-            if word == "{":
-                if level + 1 >= len(sizes):
-                    raise self.fail(f"more braces than '{name}' has dimensions")
-                inner = 1
-                for size in sizes[level + 2 :]:
-                    inner *= size
-                before, whole = len(values), sizes[level + 1] * inner
-                at = self.at
-                self._braces(sizes, level + 1, values, name, resolve)
-                if len(values) - before > whole or whole > _MAX_BYTES:
-                    raise self.fail(f"{len(values) - before} values where '{name}' has {whole} elements", at)
-                missing = whole - (len(values) - before)
-                self.filled += missing
-                if self.filled > _MAX_FILLED:
-                    raise self.fail(f"the rows of '{name}' lack {missing} values, too many to fill up with zeros", at)
-                values.extend([0] * missing)
-            else:
-                value = literals.get(word)
-                if value is not None and words[self.at + 1] in (",", "}"):
-                    self.at += 1
-                    values.append(value)
-                else:
-                    values.append(self.expression(resolve))
-            if not self.accept(","):
-                break
-        self.expect("}", f" after the values of '{name}'")

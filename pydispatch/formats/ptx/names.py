@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pydispatch.formats.ptx.cursor import Cursor, is_name
+from pydispatch.formats.ptx.cursor import is_name
 from pydispatch.formats.ptx.module import Immediate, Operand, Param, PtxSymbol, Register, Variable, Vector
+from pydispatch.formats.ptx.variables import DeclarationCursor
 
 _MAX_DEPTH = 64
 _SPECIAL = re.compile(
@@ -74,7 +75,7 @@ class NameScopes:
     """
 
     def __init__(
-        self, cursor: Cursor, function: str, params: list[Param], known: Callable[[str], bool],
+        self, cursor: DeclarationCursor, function: str, params: list[Param], known: Callable[[str], bool],
         pending: list[tuple[str, int]], types: Mapping[str, str], reserved: set[str],
     ) -> None:  # fmt: skip
         """Open the outermost scope of a function.

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pydispatch.formats.ptx.body import FunctionReader, file, location
-from pydispatch.formats.ptx.cursor import LINKAGE, SPACES, Cursor
+from pydispatch.formats.ptx.cursor import LINKAGE, SPACES
 from pydispatch.formats.ptx.lex import Words, decode, is_number
 from pydispatch.formats.ptx.module import SIZES, Param, PtxFunction, PtxModule, PtxSymbol, Variable
+from pydispatch.formats.ptx.variables import DeclarationCursor
 
 _NUMBERED = frozenset((
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
@@ -39,7 +40,7 @@ def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") ->
     return _PtxReader(words).read(), words
 
 
-class _PtxReader(Cursor):
+class _PtxReader(DeclarationCursor):
     """Parser of a PTX module.
 
     Attributes:

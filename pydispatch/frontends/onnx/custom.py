@@ -9,6 +9,7 @@ from xdsl.ir import Block
 
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import type_of
+from pydispatch.frontends.onnx.declarations import declared_type
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.graph.builder import Builder
@@ -24,9 +25,6 @@ class CustomCallContext(Protocol):
 
     builder: Builder
     options: ReadOptions
-
-    def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
-        """Return the declared element type and shape of a value; the shape is None if the rank is unknown."""
 
 
 class UserKernels:
@@ -113,7 +111,7 @@ def call(
     if results is None and convert is not None:
         results = _types_of(tracer, convert, len(node.output))
     elif results is None:
-        stated = [_declared_type(tracer, output, operands, values) for output in node.output]
+        stated = [_declared_result(tracer, output, operands, values) for output in node.output]
         assumed = None in stated
         if assumed and not (tracer.options.assumes_types and present):
             raise _undeclared_result(tracer, name, node.output[stated.index(None)], present)
@@ -134,14 +132,14 @@ def _types_of(
     return [(x.dtype, x.shape) for x in tensors if x is not None]
 
 
-def _declared_type(
+def _declared_result(
     tracer: CustomCallContext, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
     """Return the type that the graph declares for a result; None if it declares none or the rank is unknown."""
     info = values.stated.get(output)
     if info is None:
         return None
-    dtype, shape = tracer.type_of_info(info)
+    dtype, shape = declared_type(tracer.builder, info)
     return None if shape is None else (dtype, tuple(_size_named(tracer, n, operands) for n in shape))
 
 

@@ -9,15 +9,14 @@ from functools import cache, partial
 from typing import Any
 
 from pydispatch.errors import CompileError, CompileWarning
-from pydispatch.frontends.onnx import custom, model
+from pydispatch.frontends.onnx import custom, declarations, model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
 from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without_operand
 from pydispatch.frontends.onnx.scope import Values
-from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
+from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of
 from pydispatch.frontends.source import ReadOptions
-from pydispatch.graph.builder import Builder, Input
-from pydispatch.graph.dtypes import DType
+from pydispatch.graph.builder import Builder
 from pydispatch.graph.faults import guarded
 from pydispatch.graph.sizes import UndecidedError
 from pydispatch.graph.values import Tensor
@@ -76,10 +75,12 @@ class OnnxTracer:
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)
-        self._check_names(graph, [*inputs, *constants])
+        declarations.check_names(self.builder, graph, [*inputs, *constants])
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
         arguments = [
-            self._declare_input(info, inputs.get(info.name)) for info in graph.input if info.name not in initial
+            declarations.declare_input(self.builder, info, inputs.get(info.name))
+            for info in graph.input
+            if info.name not in initial
         ]
         if len({a.name for a in arguments}) != len(arguments):
             raise self.builder.fail("two inputs of the graph have the same name")
@@ -87,13 +88,13 @@ class OnnxTracer:
         self.inputs = dict(values)
         for info in graph.input:
             if info.name in constants:
-                values[info.name] = self._constant_input(info, constants[info.name])
+                values[info.name] = declarations.constant_input(self.builder, info, constants[info.name])
         results = self.graph(graph, values, outer=None, opsets=opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):
             if info.name in outputs:
                 raise self.builder.fail(f"the graph has two outputs '{info.name}'")
-            outputs[info.name] = self._as_declared(result, info)
+            outputs[info.name] = declarations.as_declared(self.builder, result, info)
         self.builder.finish("main", outputs)
         self.builder.hint_kernels(self.kernels.hints())
 
@@ -292,86 +293,7 @@ class OnnxTracer:
             raise self.builder.fail(f"{what} '{name}' is defined nowhere")
         return tensor_
 
-    # -- inputs and outputs
-
-    def _constant_input(self, info: model.ValueInfoProto, elements: Any) -> Tensor:
-        """Return an input of the graph as a constant with the elements that the caller passed in `constants`."""
-        dtype, declared = self.type_of_info(info)
-        try:
-            constant = self.builder.constant(elements, dtype)
-        except (TypeError, ValueError, NotImplementedError) as error:
-            raise self.builder.fail(f"constants: '{info.name}' is {dtype}: {error}") from None
-        if declared is not None and (
-            len(declared) != constant.rank
-            or any(isinstance(n, int) and n != m for n, m in zip(declared, constant.shape, strict=True))
-        ):
-            raise self.builder.fail(f"constants: '{info.name}' has shape {list(declared)}, not {list(constant.shape)}")
-        return constant
-
-    def _check_names(self, graph: model.GraphProto, names: Sequence[str]) -> None:
-        """Raise CompileError if one of `names` is no input of the graph."""
-        known = [info.name for info in graph.input]
-        for name in names:
-            if name not in known:
-                raise self.builder.fail(f"the model has no input '{name}'; it has {', '.join(known)}")
-
-    def _declare_input(self, info: model.ValueInfoProto, shape: Sequence[int | str] | None) -> Input:
-        """Return the declaration of an input. `shape` is the shape that the caller passed in `inputs`; None selects the
-        shape in the model.
-        """
-        dtype, declared = self.type_of_info(info)
-        if shape is None and declared is None:
-            raise self.builder.fail(
-                f"input '{info.name}' has no shape in the model", f"give it: inputs={{'{info.name}': (1, 3, 'h', 'w')}}"
-            )
-        if shape is not None and declared is not None and len(shape) != len(declared):
-            raise self.builder.fail(f"input '{info.name}' has {len(declared)} axes; {len(shape)} sizes are given")
-        sizes = shape if shape is not None else declared
-        assert sizes is not None
-        return Input(info.name, dtype, tuple(sizes))
-
-    def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
-        """Return the declared element type and shape of a value; the shape is None if the rank is unknown.
-
-        An axis without a number or a symbolic name gets the size name `<value>.<axis>`.
-        """
-        type = info.type.tensor_type if info.type is not None else None
-        if type is None:
-            raise self.builder.fail(f"'{info.name}' is no tensor; sequences, maps and optional values cannot be passed")
-        try:
-            dtype = dtype_of(type.elem_type)
-        except ModelFault as fault:
-            raise self.builder.fail(f"'{info.name}': {fault}") from None
-        if type.shape is None:
-            return dtype, None
-        sizes: list[int | str] = []
-        for axis, dimension in enumerate(type.shape.dim):
-            if len(dimension.dim_value):  # read as a repeated field: empty if absent, and the last value counts
-                sizes.append(int(dimension.dim_value[-1]))
-            else:
-                sizes.append(dimension.dim_param or f"{info.name}.{axis}")
-        if any(isinstance(n, int) and not 0 <= n < 2**40 for n in sizes):
-            raise self.builder.fail(f"'{info.name}' has the shape {sizes}")
-        return dtype, tuple(sizes)
-
-    def _as_declared(self, result: Tensor, info: model.ValueInfoProto) -> Tensor:
-        """Return an output with static sizes from its declaration in place of dynamic sizes derived from its nodes.
-
-        Raise CompileError if the declared type contradicts the derived one.
-        """
-        if info.type is None:
-            return result
-        dtype, declared = self.type_of_info(info)
-        if dtype != result.dtype:
-            raise self.builder.fail(f"output '{info.name}' is declared as {dtype}; it is {result.dtype}")
-        if declared is None:
-            return result
-        if len(declared) != result.rank or any(
-            isinstance(n, int) and isinstance(m, int) and n != m for n, m in zip(declared, result.shape, strict=True)
-        ):
-            raise self.builder.fail(f"output '{info.name}' is declared with shape {list(declared)}; it is {result}")
-        shape = [n if isinstance(n, int) else m for n, m in zip(declared, result.shape, strict=True)]
-        return self.builder.as_shape(result, shape)
+    # -- operator sets and nesting
 
     def _opsets(self, imports: Sequence[model.OperatorSetIdProto]) -> dict[str, int]:
         """Return the version of each imported domain. Raise CompileError for unsupported versions of ai.onnx, and warn

@@ -19,8 +19,9 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.constants import elements_of
 from pydispatch.graph.dtypes import DType, of_element
 from pydispatch.graph.values import Tensor
-from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
+from pydispatch.ir.dialects.stablehlo.attributes import integers
 from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
+from pydispatch.ir.dialects.stablehlo.records import Record
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import Combine
 from pydispatch.operations.scalars import Scalars

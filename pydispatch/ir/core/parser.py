@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    ComplexType,
     LocationAttr,
     ModuleOp,
     ShapedType,
@@ -27,6 +25,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.dense import ELIDED
 from pydispatch.ir.core.lexer import FastLexer, FastParser
+from pydispatch.ir.core.literals import ComplexElement, HexElement
 from pydispatch.ir.core.locations import NamedLoc, Source, SourceLoc
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
 from pydispatch.ir.core.names import FORMER_NAMES
@@ -45,29 +44,6 @@ TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 _LINE_END = re.compile(r"\s*\n\s*")
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
-
-
-class _HexElement(AttrParser._TensorLiteralElement):
-    """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
-
-    def to_type(self, parser: Any, type: Any) -> Any:
-        """Return the number; for a float, the one with these bits."""
-        if not isinstance(type, AnyFloat):
-            return super().to_type(parser, type)
-        assert isinstance(self.value, int)
-        size = type.compile_time_size
-        if self.value >> (8 * size):
-            parser.raise_error(f"{self.span.text} has more bits than {type}", self.span)
-        return next(iter(type.iter_unpack(self.value.to_bytes(size, "little"))))
-
-
-class _ComplexElement(AttrParser._TensorLiteralElement):
-    """Complex element `(real, imaginary)` of a tensor literal."""
-
-    def to_type(self, parser: Any, type: Any) -> Any:
-        if not isinstance(type, ComplexType):
-            parser.raise_error(f"a complex number is no element of {type}", self.span)
-        return tuple(part.to_type(parser, type.element_type) for part in self.value)  # type: ignore[union-attr]
 
 
 @cache
@@ -323,9 +299,9 @@ class ProgramParser(FastParser):
             self.parse_punctuation(",", " in a complex number")
             parts: Any = (real, self._parse_tensor_literal_element())
             self.parse_punctuation(")", " in a complex number")
-            return _ComplexElement(is_negative=False, value=parts, span=span)
+            return ComplexElement(is_negative=False, value=parts, span=span)
         element = super()._parse_tensor_literal_element()
-        return _HexElement(element.is_negative, element.value, element.span) if (
+        return HexElement(element.is_negative, element.value, element.span) if (
             element.span.text.startswith("0x")
         ) else element  # fmt: skip
 

@@ -9,14 +9,7 @@ import numpy as np
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import (
-    gathers,
-    indexing,
-    normalization,
-    ordering,
-    scatters,
-    shapes,
-)
+from pydispatch.operations import assignment, gathers, indexing, normalization, ordering, shapes, slicing
 from pydispatch.programs.array import Array, is_size
 from pydispatch.programs.functions.common import as_type, floats
 from pydispatch.programs.trace import Trace
@@ -44,7 +37,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
             advanced.append(None)
             if is_size(key):
                 start = _from_front(key, result.shape[axis])
-                result = shapes.slice_axis(trace, result, axis, start, start + 1)
+                result = slicing.slice_axis(trace, result, axis, start, start + 1)
                 dropped.append(axis)
             else:
                 result = _range(trace, result, axis, key)
@@ -103,9 +96,9 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
         if key.start is not None or key.stop is not None:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
         reversed_ = indexing.reverse(trace, x, [axis])
-        return shapes.slice_axis(trace, reversed_, axis, start=0, limit=size, stride=-step)
+        return slicing.slice_axis(trace, reversed_, axis, start=0, limit=size, stride=-step)
     start, stop = _ends(trace, key, size)
-    return shapes.slice_axis(trace, x, axis, start, stop, step)
+    return slicing.slice_axis(trace, x, axis, start, stop, step)
 
 
 def _is_whole(key: slice) -> bool:
@@ -146,13 +139,13 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
             _slice_range(trace, key, x.shape[axis]) if isinstance(key, slice) else _index_tensor(trace, key)
             for axis, key in enumerate(keys)
         ]
-        return Array(trace, scatters.put(trace, x, indices, update))
+        return Array(trace, assignment.put(trace, x, indices, update))
     ranges = []
     for key, size in zip(keys, x.shape, strict=True):
         if isinstance(key, slice):
-            ranges.append(_slice_range(trace, key, size) or scatters.Range(0, size))
+            ranges.append(_slice_range(trace, key, size) or assignment.Range(0, size))
         elif is_size(key):
-            ranges.append(scatters.Range(_from_front(key, size), 1))
+            ranges.append(assignment.Range(_from_front(key, size), 1))
         else:
             raise trace.fail(f"elements cannot be assigned at {index!r}", "assign at numbers, slices and arrays")
     kept = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
@@ -161,14 +154,14 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     return Array(trace, indexing.dynamic_update_slice(trace, x, whole, starts))
 
 
-def _slice_range(trace: Trace, key: slice, size: Size) -> scatters.Range | None:
+def _slice_range(trace: Trace, key: slice, size: Size) -> assignment.Range | None:
     """Return the positions of a slice to assign to; None for the whole axis."""
     if _is_whole(key):
         return None
     if key.step not in (None, 1):
         raise trace.fail("elements are assigned to slices without a step", "use numpy.where")
     start, end = _ends(trace, key, size)
-    return scatters.Range(start, end - start)
+    return assignment.Range(start, end - start)
 
 
 def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.graph.dtypes import I64
-from pydispatch.operations import (
-    indexing,
-    matrices,
-    padding,
-    shapes,
-)
+from pydispatch.operations import indexing, matrices, padding, shapes, slicing
 from pydispatch.programs.array import Array, shape_of
 from pydispatch.programs.functions.common import as_type, axes_of, dtype_from, promoted
 from pydispatch.programs.trace import Trace
@@ -77,13 +72,13 @@ def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Ar
     tensors = promoted(trace, *arrays)
     if axis is None:
         tensors, axis = [shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))) for x in tensors], 0
-    return Array(trace, shapes.concat(trace, tensors, axis))
+    return Array(trace, slicing.concat(trace, tensors, axis))
 
 
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
     """Join arrays along a new axis."""
     tensors = promoted(trace, *arrays)
-    return Array(trace, shapes.stack(trace, tensors, axis % (tensors[0].rank + 1)))
+    return Array(trace, slicing.stack(trace, tensors, axis % (tensors[0].rank + 1)))
 
 
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
@@ -97,7 +92,7 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     else:
         ends = [*parts, size]
         sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    return [Array(trace, tensor) for tensor in shapes.split(trace, x, axis % x.rank, sizes)]
+    return [Array(trace, tensor) for tensor in slicing.split(trace, x, axis % x.rank, sizes)]
 
 
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
@@ -114,7 +109,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, axis=0), x.shape)
     for offset, along in np.broadcast(np.asarray(shift, object), axis):
-        x = shapes.roll(trace, x, offset, int(along) % x.rank)
+        x = slicing.roll(trace, x, offset, int(along) % x.rank)
     return Array(trace, x)
 
 
@@ -146,7 +141,7 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = [width[0] for width in widths], [width[1] for width in widths]
     if mode == "constant":
-        return Array(trace, shapes.pad(trace, x, low, high, value=constant_values))
+        return Array(trace, slicing.pad(trace, x, low, high, value=constant_values))
     names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
     if mode not in names:
         raise trace.fail(

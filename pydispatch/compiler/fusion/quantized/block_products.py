@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.block_panels import Panels, layout_of
 from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, Loops, Weights, loops_of, weights_of
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of, sizes_of
@@ -25,7 +26,6 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import collapsed, loop_ind
 from pydispatch.compiler.fusion.quantized.recognize import dim_expr, is_zero
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.zero_points import depends_on_constants
-from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import dims_in, is_projected_permutation
 from pydispatch.ir.core.locations import set_location

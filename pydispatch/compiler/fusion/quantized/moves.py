@@ -20,8 +20,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
-from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, structured

@@ -18,10 +18,11 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.affine import Element, Real, integer_range
 from pydispatch.compiler.fusion.quantized.dequantized import EXACT, GenericBody, element_of, sizes_of
-from pydispatch.compiler.fusion.quantized.trace import Tracer, Unrecognized
-from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.fusion.quantized.scalars import Unrecognized
+from pydispatch.compiler.fusion.quantized.trace import Tracer
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import replace_op

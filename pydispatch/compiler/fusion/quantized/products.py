@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.dequantized import Dequantized, GenericBody, sizes_of
 from pydispatch.compiler.fusion.quantized.recognize import ScalarRecognizer, TensorRecognizer, dim_expr, is_zero
 from pydispatch.compiler.fusion.quantized.zero_points import CorrectionTerms, ShiftedFactor, zero_point_corrections
-from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.core.locations import set_location

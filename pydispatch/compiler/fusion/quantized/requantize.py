@@ -26,10 +26,11 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
+from pydispatch.compiler.fusion.elimination import erase_unused
 from pydispatch.compiler.fusion.quantized.affine import Combined, Constant, Element, Integer, Real
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody
-from pydispatch.compiler.fusion.quantized.trace import Tracer, Unrecognized
-from pydispatch.compiler.fusion.simplify import erase_unused
+from pydispatch.compiler.fusion.quantized.scalars import Unrecognized
+from pydispatch.compiler.fusion.quantized.trace import Tracer
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk

@@ -28,18 +28,22 @@ from pydispatch.compiler.fusion.quantized.affine import (
     Combined,
     Constant,
     Element,
-    Integer,
     Real,
-    added,
     clamped,
-    integer_range,
     real_of,
     rounded,
-    scaled,
-    shifted,
 )
 from pydispatch.compiler.fusion.quantized.axes import VIEWS
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.compiler.fusion.quantized.scalars import (
+    EXACT_WIDTH,
+    MOST_TERMS,
+    Unrecognized,
+    Value,
+    fits,
+    product_of,
+    sum_of,
+)
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
@@ -47,25 +51,9 @@ from pydispatch.ir.values import shape_of
 MOST_ELEMENTS = 1 << 14
 """Maximum number of elements of a constant that is folded: scales, zero points and biases are vectors of channels."""
 
-MOST_TERMS = 64
-"""Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that
-are stored."""
-
-EXACT_WIDTH = 16
-"""Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
-other such integers exactly; wider integers are added and subtracted as i32."""
-
 
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 """Operations that change only the dimensions of a tensor."""
-
-
-class Unrecognized(Exception):
-    """Signal that a scalar is not computed from quantized elements and constants alone."""
-
-
-Value = Real | Integer | Constant
-"""A scalar: a number, an i32 that may be too large for f32, or a constant."""
 
 
 class Tracer:
@@ -239,32 +227,14 @@ class _Body:
 # -- rules
 
 
-def _sum(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
-    """Add two scalars. Raises Unrecognized if the sum has more than MOST_TERMS terms."""
-    if isinstance(lhs, Real):
-        if isinstance(rhs, Real) and len(lhs.terms) + len(rhs.terms) > MOST_TERMS:
-            raise Unrecognized
-        return added(lhs, rhs) if isinstance(rhs, Real) else shifted(lhs, rhs)
-    return shifted(rhs, lhs) if isinstance(rhs, Real) else lhs + rhs
-
-
-def _product(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
-    """Multiply two scalars. Raises Unrecognized unless one of them is a constant."""
-    if isinstance(lhs, Real):
-        if isinstance(rhs, Real):
-            raise Unrecognized
-        return scaled(lhs, rhs)
-    return scaled(rhs, lhs) if isinstance(rhs, Real) else lhs * rhs
-
-
 def _added(body: _Body, op: Operation) -> Value:
-    return _sum(body.number(op.operands[0]), body.number(op.operands[1]))
+    return sum_of(body.number(op.operands[0]), body.number(op.operands[1]))
 
 
 def _subtracted(body: _Body, op: Operation) -> Value:
     """Return the difference of the operands, as the sum with the second one times -1."""
     minus_one = np.full((1,) * body.tracer.rank, -1.0)
-    return _sum(body.number(op.operands[0]), _product(body.number(op.operands[1]), minus_one))
+    return sum_of(body.number(op.operands[0]), product_of(body.number(op.operands[1]), minus_one))
 
 
 def _combined(body: _Body, op: Operation) -> Value:
@@ -284,7 +254,7 @@ def _combined(body: _Body, op: Operation) -> Value:
 
 
 def _multiplied(body: _Body, op: Operation) -> Value:
-    return _product(body.number(op.operands[0]), body.number(op.operands[1]))
+    return product_of(body.number(op.operands[0]), body.number(op.operands[1]))
 
 
 def _divided(body: _Body, op: Operation) -> Value:
@@ -292,7 +262,7 @@ def _divided(body: _Body, op: Operation) -> Value:
     dividend, divisor = body.number(op.operands[0]), body.number(op.operands[1])
     if isinstance(divisor, Real) or not divisor.all():  # not constant, or with a zero
         raise Unrecognized
-    return _product(dividend, 1.0 / divisor)
+    return product_of(dividend, 1.0 / divisor)
 
 
 def _limited(body: _Body, op: Operation) -> Value:
@@ -322,17 +292,10 @@ def _truncated(body: _Body, op: Operation) -> Real:
     value, width = body.value(op.operands[0]), cast(IntegerType, op.results[0].type).width.data
     if not isinstance(value, Real) or not value.rounded:
         raise Unrecognized
-    fits_unsigned = width <= EXACT_WIDTH and _fits(value, width, signed=False)
-    if not fits_unsigned and not _fits(value, width, signed=True):
+    fits_unsigned = width <= EXACT_WIDTH and fits(value, width, signed=False)
+    if not fits_unsigned and not fits(value, width, signed=True):
         raise Unrecognized
     return value
-
-
-def _fits(value: Value, width: int, signed: bool) -> bool:
-    """Return whether an integer type has all values of a number."""
-    low, high = value.range if isinstance(value, Real) else (-float("inf"), float("inf"))
-    least, most = integer_range(width, signed)
-    return least <= low <= high <= most
 
 
 def _widened(body: _Body, op: Operation) -> Value:
@@ -351,7 +314,7 @@ def _widened(body: _Body, op: Operation) -> Value:
         if not signed:
             raise Unrecognized
         return body.number(operand)
-    if not _fits(value, width, signed):
+    if not fits(value, width, signed):
         raise Unrecognized
     return value
 

@@ -12,7 +12,8 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.facts import castable
-from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
+from pydispatch.compiler.match.graph.nodes import Node
+from pydispatch.compiler.match.graph.view import GraphView, source_of
 from pydispatch.ir.affine_maps import dims_in
 
 NAME_ONLY = "match.operation_name_only"

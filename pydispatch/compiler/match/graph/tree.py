@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.match.graph.view import GraphView, Node
+from pydispatch.compiler.match.graph.nodes import Node
+from pydispatch.compiler.match.graph.view import GraphView
 
 T = TypeVar("T")
 

@@ -8,65 +8,25 @@ The initial contents of an output tensor that is overwritten are ignored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.dialects.linalg.ops import GenericOp
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.broadcasts import map_of_unit_axes
-from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
+from pydispatch.compiler.match.graph.expressions import intern_id, operation_key
+from pydispatch.compiler.match.graph.generics import generic_nodes
+from pydispatch.compiler.match.graph.nodes import Node, read_through
 from pydispatch.errors import CompileError
-from pydispatch.ir.affine_maps import is_identity, with_unit_loops
 from pydispatch.ir.core.walk import walk
-from pydispatch.ir.structured import Structured, structured
 
 _CASTS = ("tensor.cast",)
 # Operations whose other operands are only sizes.
 _SPLATS = ("tensor.splat", "flow.tensor.splat")
-
-
-@dataclass(eq=False, slots=True)
-class Node:
-    """Node of the data-flow graph: one computed value. Nodes are compared by identity.
-
-    Attributes:
-        key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
-            an operation: `("op", operation_key(...), keys of its regions, number of the result)`.
-        children: Operands, in order.
-        type: Type of the value.
-        op: Operation of the program that the node is part of; None for an argument.
-        label: Name of the computation in messages.
-        value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
-        commutative: Whether the two operands may be exchanged; set to false for another number of operands.
-        parts: Details for messages, as (name, text).
-        unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
-        reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
-            transposed; None for other nodes.
-    """
-
-    key: int
-    children: Sequence[SSAValue | Node]
-    type: Attribute
-    _: KW_ONLY
-    op: Operation | None
-    label: str
-    value: SSAValue | None = None
-    commutative: bool = False
-    parts: Sequence[tuple[str, str]] = ()
-    unread: Sequence[SSAValue] = ()
-    reads: AffineMap | None = None
-
-    def __post_init__(self) -> None:
-        self.commutative = self.commutative and len(self.children) == 2
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether the node is a scalar or splat constant."""
-        return self.label == "constant"
 
 
 class GraphView:
@@ -122,7 +82,7 @@ def source_of(value: SSAValue) -> SSAValue:
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
     """Create the nodes of the results of an operation."""
     if isinstance(op, GenericOp):
-        return _of_generic(op)
+        return generic_nodes(op)
     if op.name == "arith.constant":
         value = op.properties.get("value")
         key = expressions.constant_key(value) or ("constant", value)
@@ -161,17 +121,8 @@ def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
     if isinstance(source.owner, Operation) and map_of_unit_axes(source.owner) is not None:
         inner = view.node(source)
         assert inner.reads is not None
-        return _read(inner.children[0], inner.reads.compose(reads), result.type, op, result)
-    return _read(operand, reads, result.type, op, result)
-
-
-def _read(
-    operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
-    unread: Sequence[SSAValue] = (),
-) -> Node:  # fmt: skip
-    """Return the node of a tensor whose elements are those of an operand, as a map states."""
-    label = f"an operand read by {reads}"
-    return Node(intern_id(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)
+        return read_through(inner.children[0], inner.reads.compose(reads), result.type, op, result)
+    return read_through(operand, reads, result.type, op, result)
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
@@ -184,124 +135,6 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SS
 
 
 # --- linalg.generic ---
-
-
-def _of_generic(op: GenericOp) -> list[Node]:
-    """Create the nodes of a generic: those of its scalar operations if it is elementwise, else one for the whole."""
-    generic = structured(op)
-    block = generic.block
-    out_args = block.args[len(generic.inputs) :]
-    elementwise = (
-        all(kind == "parallel" for kind in generic.iterators)
-        and all(is_identity(m) for m in generic.output_maps)
-        and not any(list(a.uses) for a in out_args)
-        and not any(inner.regions for inner in block.ops)
-    )
-    if elementwise:
-        last = block.last_op
-        assert last is not None
-        scalars: dict[SSAValue, SSAValue | Node] = {}
-        nodes: list[Node] = []
-        for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(generic, value, result, scalars))
-        return nodes
-    body = ScalarBody(block)
-    yields = body.yields()
-    read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
-    unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
-    last = block.last_op
-    assert last is not None
-    parts = [
-        ("iterator_types", str(list(generic.iterators))),
-        ("indexing_maps", str([str(m) for m in generic.maps])),
-        ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
-    ]
-    key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
-    children = [*generic.inputs, *read, *body.captured]
-    return [
-        Node(intern_id((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread)
-        for i, r in enumerate(op.results)
-    ]
-
-
-def _scalar_root(
-    generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
-) -> Node:
-    """Return the node of one result of an elementwise generic: the node of the scalar that it yields, with the result
-    as its value. Arguments are those of `_scalar`, and `result`.
-    """
-    child = _scalar(generic, value, result.type, scalars)
-    if isinstance(child, Node) and child.reads is not None:
-        return _read(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
-    if isinstance(child, Node) and child.value is None:  # computed in this generic
-        return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
-    key = intern_id(("copy",))
-    return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
-
-
-def _scalar(
-    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
-) -> SSAValue | Node:
-    """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
-
-    The nodes of its operands are created first, without recursion, because bodies may be long.
-
-    Args:
-        generic: The generic.
-        value: The scalar.
-        type: Type of the result, whose shape all nodes have.
-        scalars: Nodes of scalars of the body; receives new ones.
-    """
-    pending = [value]
-    while pending:
-        top = pending[-1]
-        if top in scalars:
-            pending.pop()
-            continue
-        inner = top.owner
-        if isinstance(inner, Operation) and inner.parent is generic.body:
-            missing = [v for v in inner.operands if v not in scalars]
-            if missing:
-                pending += missing
-                continue
-        pending.pop()
-        scalars[top] = _scalar_child(generic, top, type, scalars)
-    return scalars[value]
-
-
-def _scalar_child(
-    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
-) -> SSAValue | Node:
-    """Return the node of a scalar whose operands have their nodes in `scalars`: as a tensor of the shape of `type`.
-
-    A scalar that the body reads is the tensor or scalar of the program itself. Arguments are those of `_scalar`.
-    """
-    inner, op = value.owner, generic.op
-    assert isinstance(type, TensorType)
-    if inner is generic.body:
-        index = generic.block.args.index(value)
-        operand = generic.operands[index]
-        map = with_unit_loops(generic.maps[index], type.get_shape())
-        if not map.results or is_identity(map):
-            return operand
-        return _read(operand, map, type, op)
-    if not isinstance(inner, Operation) or inner.parent is not generic.body:
-        return value
-    wide = TensorType(value.type, type.get_shape())
-    if inner.name == "arith.constant":
-        attribute = inner.properties.get("value")
-        constant_id = intern_id(expressions.constant_key(attribute) or ("constant", attribute))
-        text = expressions.constant_text(attribute)
-        return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
-    key, commutes, swapped = operation_key(inner)
-    children = [scalars[v] for v in inner.operands]
-    if swapped:
-        children.reverse()
-    index = inner.results.index(value)
-    parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
-    regions = ()  # operations with regions are not elementwise
-    id_ = intern_id(("op", key, regions, index))
-    return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)
 
 
 # --- named operations ---

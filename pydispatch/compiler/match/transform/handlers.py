@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.match.transform import actions, loops, matchers
+from pydispatch.compiler.match.transform import actions, loops, matchers, structured
 from pydispatch.compiler.match.transform.interpret import Handler
 
-HANDLERS: dict[str, Handler] = {**loops.HANDLERS, **matchers.HANDLERS, **actions.HANDLERS}
+HANDLERS: dict[str, Handler] = {
+    **loops.HANDLERS, **matchers.HANDLERS, **structured.HANDLERS, **actions.HANDLERS,
+}  # fmt: skip

@@ -10,19 +10,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, StringAttr, TensorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.dag import DagPattern, Match, Mismatch
+from pydispatch.compiler.match.graph.dag import DagPattern, Mismatch
 from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import castable, size_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, reject
-from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
-from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.functions import FUNCTIONS
-from pydispatch.ir.structured import Structured, as_structured
 
 
 def same_names(names: list[str]) -> set[str]:
@@ -69,188 +66,6 @@ def _integer(run: Interpreter, op: Operation, param: Any) -> int:
     if not isinstance(value, int):
         run.fail(op, f"'{op.name}' compares integers, got {param}")
     return value
-
-
-def _structured(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured`: run its body with the operation as argument; the results are what the body yields."""
-    root = run.one(op, env)
-    if as_structured(root) is None:
-        reject(f"expected a structured operation, got {root.name}", root, depth=0)
-    block = op.body.block
-    inner = {**env, block.args[0]: [root]}
-    yielded = run.block(block, inner)
-    if len(yielded) != len(op.results):
-        run.fail(op, f"the body yields {len(yielded)} handle(s), '{op.name}' has {len(op.results)} result(s)")
-    env.update(zip(op.results, yielded, strict=True))
-
-
-def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
-    """Return the only operation that the first operand of `op` denotes, and its view as a structured operation (loops,
-    indexing maps, body); reject one that is not structured.
-    """
-    root = run.one(op, env)
-    view = as_structured(root)
-    if view is None:
-        reject(f"expected a structured operation, got {root.name}", root, depth=0)
-    return root, view
-
-
-def _count_handler(of: Callable[[Structured], int]) -> Handler:
-    """Return a handler whose result is a number of a structured operation, such as that of its loops.
-
-    Args:
-        of: Function that returns the number.
-    """
-
-    def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Set the result to the number."""
-        _, structure = _structured_root(run, op, env)
-        env[op.results[0]] = [IntegerAttr(of(structure), 64)]
-
-    return handler
-
-
-def _bitwidth(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.elemental_bitwidth`: yield the bits of a value's elements, 64 for an index."""
-    value = run.value(op, env[op.operands[0]])
-    type = expressions.element_type(value.type)
-    if isinstance(type, IndexType):
-        width = 64
-    elif isinstance(type, IntegerType):
-        width = type.width.data
-    elif isinstance(type, AnyFloat):
-        width = type.bitwidth
-    else:
-        reject(f"expected numbers, got {value.type}", op=None)
-    env[op.results[0]] = [IntegerAttr(width, 64)]
-
-
-def _dim(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.dim`: check the kinds of loops and yield their sizes."""
-    root, structure = _structured_root(run, op, env)
-    picked = op.positions(len(structure.iterators))
-    if picked is None:
-        reject(f"expected more loops than {len(structure.iterators)}", root)
-    for kind in ("parallel", "reduction"):
-        wrong = next((i for i in picked if kind in op.attributes and structure.iterators[i] != kind), None)
-        if wrong is not None:
-            reject(f"loop {wrong}: expected {kind}, got {structure.iterators[wrong]}", root)
-    if op.results:
-        sizes = [DYNAMIC if n is None else n for n in structure.extents]
-        env[op.results[0]] = [IntegerAttr(sizes[i], 64) for i in picked]
-
-
-def _operand_handler(
-    of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structured], int], what: str
-) -> Handler:
-    """Return a handler for inputs or outputs: it checks their maps, and yields the values, maps or producers.
-
-    Args:
-        of: Function that returns the inputs or outputs of an operation.
-        offset: Function that returns the index of the first one's indexing map.
-        what: "input" or "output", for messages.
-    """
-
-    def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Bind the results to the operands or maps at the positions that the operation states."""
-        root, structure = _structured_root(run, op, env)
-        values = of(structure)
-        picked = op.positions(len(values))
-        if picked is None:
-            reject(f"expected more {what}s than {len(values)}", root)
-        for i in picked:
-            map = structure.maps[offset(structure) + i]
-            for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
-                if flag in op.attributes and not holds(map):
-                    reject(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
-        for result in op.results:
-            kind = result.type.name
-            if kind == "transform.any_value":
-                env[result] = [values[i] for i in picked]
-            elif kind == "transform.affine_map":
-                env[result] = [structure.maps[offset(structure) + i] for i in picked]
-            else:
-                env[result] = [_producer(values[i], what, i, root) for i in picked]
-
-    return handler
-
-
-def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operation:
-    """Return the operation that defines an operand; reject one that is an argument."""
-    if not isinstance(value.owner, Operation):
-        reject(f"{what} {index} is not the result of an operation", root)
-    return value.owner
-
-
-def _result(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.result`: yield results or their users."""
-    root, _ = _structured_root(run, op, env)
-    picked = op.positions(len(root.results))
-    if picked is None:
-        reject(f"expected more results than {len(root.results)}", root)
-    for result in op.results:
-        if result.type.name == "transform.any_value":
-            env[result] = [root.results[i] for i in picked]
-            continue
-        users = [list(dict.fromkeys(u.operation for u in root.results[i].uses)) for i in picked]
-        for i, result_users in zip(picked, users, strict=True):
-            if not result_users or ("single" in op.attributes and len(result_users) != 1):
-                wanted = "a single user" if "single" in op.attributes else "a user"
-                reject(f"result {i}: expected {wanted}, got {len(result_users)}", root)
-        env[result] = [result_users[0] for result_users in users]
-
-
-def _body(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.body`: check that the body yields its inputs, is elementwise, or is a reduction of some
-    operations."""
-    root, structure = _structured_root(run, op, env)
-    block = structure.body
-    if block is None or block.last_op is None:
-        reject("the operation has no body", root)
-    last = block.last_op
-    arguments = list(block.args)
-    if "passthrough" in op.attributes:
-        taken = [v for v in last.operands if v in arguments[: len(structure.inputs)]]
-        if len(taken) != len(last.operands):
-            reject("body: expected that inputs are yielded as they are", root)
-    if "elementwise" in op.attributes:
-        bad = next((i for i in structure.iterators if i != "parallel"), None)
-        if bad is not None:
-            reject(f"body: expected an elementwise operation, it has a {bad} loop", root)
-    position = op.attributes.get("reduction_position")
-    if isinstance(position, IntegerAttr):
-        _require_reduction(root, structure, int(position.value.data))
-    contraction = strings_of(op.attributes.get("contraction"))
-    if contraction:
-        _require_contraction(root, structure, contraction)
-
-
-def _require_reduction(root: Operation, structure: Structured, position: int) -> None:
-    """Reject the operation `root`, viewed as `structure`, if the result of its body at `position` is not combined with
-    the previous value of its output.
-    """
-    assert structure.body is not None and structure.body.last_op is not None
-    yielded = structure.body.last_op.operands
-    if position >= len(yielded):
-        reject(f"body: expected more than {position} result(s)", root)
-    combiner = yielded[position].owner
-    argument = structure.body.args[len(structure.inputs) + position]
-    if not isinstance(combiner, Operation) or argument not in combiner.operands:
-        reject(f"body: result {position} is not combined with what the output holds", root)
-
-
-def _require_contraction(root: Operation, structure: Structured, names: list[str]) -> None:
-    """Reject the operation `root`, viewed as `structure`, if its body does not yield `names[-1]` of a `names[0]`:
-    ["arith.mulf", "arith.addf"] requires a sum of a product.
-    """
-    assert structure.body is not None and structure.body.last_op is not None
-    multiply, add = names[0], names[-1]
-    last = structure.body.last_op.operands[0].owner
-    if not isinstance(last, Operation) or last.name != add:
-        got = last.name if isinstance(last, Operation) else "an argument"
-        reject(f"body: expected {add} to be yielded, got {got}", root)
-    if not any(isinstance(v.owner, Operation) and v.owner.name == multiply for v in last.operands):
-        reject(f"body: expected {add} of a {multiply}", root)
 
 
 # --- iree ---
@@ -390,16 +205,6 @@ HANDLERS: dict[str, Handler] = {
     "transform.match.operation_name": _operation_name,
     "transform.match.operation_empty": _operation_empty,
     "transform.match.param.cmpi": _cmpi,
-    "transform.match.structured": _structured,
-    "transform.match.structured.rank": _count_handler(lambda s: len(s.iterators)),
-    "transform.match.structured.num_inputs": _count_handler(lambda s: len(s.inputs)),
-    "transform.match.structured.num_inits": _count_handler(lambda s: len(s.outputs)),
-    "transform.match.structured.elemental_bitwidth": _bitwidth,
-    "transform.match.structured.dim": _dim,
-    "transform.match.structured.input": _operand_handler(lambda s: list(s.inputs), lambda s: 0, "input"),
-    "transform.match.structured.init": _operand_handler(lambda s: list(s.outputs), lambda s: len(s.inputs), "output"),
-    "transform.match.structured.result": _result,
-    "transform.match.structured.body": _body,
     "transform.iree.match.cast_compatible_dag_from_root": _dag,
     "transform.iree.match.cast_compatible_type": _type,
     "transform.iree.match.dim_is_multiple_of": _multiple,
@@ -407,4 +212,3 @@ HANDLERS: dict[str, Handler] = {
     "transform.iree.match.regions": _regions,
     "transform.iree.match.has_no_lowering_config": _accept,
 }
-__all__ = ["FUNCTIONS", "HANDLERS", "Absent", "Match", "StringAttr", "pattern_of", "same_names"]

@@ -11,7 +11,7 @@ from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import attention, gathers, reductions, shapes
+from pydispatch.operations import attention, gathers, reductions, shapes, slicing
 from pydispatch.operations.formulas import formula
 
 
@@ -41,9 +41,9 @@ def _attention(
     if any(t.rank != 4 for t in (query, key, value)):
         raise call.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
     if past_key is not None:
-        key = shapes.concat(call.b, [past_key, key], axis=2)
+        key = slicing.concat(call.b, [past_key, key], axis=2)
     if past_value is not None:
-        value = shapes.concat(call.b, [past_value, value], axis=2)
+        value = slicing.concat(call.b, [past_value, value], axis=2)
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
         past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
@@ -72,7 +72,7 @@ def _pad_mask(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
     high = [*[0] * (mask.rank - 1), keys - width]
-    return shapes.pad(call.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
+    return slicing.pad(call.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
 
 
 def rotate(
@@ -105,29 +105,29 @@ def rotate(
         cosines, sines = (gathers.take(b, t, position_ids, axis=0) for t in (cosines, sines))
     half = width // 2
     cosines, sines = (
-        shapes.expand_dims(b, shapes.slice_axis(b, t, t.rank - 1, start=0, limit=half), [t.rank - 1])
+        shapes.expand_dims(b, slicing.slice_axis(b, t, t.rank - 1, start=0, limit=half), [t.rank - 1])
         for t in (cosines, sines)
     )
-    rotary = shapes.slice_axis(b, x, axis=3, start=0, limit=width)
+    rotary = slicing.slice_axis(b, x, axis=3, start=0, limit=width)
     if interleaved:
         pairs = shapes.reshape(b, rotary, [*x.shape[:3], half, 2])
         first, second = (
-            shapes.reshape(b, shapes.slice_axis(b, pairs, axis=4, start=n, limit=n + 1), [*x.shape[:3], half])
+            shapes.reshape(b, slicing.slice_axis(b, pairs, axis=4, start=n, limit=n + 1), [*x.shape[:3], half])
             for n in (0, 1)
         )
     else:
-        first, second = (shapes.slice_axis(b, rotary, axis=3, start=n * half, limit=(n + 1) * half) for n in (0, 1))
+        first, second = (slicing.slice_axis(b, rotary, axis=3, start=n * half, limit=(n + 1) * half) for n in (0, 1))
     operands = (first, second, cosines, sines)
     real = formula(b, lambda u, v, k, s: u * k - v * s, *operands)
     imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *operands)
     if interleaved:
-        rotated = shapes.reshape(b, shapes.stack(b, [real, imaginary], axis=4), [*x.shape[:3], width])
+        rotated = shapes.reshape(b, slicing.stack(b, [real, imaginary], axis=4), [*x.shape[:3], width])
     else:
-        rotated = shapes.concat(b, [real, imaginary], axis=3)
+        rotated = slicing.concat(b, [real, imaginary], axis=3)
     return (
         rotated
         if width == size
-        else shapes.concat(b, [rotated, shapes.slice_axis(b, x, axis=3, start=width, limit=size)], axis=3)
+        else slicing.concat(b, [rotated, slicing.slice_axis(b, x, axis=3, start=width, limit=size)], axis=3)
     )
 
 

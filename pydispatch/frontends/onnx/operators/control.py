@@ -10,7 +10,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, elementwise, reductions, shapes
+from pydispatch.operations import control, elementwise, reductions, shapes, slicing
 from pydispatch.operations.indexing import reverse
 
 _UNROLLED = 64  # maximum number of iterations that are unrolled; more of them make compile time grow
@@ -109,7 +109,7 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
             carried = outputs[: len(carried)]
         if rows and not runs:
             return [*carried, *_no_rows(call, lambda: run_body(b.constant(0, I64), carried), rows)]
-        return [*carried, *(shapes.stack(b, column, axis=0) for column in columns)]
+        return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit one iteration. Return the tensors for the next one, and the rows to stack."""
@@ -152,7 +152,7 @@ def _unrolled(
         carried = outputs[: len(carried)]
     if rows and not columns[0]:
         return None
-    return [*carried, *(shapes.stack(b, column, axis=0) for column in columns)]
+    return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
 
 def _open(
@@ -207,7 +207,7 @@ def _open(
     total = b.size_of(b.scalar(count), "runs")
     return [
         *ends[: len(carried)],
-        *(shapes.slice_axis(b, t, axis=0, start=0, limit=total) for t in ends[len(carried) :]),
+        *(slicing.slice_axis(b, t, axis=0, start=0, limit=total) for t in ends[len(carried) :]),
     ]
 
 
@@ -265,7 +265,7 @@ def _scanned(
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Emit the iteration for one slice of each scanned tensor."""
         slices = [
-            shapes.reshape(b, shapes.slice_axis(b, t, axis=0, start=iteration, limit=iteration + 1), t.shape[1:])
+            shapes.reshape(b, slicing.slice_axis(b, t, axis=0, start=iteration, limit=iteration + 1), t.shape[1:])
             for t in sequences
         ]
         outputs = _run(call, graph, [*tensors, *slices])
@@ -278,7 +278,7 @@ def _scanned(
         carried, row_tensors = run(iteration, carried)
         for column, row in zip(columns, row_tensors, strict=True):
             column.append(row)
-    return carried, [shapes.stack(b, column, axis=0) for column in columns]
+    return carried, [slicing.stack(b, column, axis=0) for column in columns]
 
 
 def _scan_of_batches(
@@ -298,11 +298,11 @@ def _scan_of_batches(
     for n in range(batches):
         own_carried, own_sequences = (
             [
-                shapes.squeeze(call.b, shapes.slice_axis(call.b, t, axis=0, start=n, limit=n + 1), axes=[0])
+                shapes.squeeze(call.b, slicing.slice_axis(call.b, t, axis=0, start=n, limit=n + 1), axes=[0])
                 for t in group
             ]
             for group in (carried, sequences)
         )
         ends, stacks = _scanned(call, graph, own_carried, own_sequences, rows)
         by_batch.append([*ends, *stacks])
-    return [shapes.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]
+    return [slicing.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]

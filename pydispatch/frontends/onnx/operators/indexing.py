@@ -12,7 +12,17 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
+from pydispatch.operations import (
+    assignment,
+    elementwise,
+    gathers,
+    ordering,
+    reductions,
+    regions,
+    selection,
+    shapes,
+    slicing,
+)
 from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.host_integers import HostInteger
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
@@ -69,14 +79,16 @@ def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tenso
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     combine = _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
-    return scatters.put_along(call.b, x, indices, updates, axis, combine)
+    return assignment.put_along(call.b, x, indices, updates, axis, combine)
 
 
 @ONNX.converts("ScatterND")
 def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Replace slices of x at given positions by updates, or combine them."""
     _check_integers(call, indices)
-    return scatters.put_nd(call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))])
+    return assignment.put_nd(
+        call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
+    )
 
 
 @ONNX.converts("TensorScatter")
@@ -92,7 +104,7 @@ def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor
     positions = shapes.iota(call.b, update.shape, axis, I64)
     size = reductions.size_as(call.b, cache.shape[axis], I64)
     positions = formula(call.b, lambda i, s, n: (i + s) % n if is_circular else i + s, positions, start, size)
-    return scatters.put_along(call.b, cache, positions, update, axis)
+    return assignment.put_along(call.b, cache, positions, update, axis)
 
 
 @ONNX.converts("OneHot")
@@ -107,7 +119,7 @@ def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> 
     length = reductions.size_as(call.b, size, I64)
     expanded = formula(call.b, lambda i, n: (i < 0).where(i + n, i), expanded, length)
     off, on = (
-        shapes.reshape(call.b, shapes.slice_axis(call.b, values, axis=0, start=n, limit=n + 1), []) for n in (0, 1)
+        shapes.reshape(call.b, slicing.slice_axis(call.b, values, axis=0, start=n, limit=n + 1), []) for n in (0, 1)
     )
     positions = shapes.iota(call.b, shape, axis, I64)
     return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, expanded, off, on)
@@ -132,7 +144,7 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
 def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [axes, elements]."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
-    return shapes.stack(call.b, rows, axis=0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
+    return slicing.stack(call.b, rows, axis=0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
 @ONNX.converts("Compress")
@@ -187,7 +199,7 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
     flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
         positions = _reflattened(call, positions, out, wanted)
-    unpooled = scatters.put_nd(call.b, flat, positions, shapes.reshape(call.b, x, [product(x.shape)]))
+    unpooled = assignment.put_nd(call.b, flat, positions, shapes.reshape(call.b, x, [product(x.shape)]))
     return shapes.reshape(call.b, unpooled, wanted)
 
 
@@ -246,14 +258,14 @@ def _non_max_suppression(
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
     kind = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
-    return shapes.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, kind, box)], axis=1)
+    return slicing.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, kind, box)], axis=1)
 
 
 def _coordinate_per_class(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
     """Return coordinate `side` of each box, repeated for each class: [batch, classes, boxes]."""
     part = shapes.reshape(
         call.b,
-        shapes.slice_axis(call.b, boxes, axis=2, start=side, limit=side + 1),
+        slicing.slice_axis(call.b, boxes, axis=2, start=side, limit=side + 1),
         [boxes.shape[0], 1, boxes.shape[1]],
     )
     return shapes.broadcast_to(call.b, part, scores.shape)

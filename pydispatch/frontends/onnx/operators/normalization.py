@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import DTYPES, F32
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, indexing, normalization, reductions, shapes
+from pydispatch.operations import elementwise, indexing, normalization, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 
 
@@ -131,8 +131,8 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     squares = formula(call.b, lambda v: v * v, x)
     low, high = [0] * x.rank, [0] * x.rank
     low[1], high[1] = (size - 1) // 2, size // 2
-    padded = shapes.pad(call.b, squares, low, high, 0.0)
-    parts = [shapes.slice_axis(call.b, padded, axis=1, start=n, limit=n + x.shape[1]) for n in range(size)]
+    padded = slicing.pad(call.b, squares, low, high, 0.0)
+    parts = [slicing.slice_axis(call.b, padded, axis=1, start=n, limit=n + x.shape[1]) for n in range(size)]
 
     def written(value: Element, *around: Element) -> Element:
         """Return an element divided by a power of the mean of the squares around it."""

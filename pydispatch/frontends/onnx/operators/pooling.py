@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, elementwise, normalization, reductions, shapes, windows
+from pydispatch.operations import convolutions, elementwise, normalization, reductions, shapes, slicing, windows
 from pydispatch.operations.columns import image_of_columns
 from pydispatch.operations.convolutions import Window
 from pydispatch.operations.formulas import Element, formula
@@ -66,7 +66,7 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
     ones = shapes.full(call.b, 1.0, (1, 1, *x.shape[2:]), inner)
     counted = window
     if counts_padding:
-        ones = shapes.pad(call.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
+        ones = slicing.pad(call.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
         counted = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     counts = windows.pool(call.b, "add", ones, kernel, counted, out)
     return formula(call.b, lambda v, n: (v / n).to(x.dtype), total, counts)

@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import F32, I32, U8, DType
 from pydispatch.graph.sizes import Expr, ceil_div
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import reductions, shapes
+from pydispatch.operations import reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.products import matmul
 
@@ -70,7 +70,7 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
         wide = shapes.expand_dims(call.b, t, [axis + 1])
         repeated = shapes.broadcast_to(call.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
         flat = shapes.reshape(call.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
-        return shapes.slice_axis(call.b, flat, axis, start=0, limit=size)
+        return slicing.slice_axis(call.b, flat, axis, start=0, limit=size)
     if t.rank == 1 and t.shape[0] == 1:
         return shapes.reshape(call.b, t, [])
     if t.rank != 1:

@@ -8,7 +8,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, elementwise, products, shapes
+from pydispatch.operations import activations, elementwise, products, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
 from pydispatch.operations.sequences import Step, over_steps, row
@@ -109,8 +109,8 @@ def _recurrent(
         )  # fmt: skip
         outputs.append(output)
         last.append(ends)
-    all_outputs = shapes.stack(b, outputs, axis=1)
-    final = [shapes.stack(b, [ends[n] for ends in last], axis=0) for n in range(len(states))]
+    all_outputs = slicing.stack(b, outputs, axis=1)
+    final = [slicing.stack(b, [ends[n] for ends in last], axis=0) for n in range(len(states))]
     if by_batch:
         all_outputs = shapes.transpose(b, all_outputs, [2, 0, 1, 3])
         final = [shapes.transpose(b, t, [1, 0, 2]) for t in final]
@@ -125,7 +125,7 @@ def _split_bias(
         return None, None
     own = row(call.b, bias, n)
     middle = hidden * gates
-    return shapes.slice_axis(call.b, own, axis=0, start=0, limit=middle), shapes.slice_axis(
+    return slicing.slice_axis(call.b, own, axis=0, start=0, limit=middle), slicing.slice_axis(
         call.b, own, axis=0, start=middle, limit=middle + middle
     )
 
@@ -153,7 +153,7 @@ def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
     """Split the last axis into `count` gates of equal size."""
     width = t.shape[-1]
     gate_size = width // count
-    return shapes.split(call.b, t, t.rank - 1, [gate_size] * count)
+    return slicing.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
 def _recurrent_product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
@@ -213,12 +213,14 @@ def _gru(
         """
         f, g = functions[n]
         hidden = r.shape[2]
-        gate_weights = shapes.slice_axis(call.b, weights, axis=0, start=0, limit=hidden + hidden)
-        candidate_weights = shapes.slice_axis(call.b, weights, axis=0, start=hidden + hidden, limit=weights.shape[0])
+        gate_weights = slicing.slice_axis(call.b, weights, axis=0, start=0, limit=hidden + hidden)
+        candidate_weights = slicing.slice_axis(call.b, weights, axis=0, start=hidden + hidden, limit=weights.shape[0])
         gate_biases = candidate_bias = None
         if own_bias is not None:
-            gate_biases = shapes.slice_axis(call.b, own_bias, axis=0, start=0, limit=hidden + hidden)
-            candidate_bias = shapes.slice_axis(call.b, own_bias, axis=0, start=hidden + hidden, limit=own_bias.shape[0])
+            gate_biases = slicing.slice_axis(call.b, own_bias, axis=0, start=0, limit=hidden + hidden)
+            candidate_bias = slicing.slice_axis(
+                call.b, own_bias, axis=0, start=hidden + hidden, limit=own_bias.shape[0]
+            )
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             """Return the new hidden state, from the inputs times their weights and the old state."""

@@ -13,7 +13,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.sizes import Expr, Size, is_static
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, normalization, reductions, shapes
+from pydispatch.operations import elementwise, normalization, reductions, shapes, slicing
 from pydispatch.operations.formulas import formula
 from pydispatch.operations.host_integers import read_integers
 from pydispatch.operations.resize_axis import Filter, Number, ResizedAxis, resize_axis
@@ -85,7 +85,7 @@ def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:
     if known is not None:
         return [float(n) for n in known.astype(np.float32)]
     parts = [
-        shapes.reshape(call.b, shapes.slice_axis(call.b, of, axis=0, start=n, limit=n + 1), []) for n in range(count)
+        shapes.reshape(call.b, slicing.slice_axis(call.b, of, axis=0, start=n, limit=n + 1), []) for n in range(count)
     ]
     return [elementwise.convert(call.b, part, F32) for part in parts]
 
@@ -131,7 +131,7 @@ def _target_sizes(
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
         return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
     b = call.b
-    before, after = (shapes.stack(b, [reductions.size_as(b, n, F32) for n in part], axis=0) for part in (old, wanted))
+    before, after = (slicing.stack(b, [reductions.size_as(b, n, F32) for n in part], axis=0) for part in (old, wanted))
     quotients = elementwise.binary(b, "div", after, before)
     common = reductions.reduce(b, "min" if policy == "not_larger" else "max", quotients)
     scaled = formula(b, lambda n, s: (n * s + 0.5).unary("floor").to(I64), before, common)

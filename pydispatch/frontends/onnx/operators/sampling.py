@@ -10,7 +10,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, elementwise, products, reductions, regions, shapes
+from pydispatch.operations import convolutions, elementwise, products, reductions, regions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
 from pydispatch.operations.sampling import GridSampler, grid_sample, sampled
@@ -54,7 +54,7 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
         return shapes.reshape(b, elementwise.convert(b, spread, theta.dtype), [product(sizes)])
 
     ones = shapes.full(b, 1.0, [product(sizes)], theta.dtype)
-    grid = shapes.stack(b, [*(column(d) for d in reversed(range(rank))), ones], axis=1)
+    grid = slicing.stack(b, [*(column(d) for d in reversed(range(rank))), ones], axis=1)
     mapped = products.matmul(b, grid, shapes.transpose(b, theta, [0, 2, 1]))
     return shapes.reshape(b, mapped, [theta.shape[0], *sizes, rank])
 

@@ -10,7 +10,7 @@ from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.sizes import Size, ceil_div, is_static, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, matrices, shapes
+from pydispatch.operations import elementwise, matrices, shapes, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes
 from pydispatch.operations.host_integers import HostInteger, Integer
 from pydispatch.operations.host_integers import product as product_of
@@ -114,7 +114,7 @@ def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
     """Join the operands along an axis."""
     if not tensors:
         raise call.fail("it has no operands")
-    return shapes.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
+    return slicing.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
 
 
 @ONNX.converts("Split")
@@ -139,7 +139,7 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
             raise call.fail(f"parts of {part_sizes} are no {total} elements")
     elif sizes is not None:
         call.b.require_equal(total, sum(part_sizes), f"Split: axis {axis} has {{a}} elements, its parts {{b}}")
-    return shapes.split(call.b, x, axis, part_sizes)
+    return slicing.split(call.b, x, axis, part_sizes)
 
 
 @ONNX.converts("Tile")

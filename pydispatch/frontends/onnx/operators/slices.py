@@ -10,7 +10,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import DType
 from pydispatch.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import indexing, padding, shapes
+from pydispatch.operations import indexing, padding, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes
 from pydispatch.operations.host_integers import HostInteger, Integer
 
@@ -88,12 +88,12 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
         raise call.fail("a step is 0")
     if step > 0:
         low, high = (_clamped(call, position, size, least=0, most=size) for position in (start, end))
-        return shapes.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
+        return slicing.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
     # From `start` down to above `end`: the same of the reversed axis.
     low, high = _clamped(call, start, size, least=0, most=size - 1), _clamped(call, end, size, least=-1, most=size - 1)
     x = indexing.reverse(call.b, x, [axis])
     first, last = size - 1 - low, size - 1 - high
-    return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
+    return slicing.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
 def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
@@ -155,7 +155,7 @@ def _pad(
     for axis in range(x.rank):
         x = _crop_computed(call, x, axis, low, high)
     before, after = ([n.max(0).size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
-    return shapes.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
+    return slicing.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
 
 
 def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
@@ -166,7 +166,7 @@ def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer],
     before, after = cropped
     left = HostInteger.of(call.b, x.shape[axis] - before - after)
     (left >= 0).require(f"Pad: its operand 'pads' crops more of axis {axis} of {x} than the axis has")
-    return shapes.slice_axis(call.b, x, axis, before, x.shape[axis] - after)
+    return slicing.slice_axis(call.b, x, axis, before, x.shape[axis] - after)
 
 
 def _number(value: complex, dtype: DType) -> Any:
@@ -182,12 +182,12 @@ def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
         size = x.shape[axis]
         taken, missing = minimum(size, target), maximum(target - size, 0)
         start = maximum(size - target, 0) // 2
-        x = shapes.slice_axis(call.b, x, axis, start, start + taken)
+        x = slicing.slice_axis(call.b, x, axis, start, start + taken)
         low: list[Size] = [0] * x.rank
         high: list[Size] = [0] * x.rank
         low[axis] = missing // 2
         high[axis] = missing - low[axis]
         x = call.b.as_shape(
-            shapes.pad(call.b, x, low, high, _number(0, x.dtype)), [*x.shape[:axis], target, *x.shape[axis + 1 :]]
+            slicing.pad(call.b, x, low, high, _number(0, x.dtype)), [*x.shape[:axis], target, *x.shape[axis + 1 :]]
         )
     return x

@@ -13,7 +13,7 @@ from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.graph.dtypes import C64, C128, F32, F64, I64
 from pydispatch.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, fourier, gathers, reductions, shapes
+from pydispatch.operations import elementwise, fourier, gathers, reductions, shapes, slicing
 from pydispatch.operations.chosen_axes import ChosenAxes, as_rows
 from pydispatch.operations.formulas import Element, formula
 
@@ -26,7 +26,7 @@ def _complex(call: NodeCall, x: Tensor) -> Tensor:
     count = x.shape[last] if x.rank > 1 else 0
     if isinstance(count, Expr) or count not in (1, 2):
         raise call.fail(f"its operand is {x}; expected a last axis of 1 or 2")
-    parts = [shapes.reshape(b, shapes.slice_axis(b, x, last, n, n + 1), x.shape[:last]) for n in range(count)]
+    parts = [shapes.reshape(b, slicing.slice_axis(b, x, last, n, n + 1), x.shape[:last]) for n in range(count)]
     if len(parts) == 1:
         return parts[0]
     return b.wrap(C128 if x.dtype.bits == 64 else C64, parts[0].shape, *(b.value(p) for p in parts))
@@ -35,7 +35,7 @@ def _complex(call: NodeCall, x: Tensor) -> Tensor:
 def _pairs(call: NodeCall, x: Tensor) -> Tensor:
     """Return complex numbers [...] as real and imaginary parts [..., 2]."""
     parts = [call.b.wrap(x.dtype.real, x.shape, part) for part in call.b.parts(x)]
-    return shapes.stack(call.b, parts, x.rank)
+    return slicing.stack(call.b, parts, x.rank)
 
 
 def _length(call: NodeCall, of: Tensor, what: str) -> Size:
@@ -60,13 +60,13 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
     """
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
-        x = shapes.slice_axis(b, x, axis, start=0, limit=minimum(size, length))
+        x = slicing.slice_axis(b, x, axis, start=0, limit=minimum(size, length))
         missing = maximum(length - size, 0)
-        x = shapes.pad(b, x, [0] * x.rank, [missing if d == axis else 0 for d in range(x.rank)], 0.0)
+        x = slicing.pad(b, x, [0] * x.rank, [missing if d == axis else 0 for d in range(x.rank)], 0.0)
         x = b.as_shape(x, [*x.shape[:axis], length, *x.shape[axis + 1 :]])
     spectrum = fourier.fft(b, x, axis, inverse)
     size = x.shape[axis]
-    return shapes.slice_axis(b, spectrum, axis, start=0, limit=size // 2 + 1) if one_sided else spectrum
+    return slicing.slice_axis(b, spectrum, axis, start=0, limit=size // 2 + 1) if one_sided else spectrum
 
 
 @ONNX.converts("DFT")
@@ -165,7 +165,7 @@ def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, low
     scalars = (shapes.reshape(b, t, []) for t in (lowest, highest, bins, length, rate))
     edges = formula(b, edge, shapes.iota(b, [count + 2], axis=0, dtype=I64), *scalars)
     row = shapes.iota(b, [frequencies, 1], axis=0, dtype=I64)
-    left, middle, right = (shapes.slice_axis(b, edges, axis=0, start=n, limit=count + n) for n in range(3))
+    left, middle, right = (slicing.slice_axis(b, edges, axis=0, start=n, limit=count + n) for n in range(3))
 
     def weight(row: Element, left: Element, middle: Element, right: Element) -> Element:
         """Return the weight of a frequency in the filter that rises from `left` to `middle` and falls to `right`."""

@@ -9,7 +9,7 @@ from pydispatch.frontends.onnx.registry import ONNX
 from pydispatch.graph.dtypes import F32
 from pydispatch.graph.sizes import Expr
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import elementwise, products, reductions, shapes
+from pydispatch.operations import elementwise, products, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 
 _MAX_SKIPS = 64  # each skip distance adds operations to the program
@@ -59,7 +59,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         gram_count += len(grams)
     if not counts:
         raise call.fail("no n-gram counts")
-    total = products.matmul(b, shapes.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
+    total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
         weights = call.reals("weights", [1.0] * len(columns))
         placed = np.ones(size)
@@ -80,7 +80,7 @@ def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, st
         window_count = words - (length - 1) * step
         operands = []
         for n in range(length):
-            part = shapes.slice_axis(b, rows, axis=1, start=n * step, limit=n * step + window_count)
+            part = slicing.slice_axis(b, rows, axis=1, start=n * step, limit=n * step + window_count)
             operands += [shapes.expand_dims(b, part, axes=[2]), b.constant(grams[:, n], rows.dtype)]
 
         def matches(*pairs: Element) -> Element:

@@ -32,7 +32,8 @@ from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 from pydispatch.operations import custom
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.convolutions import Window
-from pydispatch.operations.shapes import element, reshape, slice_axis
+from pydispatch.operations.shapes import element, reshape
+from pydispatch.operations.slicing import slice_axis
 
 
 def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: Tensor) -> Results:

@@ -12,7 +12,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.sizes import Expr, Size, ceil_div
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import padding, shapes
+from pydispatch.operations import padding, shapes, slicing
 from pydispatch.operations.host_integers import HostInteger, read_integers
 from pydispatch.operations.indexing import strided_axis
 
@@ -61,7 +61,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
         return padding.pad_between(tracer.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
     tracer.entries(inner, x.rank, "interior_padding", least=0)
-    return shapes.pad(tracer.b, x, low, high, value, inner)
+    return slicing.pad(tracer.b, x, low, high, value, inner)
 
 
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
         raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes")
     # Slice by the strides that are known; the loop below then takes every n-th element along the others.
     known = tracer.entries([1 if isinstance(n, Expr) else n for n in strides], x.rank, "strides", least=1)
-    x = shapes.slice_(tracer.b, x, starts, limits, known)
+    x = slicing.slice_(tracer.b, x, starts, limits, known)
     for axis, n in enumerate(strides):
         if isinstance(n, Expr):
             step = HostInteger.of(tracer.b, n)

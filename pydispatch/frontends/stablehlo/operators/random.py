@@ -13,7 +13,7 @@ from pydispatch.graph.dtypes import F32, F64, U32, U64
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import random
-from pydispatch.operations.shapes import stack
+from pydispatch.operations.slicing import stack
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 """Values of the attribute `rng_algorithm` to generators."""

@@ -11,7 +11,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.chlo.scan import ScanOp
-from pydispatch.operations import control, scans, shapes
+from pydispatch.operations import control, scans, shapes, slicing
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
 
@@ -52,7 +52,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     def body(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run the region on the slices at `index`. Return the next carried tensors and the outputs, as two lists."""
         slices = [
-            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
+            shapes.squeeze(tracer.b, slicing.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
         ]
         results = tracer.region(op.body, [*slices, *carried])
         return results[outputs:], results[:outputs]

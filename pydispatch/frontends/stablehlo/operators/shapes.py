@@ -11,7 +11,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.dtypes import I32
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import shapes
+from pydispatch.operations import shapes, slicing
 from pydispatch.operations.indexing import reverse as reversed_
 
 
@@ -60,13 +60,13 @@ def _concatenate(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> T
     """Concatenate tensors along an axis."""
     if not operands or not operands[0].rank:
         raise tracer.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
-    return shapes.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
+    return slicing.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
 
 
 def _set_dimension_size(tracer: StablehloTracer, op: Operation, x: Tensor, size: Tensor) -> Tensor:
     """Return x cropped to a new size along an axis; elements beyond that size are not part of the tensor."""
     axis = tracer.axis(op, "dimension", x.rank)
-    return shapes.slice_axis(tracer.b, x, axis, start=0, limit=size_in(tracer, size, "size"))
+    return slicing.slice_axis(tracer.b, x, axis, start=0, limit=size_in(tracer, size, "size"))
 
 
 def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
@@ -87,7 +87,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor) -> Te
     """Pad before and after each axis, and between elements."""
     low, high = (tracer.listed(op, f"edge_padding_{side}", x.rank) for side in ("low", "high"))
     interior = tracer.listed(op, "interior_padding", x.rank, 0)
-    return shapes.pad(tracer.b, x, low, high, value, interior)
+    return slicing.pad(tracer.b, x, low, high, value, interior)
 
 
 def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Return the elements from starts to limits, without these, at intervals of the strides."""
     starts, limits = (tracer.listed(op, name, x.rank) for name in ("start_indices", "limit_indices"))
-    return shapes.slice_(tracer.b, x, starts, limits, tracer.listed(op, "strides", x.rank, 1))
+    return slicing.slice_(tracer.b, x, starts, limits, tracer.listed(op, "strides", x.rank, 1))
 
 
 def _number_of_device(tracer: StablehloTracer, op: Operation) -> Tensor:

@@ -11,7 +11,7 @@ from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, DType
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, normalization, shapes
+from pydispatch.operations import activations, normalization, shapes, slicing
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import formula
 
@@ -82,7 +82,7 @@ def glu(builder: Builder, self: Tensor, dim: int = -1) -> Tensor:
     """Return the first half along the axis, times the logistic function of the second half."""
     (axis,) = shapes.axes_of(builder, [dim], self.rank)
     half = self.shape[axis] // 2
-    x, y = shapes.split(builder, self, axis, [half, half])
+    x, y = slicing.split(builder, self, axis, [half, half])
     return in_floats(builder, lambda e, n: e * n.unary("logistic"), x, y)
 
 

@@ -13,7 +13,7 @@ from pydispatch.graph.dtypes import BOOL
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import indexing, padding, shapes
+from pydispatch.operations import indexing, padding, shapes, slicing
 
 Sizes = Sequence[Size]
 Ints = Sequence[int]
@@ -32,7 +32,7 @@ def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
 def cat(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     """Concatenate tensors along an axis, after conversion to the type that PyTorch's promotion selects for them."""
     dtype = result_type(list(tensors))
-    return shapes.concat(builder, [ew.convert(builder, x, dtype) for x in _without_empty_vectors(tensors)], dim)
+    return slicing.concat(builder, [ew.convert(builder, x, dtype) for x in _without_empty_vectors(tensors)], dim)
 
 
 @converts("aten.stack")
@@ -42,7 +42,7 @@ def stack(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
     """
     dtype = result_type(list(tensors))
     axis = axis_of(builder, dim, tensors[0].rank + 1)
-    return shapes.stack(builder, [ew.convert(builder, x, dtype) for x in tensors], axis)
+    return slicing.stack(builder, [ew.convert(builder, x, dtype) for x in tensors], axis)
 
 
 def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
@@ -57,7 +57,7 @@ def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
 @converts("aten.constant_pad_nd")
 def constant_pad_nd(builder: Builder, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
     """Pad with a value. pad: pairs of the numbers of elements before and after an axis, for the last axis first."""
-    return shapes.pad(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
+    return slicing.pad(builder, self, *_pads_by_axis(self, pad), as_tensor(builder, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -92,7 +92,7 @@ def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tens
         return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, dims=(0,)), self.shape)
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
-        result = shapes.roll(builder, result, shift, axis_of(builder, dim, self.rank))
+        result = slicing.roll(builder, result, shift, axis_of(builder, dim, self.rank))
     return result
 
 
@@ -108,8 +108,8 @@ def diff(
         size = result.shape[axis]
         if size == 0:
             break
-        later = shapes.slice_axis(builder, result, axis, start=1, limit=size)
-        earlier = shapes.slice_axis(builder, result, axis, start=0, limit=size - 1)
+        later = slicing.slice_axis(builder, result, axis, start=1, limit=size)
+        earlier = slicing.slice_axis(builder, result, axis, start=0, limit=size - 1)
         result = ew.binary(builder, "xor" if result.dtype == BOOL else "sub", later, earlier)
     return result
 

@@ -7,7 +7,7 @@ from pydispatch.frontends.torch.nodes.products import linear
 from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import attention, normalization, shapes
+from pydispatch.operations import attention, normalization, shapes, slicing
 from pydispatch.operations import elementwise as ew
 
 
@@ -102,7 +102,7 @@ def _multi_head_attention(
 ) -> Tensor:  # fmt: skip
     """Return multi-head attention of queries, keys and values [batch, length, features], with its projections."""
     sizes = [embed_dim] * 3
-    weights, biases = (shapes.split(builder, x, axis=0, sizes=sizes) for x in (qkv_weight, qkv_bias))
+    weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
         attention.split_heads(builder, linear(builder, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)

@@ -7,7 +7,7 @@ from pydispatch.frontends.torch.registry import VIEWS, converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import shapes
+from pydispatch.operations import slicing
 
 
 @converts("aten.real")
@@ -25,7 +25,7 @@ def imag(builder: Builder, self: Tensor) -> Tensor:
 @converts("aten.view_as_real")
 def view_as_real(builder: Builder, self: Tensor) -> Tensor:
     """Return complex numbers as pairs of their real and imaginary parts, along a new last axis of size 2."""
-    return shapes.stack(builder, [real(builder, self), imag(builder, self)], self.rank)
+    return slicing.stack(builder, [real(builder, self), imag(builder, self)], self.rank)
 
 
 @converts("aten.complex")

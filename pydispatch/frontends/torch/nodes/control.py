@@ -9,7 +9,7 @@ from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.dtypes import BOOL
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import control, shapes
+from pydispatch.operations import control, shapes, slicing
 
 
 @converts("higher_order.cond")
@@ -76,7 +76,7 @@ def _over_rows(
     def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run `body` for the slices at `index`. Return the next carried tensors, and the results to stack."""
         slices = [
-            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis=0, start=index, limit=index + 1), axes=[0])
+            shapes.squeeze(tracer.b, slicing.slice_axis(tracer.b, x, axis=0, start=index, limit=index + 1), axes=[0])
             for x in rows
         ]
         results = list(tracer.tensors(body, [*now, *slices, *more]))

@@ -10,7 +10,7 @@ from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, normalization, reductions, shapes
+from pydispatch.operations import convolutions, normalization, reductions, slicing
 from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
@@ -30,7 +30,7 @@ def convolution_backward(
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
         gradient = convolutions.convolution(builder, grad_output, weight, window, groups=groups, dtype=inner)
-        gradients[0] = shapes.slice_(builder, gradient, [0] * gradient.rank, input.shape)
+        gradients[0] = slicing.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)
         gradients[0] = convolutions.transposed_convolution(

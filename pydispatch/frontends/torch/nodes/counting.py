@@ -9,8 +9,8 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, F64, I64
 from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, gathers, reductions, scans, shapes, slicing
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import gathers, reductions, scans, scatters, shapes
 from pydispatch.operations.formulas import Element, formula
 
 
@@ -21,7 +21,7 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
     """
     positions = ew.convert(builder, self, I64)
     largest = reductions.reduce(
-        builder, "max", shapes.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
+        builder, "max", slicing.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
     )
     min_count = reductions.size_as(builder, minlength, I64)
     count = formula(builder, lambda n, m: (n + 1).max(m), largest, min_count)
@@ -30,7 +30,7 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
         amounts = shapes.full(builder, 1, positions.shape, I64)
     else:
         amounts = ew.convert(builder, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(builder, shapes.full(builder, 0, (size,), amounts.dtype), [positions], amounts, "add")
+    return assignment.put_rows(builder, shapes.full(builder, 0, (size,), amounts.dtype), [positions], amounts, "add")
 
 
 @converts("aten.histc")
@@ -60,7 +60,7 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
 
     positions = formula(builder, position, flat, low, high)
     ones = shapes.full(builder, 1, flat.shape, dtype)
-    return scatters.put_rows(builder, shapes.full(builder, 0, (bins,), dtype), [positions], ones, "add")
+    return assignment.put_rows(builder, shapes.full(builder, 0, (bins,), dtype), [positions], ones, "add")
 
 
 # -- repetition
@@ -74,7 +74,7 @@ def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | Non
     # Each index begins at the sum of the counts before it. Marks at these positions, added up, give the index plus 1;
     # indices with a count of 0 add several marks at one position.
     begins = scans.cumulative(builder, "add", counts, axis=0, exclusive=True)
-    marks = scatters.put_rows(
+    marks = assignment.put_rows(
         builder,
         shapes.full(builder, 0, (output_size,), I64),
         [begins],

@@ -9,8 +9,8 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, gathers, normalization, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import gathers, normalization, reductions, scatters, shapes
 from pydispatch.operations.formulas import formula
 
 _SUM, _MEAN, _MAX = range(3)
@@ -53,7 +53,7 @@ def embedding_bag(
     bags_of_indices = shapes.full(builder, 0, [0], offsets.dtype) if omits_bags else bag
     if mode == _MAX:
         least = shapes.full(builder, reductions.least(weight.dtype), shape, weight.dtype)
-        largest = scatters.put_rows(builder, least, [bag], rows, "max")
+        largest = assignment.put_rows(builder, least, [bag], rows, "max")
         result = formula(builder, lambda v, n: (n > 0).where(v, 0.0), largest, column)
         return (
             result,
@@ -61,7 +61,7 @@ def embedding_bag(
             Saved(counts),
             Saved(_argmax_of_bags(builder, largest, rows, bag, indices)),
         )
-    result = scatters.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
+    result = assignment.put_rows(builder, shapes.full(builder, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         result = formula(builder, lambda v, n: v / n.max(1).to(v.dtype), result, column)
     return result, Saved(bags_of_indices), Saved(counts), Saved(counts)  # gradients read no indices of maxima here
@@ -69,7 +69,7 @@ def embedding_bag(
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the bag of each index; -1 for padding, which belongs to no bag."""
-    begins = shapes.slice_axis(builder, offsets, axis=0, start=0, limit=bags)
+    begins = slicing.slice_axis(builder, offsets, axis=0, start=0, limit=bags)
     positions = searchsorted(
         builder, begins, shapes.iota(builder, indices.shape, axis=0, dtype=offsets.dtype), right=True
     )
@@ -82,7 +82,7 @@ def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size,
 def _counts(builder: Builder, bag: Tensor, bags: Size) -> Tensor:
     """Return the number of rows of each bag."""
     ones = shapes.full(builder, 1, bag.shape, I64)
-    return scatters.put_rows(builder, shapes.full(builder, 0, [bags], I64), [bag], ones, "add")
+    return assignment.put_rows(builder, shapes.full(builder, 0, [bags], I64), [bag], ones, "add")
 
 
 def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
@@ -92,7 +92,9 @@ def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor
     row_numbers = formula(
         builder, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
     )
-    first_row = scatters.put_rows(builder, shapes.full(builder, no_row, largest.shape, I64), [bag], row_numbers, "min")
+    first_row = assignment.put_rows(
+        builder, shapes.full(builder, no_row, largest.shape, I64), [bag], row_numbers, "min"
+    )
     return gathers.take(builder, indices, first_row, axis=0)
 
 
@@ -118,7 +120,7 @@ def embedding_bag_backward(
     if mode == _MAX:
         updates = formula(builder, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
         return ew.convert(
-            builder, scatters.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
+            builder, assignment.put_along(builder, table, maximum_indices, updates, axis=0, combine="add"), grad.dtype
         )
     share = ew.convert(builder, grad, inner)
     if mode == _MEAN:
@@ -129,7 +131,7 @@ def embedding_bag_backward(
             builder, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(builder, per_sample_weights, axes=[1])
         )
     positions = formula(builder, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
-    return ew.convert(builder, scatters.put_rows(builder, table, [positions], rows, "add"), grad.dtype)
+    return ew.convert(builder, assignment.put_rows(builder, table, [positions], rows, "add"), grad.dtype)
 
 
 @converts("aten._embedding_bag_per_sample_weights_backward")

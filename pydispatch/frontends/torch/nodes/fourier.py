@@ -12,7 +12,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import fourier, shapes
+from pydispatch.operations import fourier, shapes, slicing
 
 Ints = Sequence[int]
 
@@ -74,7 +74,7 @@ def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tens
     """Crop an axis or pad it with zeros to a size; None keeps its size."""
     if n is None or n == x.shape[axis]:
         return x
-    return shapes.pad(builder, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
+    return slicing.pad(builder, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
 
 
 def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:

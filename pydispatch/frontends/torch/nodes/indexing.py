@@ -10,8 +10,8 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64, U8, DType, Kind
 from pydispatch.graph.sizes import Expr, Size, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, gathers, reductions, scans, selection, shapes, slicing
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import gathers, reductions, scans, scatters, selection, shapes
 from pydispatch.operations.formulas import Element, floor_quotient, formula
 
 MaybeTensors = Sequence["Tensor | None"]
@@ -59,7 +59,7 @@ def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tenso
 def nonzero(builder: Builder, self: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [elements, axes]."""
     rows = selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
-    return shapes.stack(builder, rows, axis=1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
+    return slicing.stack(builder, rows, axis=1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
 
 
 @converts("aten.nonzero_numpy")
@@ -92,7 +92,7 @@ def masked_scatter(builder: Builder, self: Tensor, mask: Tensor, source: Tensor)
 def put(builder: Builder, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return `self` with the elements at row-major indices replaced, or increased if `accumulate` is set."""
     flat, positions, updates = (shapes.reshape(builder, v, [product(v.shape)]) for v in (self, index, source))
-    updated = scatters.put_along(builder, flat, positions, updates, axis=0, combine="add" if accumulate else None)
+    updated = assignment.put_along(builder, flat, positions, updates, axis=0, combine="add" if accumulate else None)
     return shapes.reshape(builder, updated, self.shape)
 
 
@@ -154,7 +154,7 @@ def _updates_for(builder: Builder, source: Operand, like: Tensor, dtype: DType) 
     if not isinstance(source, Tensor):
         return shapes.broadcast_to(builder, as_tensor(builder, source, dtype), like.shape)
     starts: list[Size] = [0] * source.rank
-    return ew.convert(builder, shapes.slice_(builder, source, starts, list(like.shape)), dtype)
+    return ew.convert(builder, slicing.slice_(builder, source, starts, list(like.shape)), dtype)
 
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -182,7 +182,7 @@ def scatter(
         raise builder.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_REDUCTIONS)}")
     combine = _REDUCTIONS[reduce] if reduce is not None else None
     source = _updates_for(builder, src, index, self.dtype)
-    return scatters.put_along(builder, self, index, source, shapes.axis_of(builder, dim, self.rank), combine)
+    return assignment.put_along(builder, self, index, source, shapes.axis_of(builder, dim, self.rank), combine)
 
 
 @converts("aten.scatter_add")
@@ -225,12 +225,14 @@ def _scatter_reduced(
     initial = x
     if not include_self:
         identity = shapes.full(builder, _IDENTITIES[name](x.dtype), positions.shape, x.dtype)
-        initial = scatters.put_along(builder, x, positions, identity, axis)
-    combined = scatters.put_along(builder, initial, positions, source, axis, name)
+        initial = assignment.put_along(builder, x, positions, identity, axis)
+    combined = assignment.put_along(builder, initial, positions, source, axis, name)
     if reduce != "mean":
         return combined
     counts = shapes.full(builder, 1 if include_self else 0, x.shape, I64)
-    counts = scatters.put_along(builder, counts, positions, shapes.full(builder, 1, positions.shape, I64), axis, "add")
+    counts = assignment.put_along(
+        builder, counts, positions, shapes.full(builder, 1, positions.shape, I64), axis, "add"
+    )
 
     def mean(total: Element, n: Element) -> Element:
         """Return the mean of n elements; of integers rounded down."""
@@ -252,7 +254,7 @@ def _replace_slices(
     axis = shapes.axis_of(builder, dim, x.rank)
     positions, shape = _slice_positions(builder, x, axis, index)
     values = shapes.broadcast_to(builder, as_tensor(builder, source, x.dtype), shape)
-    return scatters.put_along(builder, x, positions, values, axis, combine)
+    return assignment.put_along(builder, x, positions, values, axis, combine)
 
 
 def _slice_positions(builder: Builder, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
@@ -308,7 +310,7 @@ def index_put(
         return _masked_put(builder, self, mask, values, accumulate)
     indices = _positions(builder, self, indices)
     by_axis = [*indices, *[None] * (self.rank - len(indices))]
-    return scatters.put(builder, self, by_axis, values, "add" if accumulate else None)
+    return assignment.put(builder, self, by_axis, values, "add" if accumulate else None)
 
 
 def _masked_put(builder: Builder, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:

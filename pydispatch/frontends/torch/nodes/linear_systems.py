@@ -12,7 +12,7 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size, minimum, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import factors, gathers, linear, matrices, products, reductions, shapes, systems
+from pydispatch.operations import factors, gathers, linear, matrices, products, reductions, shapes, slicing, systems
 from pydispatch.operations.control import for_
 from pydispatch.operations.formulas import Element, formula
 
@@ -58,7 +58,7 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
         (rows,) = tensors
         position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [exchanges.shape[0], 1])
         pivot = formula(
-            builder, lambda p: p.to(I64) - 1, shapes.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
+            builder, lambda p: p.to(I64) - 1, slicing.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
         )
         row_j, pivot_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, pivot))
         indices = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
@@ -72,9 +72,9 @@ def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
     """Split packed LU factors into L, whose diagonal is 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    first_columns = shapes.slice_axis(builder, LU, LU.rank - 1, start=0, limit=k)
+    first_columns = slicing.slice_axis(builder, LU, LU.rank - 1, start=0, limit=k)
     lower = triangle(builder, first_columns, "le", diagonal=-1)
-    upper = triangle(builder, shapes.slice_axis(builder, LU, LU.rank - 2, start=0, limit=k), "ge", diagonal=0)
+    upper = triangle(builder, slicing.slice_axis(builder, LU, LU.rank - 2, start=0, limit=k), "ge", diagonal=0)
     return ew.binary(builder, "add", lower, eye(builder, m, k, dtype=LU.dtype)), upper
 
 

@@ -9,7 +9,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import gathers, ordering, reductions, scans, shapes
+from pydispatch.operations import gathers, ordering, reductions, scans, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 
 Pair = tuple[Tensor, Tensor]
@@ -64,7 +64,7 @@ def _median_of_all(builder: Builder, self: Tensor, *, skips_nan: bool) -> Tensor
     if not self.dtype.is_float:
         builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
     elif isinstance(size, Expr) or size == 0:
-        values = shapes.pad(builder, values, low=[0], high=[1], value=float("nan"))
+        values = slicing.pad(builder, values, low=[0], high=[1], value=float("nan"))
     return shapes.reshape(
         builder,
         gathers.take_along(builder, values, _median_index(builder, flat, axis=0, skips_nan=skips_nan), axis=0),
@@ -86,9 +86,9 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
     values, positions = ordering.sort_with_indices(builder, self, axis)
     # In sorted order equal elements are adjacent. An element's index minus that of the first equal element counts the
     # equal elements before it. The largest count marks the last element of the longest sequence.
-    first = shapes.slice_axis(builder, values, axis, start=0, limit=1)
-    all_but_last = shapes.slice_axis(builder, values, axis, start=0, limit=self.shape[axis] - 1)
-    previous = shapes.concat(builder, [first, all_but_last], axis)
+    first = slicing.slice_axis(builder, values, axis, start=0, limit=1)
+    all_but_last = slicing.slice_axis(builder, values, axis, start=0, limit=self.shape[axis] - 1)
+    previous = slicing.concat(builder, [first, all_but_last], axis)
 
     def run_start(value: Element, w: Element) -> Element:
         """Return the index of an element that differs from the previous one, w, and 0 for others."""

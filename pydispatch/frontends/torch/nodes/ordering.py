@@ -12,7 +12,7 @@ from pydispatch.graph.dtypes import I8, I32, I64, DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import gathers, ordering, reductions, scans, selection, shapes
+from pydispatch.operations import gathers, ordering, reductions, scans, selection, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
 from pydispatch.operations.reals import Scalar
@@ -49,7 +49,7 @@ def topk(
 def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
     axis = shapes.axis_of(builder, dim, self.rank)
-    last = [shapes.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
+    last = [slicing.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
     if not keepdim:
         last = [shapes.squeeze(builder, x, [axis]) for x in last]
     return last[0], last[1]

@@ -10,7 +10,7 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import normalization, reductions, shapes
+from pydispatch.operations import normalization, reductions, slicing
 from pydispatch.operations.formulas import Element, formula
 
 Ints = Sequence[int]
@@ -33,10 +33,10 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
     """
     low, high = max(before, 0), max(after, 0)
     size: Size = grad.shape[axis] - low - high
-    inner = shapes.slice_axis(builder, grad, axis, low, low + size)
+    inner = slicing.slice_axis(builder, grad, axis, low, low + size)
     borders = [(0, 0, low), (size - 1, low + size, low + size + high)]  # (border element, its copies from, to)
     for position, start, limit in (border for border, width in zip(borders, (low, high), strict=True) if width):
-        copies = shapes.slice_axis(builder, grad, axis, start, limit)
+        copies = slicing.slice_axis(builder, grad, axis, start, limit)
         total = reductions.reduce(builder, "add", copies, [axis], keep=True)
 
         def add_at_border(g: Element, n: Element, at: Element) -> Element:
@@ -47,4 +47,4 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
 
         inner = formula(builder, add_at_border, inner, total, reductions.size_as(builder, position, I64))
     cropped_low, cropped_high = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
-    return shapes.pad(builder, inner, cropped_low, cropped_high)
+    return slicing.pad(builder, inner, cropped_low, cropped_high)

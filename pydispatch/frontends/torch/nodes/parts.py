@@ -19,7 +19,7 @@ from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Size, ceil_div, maximum, minimum
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import gathers, indexing, reductions, shapes
+from pydispatch.operations import gathers, indexing, reductions, shapes, slicing
 from pydispatch.operations.formulas import formula
 
 Sizes = Sequence[Size]
@@ -58,7 +58,7 @@ def slice_(
 ) -> Tensor:
     """Return the elements from `start` to `end` along an axis, every `step`-th one."""
     axis, first, last = _slice_bounds(builder, self, dim, start, end, step)
-    return shapes.slice_axis(builder, self, axis, first, last, step)
+    return slicing.slice_axis(builder, self, axis, first, last, step)
 
 
 @converts("aten.slice_scatter")
@@ -108,7 +108,7 @@ def select(builder: Builder, self: Tensor, dim: int, index: Size) -> Tensor:
     """Return the slice at an index of an axis, without the axis."""
     axis = axis_of(builder, dim, self.rank)
     position = _position(builder, self, axis, index)
-    return shapes.squeeze(builder, shapes.slice_axis(builder, self, axis, position, position + 1), [axis])
+    return shapes.squeeze(builder, slicing.slice_axis(builder, self, axis, position, position + 1), [axis])
 
 
 @converts("aten.select_scatter")
@@ -124,7 +124,7 @@ def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) 
     """Return `length` elements from `start` on along an axis."""
     axis = axis_of(builder, dim, self.rank)
     position = _position(builder, self, axis, start) if length != 0 else start
-    return shapes.slice_axis(builder, self, axis, position, position + length)
+    return slicing.slice_axis(builder, self, axis, position, position + length)
 
 
 @converts("aten.split")
@@ -138,13 +138,13 @@ def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> lis
     count = 1 if n == 0 else ceil_div(n, split_size)
     if isinstance(count, Expr):
         raise builder.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
-    return shapes.split(builder, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
+    return slicing.split(builder, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
 
 
 @converts("aten.split.sizes", "aten.split_with_sizes")
 def split_with_sizes(builder: Builder, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
     """Return parts of the stated sizes along an axis."""
-    return shapes.split(builder, self, axis_of(builder, dim, self.rank), split_sizes)
+    return slicing.split(builder, self, axis_of(builder, dim, self.rank), split_sizes)
 
 
 @converts("aten.chunk")
@@ -177,7 +177,7 @@ def _write_split(
     parts = conversion(builder, whole, *args, **kwargs)
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)  # args[0] is the size or the number of the parts
     replaced = [*parts[:output_index], written, *parts[output_index + 1 :]]
-    return shapes.concat(builder, replaced, axis_of(builder, dim, whole.rank))
+    return slicing.concat(builder, replaced, axis_of(builder, dim, whole.rank))
 
 
 @converts("aten.diagonal")
@@ -190,7 +190,7 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
     x = self
     for axis, offset_along in ((i, -offset), (j, offset)):
         start = minimum(max(0, offset_along), self.shape[axis])
-        x = shapes.slice_axis(builder, x, axis, start, start + count)
+        x = slicing.slice_axis(builder, x, axis, start, start + count)
     position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
     diagonal_dim = AffineExpr.dimension(len(other_axes))
     source = tuple(position.get(d, diagonal_dim) for d in range(self.rank))
@@ -238,7 +238,7 @@ def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, 
 def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return the sliding windows of `size` elements along an axis; the elements of each window are a new last axis."""
     if self.rank == 0:  # as a vector of one element
-        return shapes.slice_axis(builder, shapes.reshape(builder, self, [1]), axis=0, start=0, limit=size)
+        return slicing.slice_axis(builder, shapes.reshape(builder, self, [1]), axis=0, start=0, limit=size)
     axis = axis_of(builder, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1

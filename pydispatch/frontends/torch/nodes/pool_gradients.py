@@ -11,8 +11,8 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64, DType
 from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, normalization, products, reductions, shapes, windows
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import normalization, products, reductions, scatters, shapes, windows
 from pydispatch.operations.formulas import Element, formula
 
 Ints = Sequence[int]
@@ -98,7 +98,7 @@ def _adaptive_max_pool(spatial: int, builder: Builder, grad_output: Tensor, self
     grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
     sum_dtype = normalization.wide(self.dtype)  # f32 for smaller floats
     zeros = shapes.full(builder, 0, [product(lead), product(self.shape[-spatial:])], sum_dtype)
-    gradient = scatters.put_along(
+    gradient = assignment.put_along(
         builder, zeros, positions, ew.convert(builder, grad, sum_dtype), axis=1, combine="add"
     )
     return ew.convert(builder, shapes.reshape(builder, gradient, self.shape), self.dtype)

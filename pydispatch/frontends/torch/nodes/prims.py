@@ -14,7 +14,7 @@ from pydispatch.graph.dtypes import DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import normalization, reductions, shapes
+from pydispatch.operations import normalization, reductions, shapes, slicing
 
 Ints = Sequence[int]
 Sizes = Sequence[Size]
@@ -50,7 +50,7 @@ def slice_(
     """Return the elements from `start_indices` to `limit_indices`, without these, at intervals of `strides`, by default
     1.
     """
-    return shapes.slice_(builder, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
+    return slicing.slice_(builder, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 
 
 # -- elements

@@ -12,7 +12,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import F32, I32, DType
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import convolutions, gathers, normalization, products, reductions, shapes
+from pydispatch.operations import convolutions, gathers, normalization, products, reductions, shapes, slicing
 from pydispatch.operations import elementwise as ew
 
 Sizes = Sequence[Size]
@@ -234,7 +234,7 @@ def conv(
         dilations = _static_per_axis(builder, "dilations", dilation, spatial)
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
         lead = [0] * (input.rank - spatial)
-        input = shapes.pad(builder, input, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
+        input = slicing.pad(builder, input, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
     amounts = (0,) if isinstance(padding, str) else padding
     return convolution(
         builder, input, weight, bias, stride, amounts, dilation, transposed=False, output_padding=(0,), groups=groups

@@ -16,7 +16,7 @@ from pydispatch.graph.dtypes import BOOL, F32, F64, I64, U64, DType
 from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import ordering, random, scans, shapes
+from pydispatch.operations import ordering, random, scans, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars
@@ -229,7 +229,7 @@ def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: 
     axis = weights.rank - 1
     if replacement:
         running = scans.cumulative(builder, "add", weights, axis)
-        total = shapes.slice_axis(builder, running, axis, running.shape[axis] - 1, running.shape[axis])
+        total = slicing.slice_axis(builder, running, axis, running.shape[axis] - 1, running.shape[axis])
         # u * sum may round up to the sum, which searchsorted would map to an index after the last element.
         at = formula(
             builder,

@@ -11,7 +11,7 @@ from pydispatch.frontends.torch.registry import converts, register
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import shapes
+from pydispatch.operations import shapes, slicing
 from pydispatch.operations.formulas import Element, formulas
 from pydispatch.operations.sequences import over_steps
 
@@ -52,7 +52,7 @@ def _hidden_product(builder: Builder, state: list[Tensor], weights: _Weights) ->
 def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
     """Split the columns of x into `count` gates of equal size."""
     size = x.shape[1] // count
-    return shapes.split(builder, x, axis=1, sizes=[size] * count)
+    return slicing.split(builder, x, axis=1, sizes=[size] * count)
 
 
 def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
@@ -143,14 +143,14 @@ def _network(
                 inputs=weights[0], hidden=weights[1], input_bias=biases[0], hidden_bias=biases[1], projection=projection
             )
             state = [
-                shapes.squeeze(builder, shapes.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
+                shapes.squeeze(builder, slicing.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
                 for s in states
             ]
             output, state = _direction(builder, cell, x, state, w, backwards=bool(direction))
             outputs.append(output)
             final_states.append(state)
-        x = shapes.concat(builder, outputs, axis=2) if bidirectional else outputs[0]
-    final = [shapes.stack(builder, list(column), axis=0) for column in zip(*final_states, strict=True)]
+        x = slicing.concat(builder, outputs, axis=2) if bidirectional else outputs[0]
+    final = [slicing.stack(builder, list(column), axis=0) for column in zip(*final_states, strict=True)]
     if not is_batched:
         return shapes.squeeze(builder, x, axes=[1]), *(shapes.squeeze(builder, s, axes=[1]) for s in final)
     return shapes.transpose(builder, x, [1, 0, 2]) if batch_first else x, *final

@@ -16,8 +16,8 @@ from pydispatch.frontends.torch.trace import Tracer
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size, is_static, maximum, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, reductions, shapes
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import reductions, scatters, shapes
 from pydispatch.operations.formulas import formula
 from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
@@ -173,7 +173,7 @@ def as_strided_scatter(
         )
     written = shapes.broadcast_to(builder, ew.convert(builder, src, flat.dtype), size)
     count = product(size)
-    updated = scatters.put_rows(
+    updated = assignment.put_rows(
         builder, flat, [shapes.reshape(builder, positions, [count])], shapes.reshape(builder, written, [count])
     )
     ordered = shapes.reshape(builder, updated, [whole.tensor.shape[d] for d in order])

@@ -8,15 +8,7 @@ from pydispatch.frontends.torch.registry import converts
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import (
-    convolutions,
-    gathers,
-    normalization,
-    ordering,
-    regions,
-    selection,
-    shapes,
-)
+from pydispatch.operations import convolutions, gathers, normalization, ordering, regions, selection, shapes, slicing
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import formula
 
@@ -34,7 +26,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     order = ordering.sort_with_indices(builder, scores, axis=0, descending=True)[1]
     ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, axis=0)
     x0, y0, x1, y1 = (
-        shapes.reshape(builder, shapes.slice_axis(builder, ordered, axis=1, start=n, limit=n + 1), [1, count])
+        shapes.reshape(builder, slicing.slice_axis(builder, ordered, axis=1, start=n, limit=n + 1), [1, count])
         for n in range(4)
     )
     # PyTorch compares the quotient, in the type of the boxes, with a 64-bit number. Rounding that number to the type of
@@ -64,11 +56,11 @@ def roi_align(
             "give the number of samples along each axis of a cell: roi_align(..., sampling_ratio=2)",
         )
     x, boxes = (ew.convert(builder, v, normalization.wide(v.dtype)) for v in (input, rois))
-    images = ew.convert(builder, shapes.slice_axis(builder, boxes, axis=1, start=0, limit=1), I64)
+    images = ew.convert(builder, slicing.slice_axis(builder, boxes, axis=1, start=0, limit=1), I64)
     taps = regions.box_taps(
         builder,
         x,
-        shapes.slice_axis(builder, boxes, axis=1, start=1, limit=5),
+        slicing.slice_axis(builder, boxes, axis=1, start=1, limit=5),
         cells,
         sampling_ratio,
         spatial_scale,

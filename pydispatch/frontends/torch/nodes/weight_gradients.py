@@ -9,8 +9,8 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
+from pydispatch.operations import assignment, normalization, reductions, scans, shapes
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import normalization, reductions, scans, scatters, shapes
 from pydispatch.operations.formulas import Element, formula
 
 Sizes = Sequence[Size]
@@ -51,5 +51,5 @@ def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor,
     numbers = scans.cumulative(builder, "add", marked, axis=0, exclusive=True)
     positions = formula(builder, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
     source = shapes.full(builder, 0, [product(tuple(sizes))], grad_output.dtype)
-    gradient = scatters.put_rows(builder, source, [positions], shapes.reshape(builder, grad_output, [-1]))
+    gradient = assignment.put_rows(builder, source, [positions], shapes.reshape(builder, grad_output, [-1]))
     return shapes.reshape(builder, gradient, sizes)

@@ -10,7 +10,7 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import indexing, shapes
+from pydispatch.operations import indexing, shapes, slicing
 from pydispatch.operations.custom import custom_call
 
 
@@ -23,7 +23,7 @@ def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         inputs[2] if len(inputs) > 2 else tracer.zero_point(op, [], index=0, name="input_zp", dtype=inputs[0].dtype)
     )
     tracer.same_type(inputs[0], value)
-    return shapes.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
+    return slicing.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
 
 
 def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
@@ -43,7 +43,7 @@ def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
     ]
-    return shapes.slice_(tracer.b, inputs[0], starts, limits)
+    return slicing.slice_(tracer.b, inputs[0], starts, limits)
 
 
 def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
@@ -81,7 +81,7 @@ ROWS: dict[str, Convert] = {
     "tosa.const": lambda t, op: t.constant(op),
     "arith.constant": lambda t, op: t.constant(op),
     "tensor.cast": lambda t, op, x: x,
-    "tosa.concat": lambda t, op, *inputs: shapes.concat(t.b, inputs, t.axis(op, inputs[0])),
+    "tosa.concat": lambda t, op, *inputs: slicing.concat(t.b, inputs, t.axis(op, inputs[0])),
     "tosa.pad": _pad, "tosa.reshape": _reshape,
     "tosa.reverse": lambda t, op, x: indexing.reverse(t.b, x, [t.axis(op, x)]),
     "tosa.slice": _slice, "tosa.tile": _tile, "tosa.transpose": _transpose,

@@ -15,7 +15,7 @@ from pydispatch.graph.dtypes import I32, DType
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
-from pydispatch.operations import indexing, shapes
+from pydispatch.operations import indexing, shapes, slicing
 from pydispatch.operations.convolutions import Window, window_sizes
 from pydispatch.operations.products import contract, dot_general
 
@@ -85,7 +85,7 @@ def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window
     """
     _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
-    image = shapes.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
+    image = slicing.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     out = window_sizes(tracer.b, image.shape[1:-1], kernel.shape[1:-1], inside)
     count, d = 2 * spatial + 3, AffineExpr.dimension
@@ -107,7 +107,7 @@ def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     image, kernel = _operands(tracer, op, inputs, spatial=2)
     _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
     window = _window(tracer, op, spatial=2)
-    image = shapes.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
+    image = slicing.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
     inside = Window(window.strides, (0, 0), high=(0, 0), dilations=window.dilations)
     out = window_sizes(tracer.b, image.shape[1:3], kernel.shape[:2], inside)
     n, y, x_, c, m, ky, kx = (AffineExpr.dimension(loop) for loop in range(7))
@@ -132,7 +132,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
     high = [n + r for n, r in zip(out_pad[1::2], reach, strict=True)]
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
         raise tracer.b.fail(f"out_pad {list(out_pad)} takes away more than the kernel of {kernel} adds")
-    image = shapes.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
+    image = slicing.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
     result = _convolved(
         tracer, image, indexing.reverse(tracer.b, kernel, axes=[1, 2]), Window.unit(2), accumulator(tracer, op)
     )

@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import gathers, shapes
+from pydispatch.operations import gathers, shapes, slicing
 from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.scatters import scatter
 
@@ -42,7 +42,7 @@ def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, 
     tracer.rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)
     numbers = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
-    pairs = shapes.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], axis=2)
+    pairs = slicing.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], axis=2)
     return scatter(tracer.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
 
 

@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.irdl import IRDLOperation, irdl_attr_definition
 
 from pydispatch.ir.dialects.chlo.scan import ScanOp
-from pydispatch.ir.dialects.stablehlo import attributes
+from pydispatch.ir.dialects.stablehlo import attributes, records
 from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause
 from pydispatch.ir.dialects.stablehlo.syntax import ARROW, operation
 
@@ -59,7 +59,7 @@ class RaggedDotNumbers(NamedTuple):
 
 
 @irdl_attr_definition
-class RaggedDot(attributes.Record):
+class RaggedDot(records.Record):
     """Attribute with the dimension numbers of a ragged dot."""
 
     name = "chlo.ragged_dot"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -16,6 +15,8 @@ from xdsl.ir import Attribute, Data, ParametrizedAttribute, SpacedOpaqueSyntaxAt
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+
+from pydispatch.ir.dialects.stablehlo.records import Record, parse_fields
 
 
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
@@ -108,82 +109,7 @@ class Transpose(KeywordAttr):
     WORDS = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
-# --- records ---
-
-
-class Record(Data[Any]):
-    """Base of attributes `<field = value, ...>` in any order, where fields with their default values are omitted.
-
-    `VALUE` is a NamedTuple whose defaults determine the kinds of the fields: list of integers, integer, boolean or
-    type.
-    """
-
-    VALUE: ClassVar[type[tuple[Any, ...]]]
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Any:
-        """Parse `<field = value, ...>`; fields that are left out have their defaults."""
-        defaults: dict[str, Any] = cls.VALUE._field_defaults  # type: ignore[attr-defined]
-        with parser.in_angle_brackets():
-            return cls.VALUE(**parse_fields(parser, defaults, f"#{cls.name}"))
-
-    def print_parameter(self, printer: Printer) -> None:
-        """Print the fields that differ from their defaults."""
-        defaults: dict[str, Any] = self.VALUE._field_defaults  # type: ignore[attr-defined]
-        changed = [(name, value) for name, value in zip(defaults, self.data, strict=True) if value != defaults[name]]
-
-        def field(entry: tuple[str, Any]) -> None:
-            name, value = entry
-            printer.print_string(f"{name} = ")
-            print_value(printer, value)
-
-        with printer.in_angle_brackets():
-            printer.print_list(changed, field)
-
-
-def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Parse `field = value, ...` up to a closing `>`, which a comma may precede.
-
-    Args:
-        parser: Parser, positioned after the opening `<`.
-        defaults: A default for each field; its type determines the kind of the value.
-        where: Name of the attribute in error messages.
-    """
-    fields: dict[str, Any] = {}
-    while parser._current_token.text != ">":
-        start = parser.pos
-        name = parser.parse_identifier()
-        if name not in defaults or name in fields:
-            problem = "is given twice" if name in fields else f"is not one of {', '.join(defaults)}"
-            parser.raise_error(f"'{name}' {problem} in {where}", start, start + len(name))
-        parser.parse_punctuation("=")
-        fields[name] = _READ[type(defaults[name])](parser)
-        if parser.parse_optional_punctuation(",") is None:
-            break
-    return fields
-
-
-def parse_integers(parser: AttrParser) -> tuple[int, ...]:
-    """Parse a list of integers, `[1, 2]`."""
-    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
-
-
-_READ: dict[type, Callable[[AttrParser], Any]] = {
-    tuple: parse_integers,
-    int: lambda parser: parser.parse_integer(allow_boolean=False),
-    bool: lambda parser: parser.parse_boolean(),
-    NoneAttr: lambda parser: parser.parse_type(),
-}
-
-
-def print_value(printer: Printer, value: Any) -> None:
-    """Print a list of integers, an integer, a boolean or a type."""
-    if isinstance(value, Attribute):
-        printer.print_attribute(value)
-    elif isinstance(value, tuple):
-        printer.print_string(f"[{', '.join(map(str, value))}]")
-    else:
-        printer.print_string(str(value).lower())
+# --- dimension numbers ---
 
 
 class GatherNumbers(NamedTuple):
@@ -245,9 +171,6 @@ class DotAlgorithmValue(NamedTuple):
     rhs_component_count: int = 0
     num_primitive_operations: int = 0
     allow_imprecise_accumulation: bool | None = None
-
-
-_READ[type(None)] = _READ[bool]
 
 
 @irdl_attr_definition

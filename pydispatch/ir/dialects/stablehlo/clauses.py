@@ -18,7 +18,7 @@ from xdsl.irdl import AnyAttr, AnyOf, BaseAttr
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from pydispatch.ir.dialects.stablehlo import attributes
+from pydispatch.ir.dialects.stablehlo import attributes, records
 
 Properties = dict[str, Attribute]
 NUMBERS = AnyOf((BaseAttr(DenseArrayBase), BaseAttr(DenseIntOrFPElementsAttr)))
@@ -70,10 +70,10 @@ class IntegersClause(Clause):
     constraint = NUMBERS
 
     def read(self, parser: Parser) -> Attribute:
-        return DenseArrayBase.from_list(i64, attributes.parse_integers(parser))
+        return DenseArrayBase.from_list(i64, records.parse_integers(parser))
 
     def write(self, printer: Printer, value: Any) -> None:
-        attributes.print_value(printer, attributes.integers(value))
+        records.print_value(printer, attributes.integers(value))
 
 
 class IntegerClause(Clause):
@@ -97,7 +97,7 @@ class Flag(Clause):
         return attributes.flag(parser.parse_boolean())
 
     def write(self, printer: Printer, value: Any) -> None:
-        attributes.print_value(printer, bool(value.value.data))
+        records.print_value(printer, bool(value.value.data))
 
 
 class OneWord(Clause):
@@ -140,7 +140,7 @@ class Precisions(Clause):
 class RecordClause(Clause):
     """Clause with a record of fields, `algorithm = <...>`."""
 
-    def __init__(self, word: str, kind: type[attributes.Record], optional: bool = False) -> None:
+    def __init__(self, word: str, kind: type[records.Record], optional: bool = False) -> None:
         super().__init__(word, optional=optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 

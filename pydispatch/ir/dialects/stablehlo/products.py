@@ -29,9 +29,7 @@ from pydispatch.ir.dialects.stablehlo.attributes import (
     Transpose,
     integers,
     parse_convolution,
-    parse_integers,
     print_convolution,
-    print_value,
 )
 from pydispatch.ir.dialects.stablehlo.clauses import (
     NUMBERS,
@@ -43,6 +41,7 @@ from pydispatch.ir.dialects.stablehlo.clauses import (
     Properties,
     RecordClause,
 )
+from pydispatch.ir.dialects.stablehlo.records import parse_integers, print_value
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     SAME,

@@ -19,9 +19,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir.core.syntax import parse_signature_args
-from pydispatch.ir.dialects.stablehlo.attributes import integers, parse_integers, print_value
+from pydispatch.ir.dialects.stablehlo.attributes import integers
 from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Properties
 from pydispatch.ir.dialects.stablehlo.control import ReturnOp
+from pydispatch.ir.dialects.stablehlo.records import parse_integers, print_value
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     Types,

@@ -18,7 +18,8 @@ from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.vulkan import api
-from pydispatch.runtime.devices.vulkan.pipelines import Executables, SpirvParts
+from pydispatch.runtime.devices.vulkan.member import SpirvMember
+from pydispatch.runtime.devices.vulkan.pipelines import Executables
 from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
@@ -44,12 +45,12 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         """Create the pipelines of an executable; see `Executor.load`."""
         name, variant = executable.name, executable.variant
         notes = variant.get("spirv") if executable.source is None else None
-        parts = SpirvParts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
-        modules = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
+        member = SpirvMember(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        modules = [bytes(executable.code[at : at + size]) for at, size in member.modules]
         if variant.get("imports"):
             modules = executable.resolution.link(name, modules, variant)
-            check_writes(f"executable '@{name}'", modules, parts.entries, variant)
-        self.executables.load(executable, parts, modules)
+            check_writes(f"executable '@{name}'", modules, member.entries, variant)
+        self.executables.load(executable, member, modules)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
-from pydispatch.formats.artifact.strict import count, flag, listed, table, text
 from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
 from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
@@ -18,6 +17,7 @@ from pydispatch.formats.spirv.validator import validate
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.descriptors import STORAGE_BUFFER
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_PIPELINE, OBJECT_SHADER_MODULE, LogicalDevice
+from pydispatch.runtime.devices.vulkan.member import SpirvMember
 
 if TYPE_CHECKING:
     from pydispatch._core.commands import Dispatch, Export
@@ -80,11 +80,13 @@ class Executables:
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}  # by numbers of bindings and of push constants
         self.context = context
 
-    def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
+    def load(self, executable: Executable, member: SpirvMember, modules: Sequence[bytes]) -> None:
         """Create the pipelines of one executable. All checks precede the first call of a driver.
 
         Args:
-            modules: SPIR-V modules, with imports linked.
+            executable: The executable.
+            member: Layout of its SPIR-V modules.
+            modules: These modules, with imports linked.
 
         Raises:
             ArtifactError: A module is invalid or does not fit the program.
@@ -95,25 +97,25 @@ class Executables:
         for code in modules:
             check(code, where)
         reflections = [reflect(module, where) for module in modules]
-        entry_points = [self._entry_point(where, export, parts, reflections) for export in executable.exports]
-        values = parts.values(executable.constants)
+        entry_points = [self._entry_point(where, export, member, reflections) for export in executable.exports]
+        values = member.values(executable.constants)
         handles: dict[int, Any] = {}  # of shader modules, by their position in `modules`
         for export, (module, entry) in zip(executable.exports, entry_points, strict=True):
             if module not in handles:
                 handles[module] = self._module(modules[module], f"@{name}")
-            kernel = self._kernel(name, export, parts, entry)
+            kernel = self._kernel(name, export, member, entry)
             constant_bytes = {c.id: c.bytes for c in reflections[module].spec_constants}
             specialization = {id: (value, constant_bytes[id]) for id, value in values.items() if id in constant_bytes}
             kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, specialization)
             self.kernels[executable.index, export.ordinal] = kernel
 
-    def _kernel(self, executable: str, export: Export, parts: SpirvParts, entry: EntryPoint) -> VulkanKernel:
+    def _kernel(self, executable: str, export: Export, member: SpirvMember, entry: EntryPoint) -> VulkanKernel:
         """Return the kernel of an export with its layouts; its pipeline is still missing."""
         kernel = VulkanKernel()
         kernel.executable, kernel.export = executable, export.name
-        kernel.is_spilled = parts.is_spilled(export.ordinal)  # one more binding has the constants
+        kernel.is_spilled = member.is_spilled(export.ordinal)  # one more binding has the constants
         kernel.constants = 0 if kernel.is_spilled else export.constants
-        kernel.is_watched = parts.is_watched(export.ordinal)  # one more binding reports loops that ended early
+        kernel.is_watched = member.is_watched(export.ordinal)  # one more binding reports loops that ended early
         kernel.bindings = export.bindings + kernel.is_spilled + kernel.is_watched
         # A buffer that is not declared as read-only may be written in a way that reflection does not see.
         written = {r.binding for r in entry.resources if r.written or not r.read_only}
@@ -128,14 +130,14 @@ class Executables:
         return self.kernels[command.executable, command.ordinal]
 
     def _entry_point(
-        self, where: str, export: Export, parts: SpirvParts, reflections: Sequence[Reflection]
+        self, where: str, export: Export, member: SpirvMember, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
         """Find the entry point of an export, and check it against the program and the device.
 
         Args:
             where: The executable, for messages.
             export: The export of the program.
-            parts: Names the module and the entry point.
+            member: Names the module and the entry point.
             reflections: Of each module of the executable.
 
         Returns:
@@ -146,14 +148,14 @@ class Executables:
             DeviceUnavailableError: The device lacks a feature or a limit.
         """
         ordinal, name, constants, bindings = export.ordinal, export.name, export.constants, export.bindings
-        module, entry_name = parts.entry(ordinal, name, reflections, where)
+        module, entry_name = member.entry(ordinal, name, reflections, where)
         entry = reflections[module].entry_point(entry_name)
         if entry is None:
             have = ", ".join(e.name for e in reflections[module].entry_points) or "none"
             raise ArtifactError(f"{where}: there is no entry point '{entry_name}'; the module has: {have}")
-        if parts.is_spilled(ordinal):  # the constants are in a buffer, the binding after those of the program
+        if member.is_spilled(ordinal):  # the constants are in a buffer, the binding after those of the program
             constants, bindings = 0, bindings + 1
-        bindings += parts.is_watched(ordinal)  # the last binding reports loops that the device ended early
+        bindings += member.is_watched(ordinal)  # the last binding reports loops that the device ended early
         problem = interface.mismatch(entry, constants, bindings)
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{name}', entry point '{entry_name}': {problem}")
@@ -328,97 +330,3 @@ def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], l
     for set_layout, layout in layouts:
         calls.vkDestroyPipelineLayout(handle, layout, null)
         calls.vkDestroyDescriptorSetLayout(handle, set_layout, null)
-
-
-class SpirvParts:
-    """Layout of the SPIR-V modules in the artifact member of a variant.
-
-    The layout comes from the key "spirv" of the manifest; without this key the member is one module.
-
-    Attributes:
-        modules: (offset, size) of each module in the member, in bytes.
-        entries: (position of the module, name of the entry point) of each export; None without the key.
-        specialization: For each executable constant, the SpecIds that it specializes.
-        spilled, watched: For each export, see `VulkanKernel.is_spilled` and `is_watched`; False beyond their ends.
-    """
-
-    def __init__(self, size: int, notes: object, where: str) -> None:
-        """Read the layout.
-
-        Args:
-            size: Bytes of the member.
-            notes: Value of the key "spirv" in the manifest, or None.
-            where: Begin of error messages.
-
-        Raises:
-            ArtifactError: The notes do not fit `size` bytes.
-        """
-        self.modules: list[tuple[int, int]] = [(0, size)]
-        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
-        self.specialization: list[list[int]] = []
-        self.spilled: list[bool] = []
-        self.watched: list[bool] = []
-        if notes is None:
-            return
-        try:
-            self._read(notes, size)
-        except (KeyError, ValueError) as error:
-            raise ArtifactError(f'{where}: manifest.json: the key "spirv" of its variant: {error}') from None
-
-    def _read(self, notes: Any, size: int) -> None:
-        """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
-        code. The class describes the attributes; `workgroup_sizes` and `read_only` are for other readers.
-        """
-        notes = table(notes)
-        pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
-        self.modules = [(count(offset), count(length)) for offset, length in pairs]
-        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
-        self.entries = [(count(module), text(name)) for module, name in pairs]
-        self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
-        self.spilled = [flag(value) for value in listed(notes.get("spilled", []))]
-        self.watched = [flag(value) for value in listed(notes.get("watched", []))]
-        # Of each export, only checked here: the workgroup size, and whether each binding is only read.
-        for sizes in listed(notes.get("workgroup_sizes", [])):
-            list(map(count, listed(sizes, 3)))
-        for flags in listed(notes.get("read_only", [])):
-            list(map(flag, listed(flags)))
-        for offset, length in self.modules:
-            if offset > size or length > size - offset:
-                raise ValueError(f"a module has {length} bytes at {offset} of {size}")
-        if not all(module < len(self.modules) for module, _ in self.entries):
-            raise ValueError("an entry point is in a module that is not there")
-
-    def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
-        """Return the entry point of an export as (position of its module, name).
-
-        Without the manifest's key, it is the entry point that is called like the export, or else the only one that
-        there is.
-        """
-        if self.entries is not None:
-            if ordinal >= len(self.entries):
-                raise ArtifactError(
-                    f"{where}: export '@{name}' has the ordinal {ordinal}, there are {len(self.entries)}"
-                )
-            return self.entries[ordinal]
-        for module, reflection in enumerate(reflections):
-            if reflection.entry_point(name) is not None:
-                return module, name
-        points = [(m, e.name) for m, r in enumerate(reflections) for e in r.entry_points]
-        if len(points) == 1:
-            return points[0]
-        have = ", ".join(entry for _, entry in points) or "none"
-        raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
-
-    def is_spilled(self, ordinal: int) -> bool:
-        """Return whether an export takes its constants from a buffer."""
-        return self.spilled[ordinal : ordinal + 1] == [True]
-
-    def is_watched(self, ordinal: int) -> bool:
-        """Return whether the shader of an export reports in a buffer that a loop was cut short."""
-        return self.watched[ordinal : ordinal + 1] == [True]
-
-    def values(self, constants: Sequence[int]) -> dict[int, int]:
-        """Return SpecId -> value of the executable constants. Without notes, constant n specializes SpecId n."""
-        if self.entries is None:
-            return dict(enumerate(constants))
-        return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}

@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx.registry import MICROSOFT
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import attention, elementwise, reductions, shapes
+from pydispatch.operations import attention, elementwise, reductions, shapes, slicing
 from pydispatch.operations.formulas import formula
 
 
@@ -41,18 +41,18 @@ def _packed_attention(
     if sum(sizes) != total or len(sizes) != 3:
         raise call.fail(f"its sizes {sizes} are not those of its weights {weights}")
     query, key, value = (
-        attention.split_heads(call.b, t, heads) for t in shapes.split(b, projected, axis=2, sizes=sizes)
+        attention.split_heads(call.b, t, heads) for t in slicing.split(b, projected, axis=2, sizes=sizes)
     )
     if past is not None:
         old = [
-            shapes.reshape(b, shapes.slice_axis(b, past, axis=0, start=n, limit=n + 1), past.shape[1:]) for n in (0, 1)
+            shapes.reshape(b, slicing.slice_axis(b, past, axis=0, start=n, limit=n + 1), past.shape[1:]) for n in (0, 1)
         ]
-        key, value = shapes.concat(b, [old[0], key], axis=2), shapes.concat(b, [old[1], value], axis=2)
+        key, value = slicing.concat(b, [old[0], key], axis=2), slicing.concat(b, [old[1], value], axis=2)
     masks = _masks(call, query, key, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
     result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(call.b, result), shapes.stack(b, [key, value], axis=0)]
+    return [attention.join_heads(call.b, result), slicing.stack(b, [key, value], axis=0)]
 
 
 def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
@@ -126,7 +126,7 @@ def _multi_head_attention(
         raise call.fail("queries, keys and values that are packed into one tensor are not supported")
     if bias is not None:
         sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
-        parts = shapes.split(b, bias, axis=0, sizes=sizes)
+        parts = slicing.split(b, bias, axis=0, sizes=sizes)
         query = elementwise.binary(b, "add", query, parts[0])
         if key.rank == 3:
             key = elementwise.binary(b, "add", key, parts[1])
@@ -134,7 +134,7 @@ def _multi_head_attention(
     queries = attention.split_heads(call.b, query, heads)
     keys, values = (t if t.rank == 4 else attention.split_heads(call.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
-        keys, values = shapes.concat(b, [past_key, keys], axis=2), shapes.concat(b, [past_value, values], axis=2)
+        keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
     masks = _masks(call, queries, keys, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
@@ -164,7 +164,7 @@ def _group_query_attention(
         if isinstance(width, Expr) or width % (heads + 2 * shared):
             raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
         head_size = width // (heads + 2 * shared)
-        query, key, value = shapes.split(
+        query, key, value = slicing.split(
             b, query, axis=2, sizes=[heads * head_size, shared * head_size, shared * head_size]
         )
     past_length: Size = past_key.shape[2] if past_key is not None else 0
@@ -184,7 +184,7 @@ def _group_query_attention(
         attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
     )
     if past_key is not None and past_value is not None:
-        keys, values = shapes.concat(b, [past_key, keys], axis=2), shapes.concat(b, [past_value, values], axis=2)
+        keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
     counts = formula(b, lambda n: n + 1, lengths)
     causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], past_length, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]

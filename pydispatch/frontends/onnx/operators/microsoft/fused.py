@@ -12,7 +12,7 @@ from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.registry import MICROSOFT, ONNX
 from pydispatch.graph.dtypes import F32, I64
 from pydispatch.graph.values import Tensor
-from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes
+from pydispatch.operations import activations, elementwise, gathers, normalization, reductions, shapes, slicing
 from pydispatch.operations import products as ops
 from pydispatch.operations.formulas import Element, formula
 from pydispatch.operations.normalization import wide
@@ -170,7 +170,7 @@ def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tens
     if not operands or len(operands) % 3:
         raise call.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
     parts = [quantization.dequantize(call, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
-    joined = shapes.concat(call.b, parts, call.axis(call.integer("axis"), parts[0].rank))
+    joined = slicing.concat(call.b, parts, call.axis(call.integer("axis"), parts[0].rank))
     return quantization.quantize(call, joined, scale, zero, operands[0].dtype)
 
 

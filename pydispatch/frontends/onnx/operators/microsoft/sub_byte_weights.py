@@ -15,7 +15,7 @@ from pydispatch.graph.dtypes import U8
 from pydispatch.graph.sizes import product
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.op_info import INTEGER_BYTES
-from pydispatch.operations import elementwise, normalization, shapes
+from pydispatch.operations import elementwise, normalization, shapes, slicing
 from pydispatch.operations import products as ops
 from pydispatch.operations.formulas import formula
 
@@ -50,7 +50,7 @@ def matmul(
     if zeros is not None:
         if zeros.dtype == U8:
             row = -(-blocks * bits // 8)
-            zeros = shapes.slice_axis(
+            zeros = slicing.slice_axis(
                 b, _unpack_sub_bytes(call, shapes.reshape(b, zeros, [n, row]), bits), axis=1, start=0, limit=blocks
             )
         zeros = shapes.reshape(b, zeros, [n, blocks, 1])
@@ -63,7 +63,7 @@ def matmul(
         weights = formula(b, lambda v, s, z: (v.to(inner) - z.to(inner)) * s.to(inner), *operands, zeros)
     rows = shapes.reshape(b, elementwise.convert(b, x, inner), [product(x.shape[:-1]), k])
     if blocks * block != k:
-        rows = shapes.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
+        rows = slicing.pad(b, rows, low=[0, 0], high=[0, blocks * block - k], value=0.0)
     product_ = ops.dot_general(b, rows, shapes.reshape(b, weights, [n, blocks * block]), batch=[], contracted=[(1, 1)])
     if integer_bytes is not None:
         for part in b.parts(product_):

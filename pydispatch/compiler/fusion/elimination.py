@@ -1,0 +1,49 @@
+"""Elimination of common subexpressions and of unused operations."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation
+
+from pydispatch.compiler.analysis.kinds import has_effects, is_pure
+from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.walk import walk
+
+
+def erase_unused(function: Operation) -> bool:
+    """Erase the operations of a host function that have no effects and no used results; return whether there were
+    any. Dispatches and operations without results stay.
+    """
+    changed = False
+    for op in reversed(list(walk(function))):
+        is_unused = op.results and all(not list(r.uses) for r in op.results)
+        if is_unused and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
+            erase_op(op, safe_erase=False)
+            changed = True
+    return changed
+
+
+def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> None:
+    """Eliminate common subexpressions of a block: merge pure operations with equal names, operands and attributes.
+
+    op_by_key: the operations of enclosing blocks, by name, operands and attributes; they replace equal ones here.
+    """
+    op_by_key = dict(op_by_key)
+    for op in list(block.ops):
+        for region in op.regions:
+            for inner in region.blocks:
+                if op.name.startswith("scf."):
+                    merge_equal_operations(inner, op_by_key)
+        if not is_pure(op) or op.regions or not op.results:
+            continue
+        if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
+            continue  # comparing large constants costs more than merging them saves
+        key = (
+            op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
+            tuple(op.attributes.items()),
+        )  # fmt: skip
+        first = op_by_key.setdefault(key, op)
+        if first is not op:
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+            erase_op(op)

@@ -1,0 +1,55 @@
+"""Scalars recognized as functions of quantized elements, and their sums and products."""
+
+from __future__ import annotations
+
+from pydispatch.compiler.fusion.quantized.affine import (
+    Constant,
+    Integer,
+    Real,
+    added,
+    integer_range,
+    scaled,
+    shifted,
+)
+
+MOST_TERMS = 64
+"""Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that
+are stored."""
+
+
+EXACT_WIDTH = 16
+"""Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
+other such integers exactly; wider integers are added and subtracted as i32."""
+
+
+class Unrecognized(Exception):
+    """Signal that a scalar is not computed from quantized elements and constants alone."""
+
+
+Value = Real | Integer | Constant
+"""A scalar: a number, an i32 that may be too large for f32, or a constant."""
+
+
+def sum_of(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
+    """Add two scalars. Raises Unrecognized if the sum has more than MOST_TERMS terms."""
+    if isinstance(lhs, Real):
+        if isinstance(rhs, Real) and len(lhs.terms) + len(rhs.terms) > MOST_TERMS:
+            raise Unrecognized
+        return added(lhs, rhs) if isinstance(rhs, Real) else shifted(lhs, rhs)
+    return shifted(rhs, lhs) if isinstance(rhs, Real) else lhs + rhs
+
+
+def product_of(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
+    """Multiply two scalars. Raises Unrecognized unless one of them is a constant."""
+    if isinstance(lhs, Real):
+        if isinstance(rhs, Real):
+            raise Unrecognized
+        return scaled(lhs, rhs)
+    return scaled(rhs, lhs) if isinstance(rhs, Real) else lhs * rhs
+
+
+def fits(value: Value, width: int, signed: bool) -> bool:
+    """Return whether an integer type has all values of a number."""
+    low, high = value.range if isinstance(value, Real) else (-float("inf"), float("inf"))
+    least, most = integer_range(width, signed)
+    return least <= low <= high <= most

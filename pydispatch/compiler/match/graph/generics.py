@@ -1,0 +1,133 @@
+"""Nodes of a `linalg.generic`: one for each scalar operation of an elementwise one, else one for the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.match.graph import expressions
+from pydispatch.compiler.match.graph.expressions import ScalarBody, intern_id, operation_key
+from pydispatch.compiler.match.graph.nodes import Node, read_through
+from pydispatch.ir.affine_maps import is_identity, with_unit_loops
+from pydispatch.ir.structured import Structured, structured
+
+
+def generic_nodes(op: GenericOp) -> list[Node]:
+    """Create the nodes of a generic: those of its scalar operations if it is elementwise, else one for the whole."""
+    generic = structured(op)
+    block = generic.block
+    out_args = block.args[len(generic.inputs) :]
+    elementwise = (
+        all(kind == "parallel" for kind in generic.iterators)
+        and all(is_identity(m) for m in generic.output_maps)
+        and not any(list(a.uses) for a in out_args)
+        and not any(inner.regions for inner in block.ops)
+    )
+    if elementwise:
+        last = block.last_op
+        assert last is not None
+        scalars: dict[SSAValue, SSAValue | Node] = {}
+        nodes: list[Node] = []
+        for result, value in zip(op.results, last.operands, strict=True):
+            nodes.append(_scalar_root(generic, value, result, scalars))
+        return nodes
+    body = ScalarBody(block)
+    yields = body.yields()
+    read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
+    unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
+    last = block.last_op
+    assert last is not None
+    parts = [
+        ("iterator_types", str(list(generic.iterators))),
+        ("indexing_maps", str([str(m) for m in generic.maps])),
+        ("body", "yield " + ", ".join(body.text(v) for v in last.operands)),
+    ]
+    key = ("structured", generic.iterators, tuple(str(m) for m in generic.maps), yields, len(generic.inputs))
+    children = [*generic.inputs, *read, *body.captured]
+    return [
+        Node(intern_id((*key, i)), children, r.type, op=op, label="linalg.generic", value=r, parts=parts, unread=unread)
+        for i, r in enumerate(op.results)
+    ]
+
+
+def _scalar_root(
+    generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
+) -> Node:
+    """Return the node of one result of an elementwise generic: the node of the scalar that it yields, with the result
+    as its value. Arguments are those of `_scalar`, and `result`.
+    """
+    child = _scalar(generic, value, result.type, scalars)
+    if isinstance(child, Node) and child.reads is not None:
+        return read_through(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
+    if isinstance(child, Node) and child.value is None:  # computed in this generic
+        return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
+    key = intern_id(("copy",))
+    return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
+
+
+def _scalar(
+    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
+) -> SSAValue | Node:
+    """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
+
+    The nodes of its operands are created first, without recursion, because bodies may be long.
+
+    Args:
+        generic: The generic.
+        value: The scalar.
+        type: Type of the result, whose shape all nodes have.
+        scalars: Nodes of scalars of the body; receives new ones.
+    """
+    pending = [value]
+    while pending:
+        top = pending[-1]
+        if top in scalars:
+            pending.pop()
+            continue
+        inner = top.owner
+        if isinstance(inner, Operation) and inner.parent is generic.body:
+            missing = [v for v in inner.operands if v not in scalars]
+            if missing:
+                pending += missing
+                continue
+        pending.pop()
+        scalars[top] = _scalar_child(generic, top, type, scalars)
+    return scalars[value]
+
+
+def _scalar_child(
+    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
+) -> SSAValue | Node:
+    """Return the node of a scalar whose operands have their nodes in `scalars`: as a tensor of the shape of `type`.
+
+    A scalar that the body reads is the tensor or scalar of the program itself. Arguments are those of `_scalar`.
+    """
+    inner, op = value.owner, generic.op
+    assert isinstance(type, TensorType)
+    if inner is generic.body:
+        index = generic.block.args.index(value)
+        operand = generic.operands[index]
+        map = with_unit_loops(generic.maps[index], type.get_shape())
+        if not map.results or is_identity(map):
+            return operand
+        return read_through(operand, map, type, op)
+    if not isinstance(inner, Operation) or inner.parent is not generic.body:
+        return value
+    wide = TensorType(value.type, type.get_shape())
+    if inner.name == "arith.constant":
+        attribute = inner.properties.get("value")
+        constant_id = intern_id(expressions.constant_key(attribute) or ("constant", attribute))
+        text = expressions.constant_text(attribute)
+        return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
+    key, commutes, swapped = operation_key(inner)
+    children = [scalars[v] for v in inner.operands]
+    if swapped:
+        children.reverse()
+    index = inner.results.index(value)
+    parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
+    regions = ()  # operations with regions are not elementwise
+    id_ = intern_id(("op", key, regions, index))
+    return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)

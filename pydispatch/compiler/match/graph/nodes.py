@@ -1,0 +1,60 @@
+"""Nodes of the data-flow view of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.match.graph.expressions import intern_id
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Node of the data-flow graph: one computed value. Nodes are compared by identity.
+
+    Attributes:
+        key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
+            an operation: `("op", operation_key(...), keys of its regions, number of the result)`.
+        children: Operands, in order.
+        type: Type of the value.
+        op: Operation of the program that the node is part of; None for an argument.
+        label: Name of the computation in messages.
+        value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
+        commutative: Whether the two operands may be exchanged; set to false for another number of operands.
+        parts: Details for messages, as (name, text).
+        unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
+        reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
+            transposed; None for other nodes.
+    """
+
+    key: int
+    children: Sequence[SSAValue | Node]
+    type: Attribute
+    _: KW_ONLY
+    op: Operation | None
+    label: str
+    value: SSAValue | None = None
+    commutative: bool = False
+    parts: Sequence[tuple[str, str]] = ()
+    unread: Sequence[SSAValue] = ()
+    reads: AffineMap | None = None
+
+    def __post_init__(self) -> None:
+        self.commutative = self.commutative and len(self.children) == 2
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the node is a scalar or splat constant."""
+        return self.label == "constant"
+
+
+def read_through(
+    operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
+    unread: Sequence[SSAValue] = (),
+) -> Node:  # fmt: skip
+    """Return the node of a tensor whose elements are those of an operand, as a map states."""
+    label = f"an operand read by {reads}"
+    return Node(intern_id(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)

@@ -1,0 +1,78 @@
+"""Use of global variables and subgroup operations by the functions of a SPIR-V module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydispatch.formats.spirv.module import SpirvTables
+from pydispatch.formats.spirv.names import Op
+
+
+@dataclass
+class VariableUse:
+    """Global variables and subgroup operations that the functions of one entry point use.
+
+    Attributes:
+        variables: Ids of the variables.
+        written: Those of them that may be written.
+        has_subgroup_ops: Whether a function has subgroup operations (OpGroupNonUniform...).
+    """
+
+    variables: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    has_subgroup_ops: bool = False
+
+
+_POINTER_AT = {
+    Op.LOAD: (3,), Op.STORE: (1, 2), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
+    Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
+    Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
+}  # fmt: skip
+"""Opcode → indices of the instruction's words that may be the id of a variable."""
+_TARGET = 1
+"""Index of the word of a store or copy that is the pointer to which it writes."""
+_DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
+            Op.COPY_OBJECT)  # fmt: skip
+"""Instructions whose result is a pointer into the variable that word 3 points to."""
+
+
+def use_of(tables: SpirvTables, function: int) -> VariableUse:
+    """Return the global variables and subgroup operations that a function and its callees use."""
+    use, seen, todo = VariableUse(), {function}, [function]
+    while todo:
+        for callee in _record_body(tables, todo.pop(), use):
+            if callee not in seen:
+                seen.add(callee)
+                todo.append(callee)
+    return use
+
+
+def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[int]:
+    """Record the variables that one function uses; return the ids of its callees."""
+    variables = tables.variables
+    bases: dict[int, int] = {}  # pointer → the variable that it points into
+    called: list[int] = []
+    for inst in tables.functions.get(function, ()):
+        op, words = inst.op, inst.words
+        if op == Op.FUNCTION_CALL:
+            called.append(words[3])
+            passed = {bases.get(id, id) for id in words[4:]} & variables.keys()
+            use.variables |= passed
+            use.written |= passed  # assumed: whether the callee writes them is not analyzed
+            continue
+        if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
+            use.has_subgroup_ops = True
+            continue
+        atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
+        positions = (3,) if atomic and op != Op.ATOMIC_STORE else _POINTER_AT.get(op, ())  # type: ignore[call-overload]
+        for position in positions:
+            base = bases.get(words[position], words[position])
+            if base not in variables:
+                continue
+            use.variables.add(base)
+            is_written = position == _TARGET or (atomic and op != Op.ATOMIC_LOAD)
+            if op in _DERIVES:
+                bases[words[2]] = base
+            elif is_written:
+                use.written.add(base)
+    return called

@@ -1,0 +1,34 @@
+"""Elements of tensor literals that xDSL's parser does not read: hexadecimal and complex ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ComplexType,
+)
+from xdsl.parser import AttrParser
+
+
+class HexElement(AttrParser._TensorLiteralElement):
+    """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        """Return the number; for a float, the one with these bits."""
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        assert isinstance(self.value, int)
+        size = type.compile_time_size
+        if self.value >> (8 * size):
+            parser.raise_error(f"{self.span.text} has more bits than {type}", self.span)
+        return next(iter(type.iter_unpack(self.value.to_bytes(size, "little"))))
+
+
+class ComplexElement(AttrParser._TensorLiteralElement):
+    """Complex element `(real, imaginary)` of a tensor literal."""
+
+    def to_type(self, parser: Any, type: Any) -> Any:
+        if not isinstance(type, ComplexType):
+            parser.raise_error(f"a complex number is no element of {type}", self.span)
+        return tuple(part.to_type(parser, type.element_type) for part in self.value)  # type: ignore[union-attr]

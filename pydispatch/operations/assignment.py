@@ -1,0 +1,130 @@
+"""Assignment to elements at NumPy's indices: negative positions count from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydispatch.graph.builder import Builder
+from pydispatch.graph.dtypes import I64
+from pydispatch.graph.sizes import Size, product
+from pydispatch.graph.values import Tensor
+from pydispatch.operations.elementwise import broadcast_shape, convert
+from pydispatch.operations.formulas import formula
+from pydispatch.operations.gathers import columns
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.reductions import size_as
+from pydispatch.operations.scalars import Scalars
+from pydispatch.operations.scatters import scatter_first
+from pydispatch.operations.shapes import broadcast_to, expand_dims, iota, reshape
+from pydispatch.operations.slicing import concat
+
+
+def put_along(
+    builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
+) -> Tensor:
+    """Return x with updates at the indices along an axis, applied in order. `combine` is add, mul, max, min of old and
+    new; None replaces.
+    """
+    positions = [
+        _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
+        for d in range(x.rank)
+    ]
+    count = product(indices.shape)
+    return put_rows(
+        builder, x, [reshape(builder, p, [count]) for p in positions], reshape(builder, updates, [count]), combine
+    )
+
+
+def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
+    """Return x with updates at the positions in the rows of indices [..., k], along the first k axes.
+
+    The updates are [..., *the other axes of x]. `combine` is as in `put_along`.
+    """
+    parts = columns(builder, indices)
+    if len(parts) > x.rank:
+        raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
+    count = product(indices.shape[:-1])
+    positions = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return put_rows(builder, x, positions, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Positions `start`, `start + step`, ... along an axis, `size` of them."""
+
+    start: Size
+    size: Size
+    step: int = 1
+
+
+def put(
+    builder: Builder, x: Tensor, indices: Sequence[Tensor | Range | None], updates: Tensor, combine: str | None = None
+) -> Tensor:
+    """Return x after NumPy's `x[indices] = updates`, or after combining old and new elements as `put_along` does.
+
+    Args:
+        builder: The builder.
+        x: The tensor before the assignment.
+        indices: For each axis of x a tensor of integers, a Range, or None for the whole axis. Tensors broadcast
+            together. Positions outside of x are ignored.
+        updates: The new elements, which are converted to the type of x and broadcast to the shape of `x[indices]`.
+        combine: add, mul, max or min of old and new; None replaces.
+    """
+    by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
+    axes = list(by_axis)
+    shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    # As in NumPy, the axes of index tensors are at the first indexed axis, or in front if these are not adjacent.
+    first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    others = [d for d in range(x.rank) if d not in by_axis]
+    sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
+    target = (*sizes[:first], *shape, *sizes[first:])
+    written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+    depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
+    if depth == 0:
+        return written
+    lead = target[: len(target) - x.rank + depth]  # whole axes at the end are in the slices
+    positions: dict[int, Tensor] = {}
+    for d, tensor_ in by_axis.items():
+        column = _from_front(builder, tensor_, x.shape[d])
+        ones = [1] * (len(lead) - first - len(shape))
+        positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
+    for n, d in enumerate(others):
+        if d < depth:
+            along, step = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
+            positions[d] = _in_range(builder, along, step) if isinstance(along, Range) else step
+    count = product(lead)
+    rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
+    is_unique = all(i.rank == 0 for i in by_axis.values())
+    return put_rows(builder, x, rows, reshape(builder, written, [count, *x.shape[depth:]]), combine, is_unique)
+
+
+def _in_range(builder: Builder, along: Range, index: Tensor) -> Tensor:
+    """Return start + index * step for each element of a tensor of i64 indices."""
+    start = size_as(builder, along.start, I64)
+    return formula(builder, lambda i, begin: i * along.step + begin, index, start)
+
+
+def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
+    """Return non-negative i64 positions for ones that may count from the end of an axis of `size` elements."""
+    wide = convert(builder, indices, I64)
+    return formula(builder, lambda i, n: (i < 0).where(i + n, i), wide, size_as(builder, size, I64))
+
+
+def put_rows(
+    builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None,
+    unique: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes.
+
+    `unique` promises that no two positions are equal; otherwise updates are applied in order.
+    """
+    depth = len(positions)
+    slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
+    rows = concat(builder, [expand_dims(builder, p, axes=[1]) for p in positions], axis=1)
+
+    def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        """Return the old and new element combined by the function `combine`, or the new one if it is None."""
+        return scalars.binary(combine, old, new) if combine else new
+
+    return scatter_first(builder, x, rows, slices, depth, combined, unique)

@@ -1,0 +1,104 @@
+"""Layout of the SPIR-V modules in the artifact member of a variant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydispatch.errors import ArtifactError
+from pydispatch.formats.artifact.strict import count, flag, listed, table, text
+from pydispatch.formats.spirv.reflect import Reflection
+
+
+class SpirvMember:
+    """Layout of the SPIR-V modules in the artifact member of a variant.
+
+    The layout comes from the key "spirv" of the manifest; without this key the member is one module.
+
+    Attributes:
+        modules: (offset, size) of each module in the member, in bytes.
+        entries: (position of the module, name of the entry point) of each export; None without the key.
+        specialization: For each executable constant, the SpecIds that it specializes.
+        spilled, watched: For each export, see `VulkanKernel.is_spilled` and `is_watched`; False beyond their ends.
+    """
+
+    def __init__(self, size: int, notes: object, where: str) -> None:
+        """Read the layout.
+
+        Args:
+            size: Bytes of the member.
+            notes: Value of the key "spirv" in the manifest, or None.
+            where: Begin of error messages.
+
+        Raises:
+            ArtifactError: The notes do not fit `size` bytes.
+        """
+        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
+        self.specialization: list[list[int]] = []
+        self.spilled: list[bool] = []
+        self.watched: list[bool] = []
+        if notes is None:
+            return
+        try:
+            self._read(notes, size)
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f'{where}: manifest.json: the key "spirv" of its variant: {error}') from None
+
+    def _read(self, notes: Any, size: int) -> None:
+        """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
+        code. The class describes the attributes; `workgroup_sizes` and `read_only` are for other readers.
+        """
+        notes = table(notes)
+        pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
+        self.modules = [(count(offset), count(length)) for offset, length in pairs]
+        pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
+        self.entries = [(count(module), text(name)) for module, name in pairs]
+        self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
+        self.spilled = [flag(value) for value in listed(notes.get("spilled", []))]
+        self.watched = [flag(value) for value in listed(notes.get("watched", []))]
+        # Of each export, only checked here: the workgroup size, and whether each binding is only read.
+        for sizes in listed(notes.get("workgroup_sizes", [])):
+            list(map(count, listed(sizes, 3)))
+        for flags in listed(notes.get("read_only", [])):
+            list(map(flag, listed(flags)))
+        for offset, length in self.modules:
+            if offset > size or length > size - offset:
+                raise ValueError(f"a module has {length} bytes at {offset} of {size}")
+        if not all(module < len(self.modules) for module, _ in self.entries):
+            raise ValueError("an entry point is in a module that is not there")
+
+    def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
+        """Return the entry point of an export as (position of its module, name).
+
+        Without the manifest's key, it is the entry point that is called like the export, or else the only one that
+        there is.
+        """
+        if self.entries is not None:
+            if ordinal >= len(self.entries):
+                raise ArtifactError(
+                    f"{where}: export '@{name}' has the ordinal {ordinal}, there are {len(self.entries)}"
+                )
+            return self.entries[ordinal]
+        for module, reflection in enumerate(reflections):
+            if reflection.entry_point(name) is not None:
+                return module, name
+        points = [(m, e.name) for m, r in enumerate(reflections) for e in r.entry_points]
+        if len(points) == 1:
+            return points[0]
+        have = ", ".join(entry for _, entry in points) or "none"
+        raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
+
+    def is_spilled(self, ordinal: int) -> bool:
+        """Return whether an export takes its constants from a buffer."""
+        return self.spilled[ordinal : ordinal + 1] == [True]
+
+    def is_watched(self, ordinal: int) -> bool:
+        """Return whether the shader of an export reports in a buffer that a loop was cut short."""
+        return self.watched[ordinal : ordinal + 1] == [True]
+
+    def values(self, constants: Sequence[int]) -> dict[int, int]:
+        """Return SpecId -> value of the executable constants. Without notes, constant n specializes SpecId n."""
+        if self.entries is None:
+            return dict(enumerate(constants))
+        return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}
