@@ -1,4 +1,4 @@
-"""Rows of a table by a tile of numbers, and the gradient of the table by atomic additions of tiles."""
+"""Rows of a table by a tile of numbers, and the gradient of the table, with and without atomic additions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from running import Case, run
 import pydispatch as pd
 
 ROWS, COLUMNS = 8, 32
+OWNED = 64
+"""Columns of the table that belong to one workgroup of `scattered_rows`."""
 Table = Annotated[pd.View, pd.f32["rows", "n"]]
 Numbers = Annotated[pd.View, pd.i32["count"]]
 Gathered = Annotated[pd.View, pd.f32["count", "n"]]
@@ -22,9 +24,21 @@ def gathered_rows(table: Table, numbers: Numbers, y: Gathered) -> None:
     y[i : i + ROWS, j : j + COLUMNS] = table[numbers[i : i + ROWS], j : j + COLUMNS]
 
 
-@pd.kernel(workgroup=64, grid=lambda dy, *_: (pd.cdiv(dy.shape[1], COLUMNS), pd.cdiv(dy.shape[0], ROWS)))
+@pd.kernel(workgroup=64, grid=lambda dy, *_: pd.cdiv(dy.shape[1], OWNED))
 def scattered_rows(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
-    """Numbers may be equal: each row of the table gets the sum of its gradients."""
+    """Numbers may be equal: each row of the table gets the sum of its gradients.
+
+    Each workgroup adds to columns of its own, row after row, so that no addition is atomic and sums are reproducible.
+    """
+    j = pd.group_id(0) * OWNED
+    for i in range(dy.shape[0]):
+        if 0 <= numbers[i] < dtable.shape[0]:
+            dtable[numbers[i], j : j + OWNED] += dy[i, j : j + OWNED]
+
+
+@pd.kernel(workgroup=64, grid=lambda dy, *_: (pd.cdiv(dy.shape[1], COLUMNS), pd.cdiv(dy.shape[0], ROWS)))
+def scattered_tiles(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
+    """The same by atomic additions of tiles, for devices that run more workgroups at a time than there are columns."""
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
     rows = pd.load(numbers[i : i + ROWS], -1)
     columns = j + pd.arange(COLUMNS)
@@ -42,6 +56,7 @@ def cases(random: np.random.Generator) -> list[Case]:
     return [
         Case(gathered_rows, (table, numbers, np.zeros_like(dy)), (y,)),
         Case(scattered_rows, (dy, numbers, np.zeros_like(table)), (dtable,), 1e-5),
+        Case(scattered_tiles, (dy, numbers, np.zeros_like(table)), (dtable,), 1e-5),
     ]
 
 

@@ -101,7 +101,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
             can = can and all(_fits(inner_op.type) for inner_op in op.results)
             nests = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
             return Steps(op, start, own, shared) if can and start is not None and not nests else None
-        is_load = isinstance(op, memref.LoadOp) and op.memref in read_only
+        is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
         if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
         if varying.isdisjoint(op.operands):
@@ -110,6 +110,16 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
             own.append(op)
             varying.update(op.results)
     return None
+
+
+def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
+    """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write."""
+    strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
+    return isinstance(memory.owner, memref.AllocOp) and all(
+        isinstance(use.operation, memref.LoadOp)
+        or (isinstance(use.operation, memref.StoreOp) and not any(op.is_ancestor(use.operation) for op in strided))
+        for use in memory.uses
+    )
 
 
 def _constant_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
