@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.ir import parse
 
 
-def kernel(start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "") -> FuncOp:
+def kernel(start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "") -> FuncOp:
     """A sum of every stepth element in each of 64 invocations.
 
     Taken together, the initial values, a whole step of four vectors, the last step and the rest are parallel loops.
@@ -30,11 +30,13 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
   %c64 = arith.constant 64 : index
   %step = arith.constant {step} : index
   %zero = arith.constant 0.0 : f32
+  %memory = memref.alloc() : memref<64xf32, 3>
   scf.parallel (%lane) = (%c0) to (%c64) step (%c1) {{
     %twice = arith.addi %lane, %lane : index
     {inside}
     %sum = scf.for %i = {start} to {end} step %step iter_args(%so_far = %zero) -> (f32) {{
       %x = memref.load %a[%i] : memref<?xf32>
+      {body}
       %next = arith.addf %so_far, %x : f32
       scf.yield %next : f32
     }}
@@ -65,8 +67,26 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
         ({"step": 32}, 1),
         ({"end": "%twice"}, 1),
         ({"inside": "%y = memref.load %a[%lane] : memref<?xf32>"}, 1),
+        ({"inside": "%y = memref.load %memory[%lane] : memref<64xf32, 3>"}, 7),
+        (
+            {
+                "inside": "%y = memref.load %memory[%lane] : memref<64xf32, 3>",
+                "body": "memref.store %x, %memory[%lane] : memref<64xf32, 3>",
+            },
+            1,
+        ),
     ],
-    ids=["strided", "elsewhere", "not by the number", "by its double", "another step", "another end", "read before"],
+    ids=[
+        "strided",
+        "elsewhere",
+        "not by the number",
+        "by its double",
+        "another step",
+        "another end",
+        "read before",
+        "memory of the workgroup read before",
+        "and written in the loop",
+    ],
 )
 def test_which_loops_are_turned(changed: dict[str, Any], loops: int) -> None:
     function = kernel(**changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -64,3 +65,26 @@ def test_threads_that_take_turns() -> None:
     lock, total = np.zeros(1, np.int32), np.zeros(1, np.int32)
     count(lock, total)
     assert (lock[0], total[0]) == (0, 64 * 200)
+
+
+@pd.kernel(workgroup=1, grid=1)
+def unchanged(x: Annotated[pd.View, pd.i32[4]], seen: Annotated[pd.View, pd.i32[4]]) -> None:
+    """Read elements by operations that keep them, and one by an operation that does not."""
+    seen[0] = pd.atomic_or(x, 0, 0)
+    seen[1] = pd.atomic_add(x, 1, 0)
+    seen[2] = pd.atomic_xor(x, 2, 0)
+    seen[3] = pd.atomic_and(x, 3, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_operations_that_keep_an_element(device: str) -> None:
+    x, seen = np.array([3, 5, 7, 9], np.int32), np.zeros(4, np.int32)
+    artifact = pd.compile(unchanged, targets={"ptx-interpreter": "cuda"}.get(device, device))
+    after, result = map(np.asarray, pd.device(device).load(artifact).unchanged(x, seen))
+    assert (after.tolist(), result.tolist()) == ([3, 5, 7, 0], [3, 5, 7, 9])
+
+
+def test_operations_that_keep_an_element_are_loads(tmp_path: Path) -> None:
+    pd.compile(unchanged, targets="cpu", dump=tmp_path)
+    (code,) = (path.read_text("utf-8") for path in tmp_path.glob("*.ll") if "optimized" not in path.name)
+    assert (code.count("load atomic"), code.count("atomicrmw")) == (3, 1)

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.build import known
 from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
@@ -29,6 +30,8 @@ _OPERATIONS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "minnumf": arith.MinnumfOp, "xori": arith.XOrIOp,
 }  # fmt: skip
 """Kind -> makes the operation that combines the old element with the value; "assign" combines nothing."""
+_UNCHANGED_BY_ZERO = ("addi", "ori", "xori")
+"""Kinds on integers that keep an element if the operand is 0."""
 _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
 """Kinds on floats."""
 
@@ -41,6 +44,11 @@ def kind_of(op: Operation) -> str:
 def indices_of(op: Operation) -> Sequence[SSAValue]:
     """Return the indices of the element that an operation updates."""
     return op.operands[2:] if op.name == UPDATES[0] else op.operands[2:-1]
+
+
+def only_reads(op: Operation) -> bool:
+    """Return whether an update never changes its element: it adds 0, or combines bits with 0 by `or` or `xor`."""
+    return kind_of(op) in _UNCHANGED_BY_ZERO and known(op.operands[0]) == 0
 
 
 def why_not(kind: str, element: Attribute, most_bits: int = 64) -> str:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.memref import address
 from pydispatch.compiler.emit.llvm.types import scalar
-from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, why_not
+from pydispatch.compiler.kernel_ir.atomics import UPDATES, combined, indices_of, kind_of, only_reads, why_not
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 INSTRUCTIONS = {
@@ -37,6 +37,8 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     elif kind == "compare_exchange" and has_own_word:
         expected, value = emitter.get(op.operands[-1]), emitter.get(op.operands[0])
         old = _compare_exchange(emitter, pointer, element, expected=expected, value=value)
+    elif only_reads(op) and has_own_word:
+        old = _atomic_load(emitter, pointer, scalar(element), alignment(element))
     elif (instruction := _instruction(emitter, kind, element)) is not None:
         spelled = f"{instruction} ptr {pointer}, {scalar(element)} {emitter.get(op.operands[0])}"
         old = emitter.body.let(f"atomicrmw {spelled} {emitter.platform.atomic_scope}monotonic")
@@ -62,6 +64,13 @@ def _compare_exchange(emitter: FunctionEmitter, pointer: str, element: Attribute
     return let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
 
 
+def _atomic_load(emitter: FunctionEmitter, pointer: str, word: str, align: int) -> str:
+    """Emit an atomic load of a word, an integer type of LLVM, aligned to `align` bytes, and return its value."""
+    return emitter.body.let(
+        f"load atomic {word}, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align {align}"
+    )
+
+
 def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
     """Emit an update of memory that only this thread sees, as a load and a store, and return the old value.
 
@@ -83,9 +92,7 @@ def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: A
         old = _cast(emitter, seen, word, type_)
         return old, _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, word)
 
-    initial = emitter.body.let(
-        f"load atomic {word}, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align {align}"
-    )
+    initial = _atomic_load(emitter, pointer, word, align)
     return _loop(emitter, pointer, word, align, initial, new_word)
 
 
