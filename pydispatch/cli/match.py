@@ -41,8 +41,8 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     It is 1 if a pattern matches nothing and --require-match is given, else 0.
     """
     for spec in args.spec:
-        kind = _kind(spec)
-        setattr(args, kind, [*getattr(args, kind, []), spec])
+        option = _option_of(spec)  # a file of --spec becomes a file of its own option, such as `patterns`
+        setattr(args, option, [*getattr(args, option, []), spec])
     source, options = source_of(args.source), given(args, MATCH)
     is_required = options.pop("require_match", False)
     if not options:
@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     return 1 if unmatched and is_required else 0
 
 
-def _kind(path: str) -> str:
+def _option_of(path: str) -> str:
     """Return the option for a file by its suffix and content: patterns, pdl_spec or transform_spec."""
     if path.endswith(".py"):
         return "patterns"

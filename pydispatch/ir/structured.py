@@ -79,7 +79,7 @@ class Structured:
         return not self.loops
 
     @property
-    def reduces(self) -> bool:
+    def has_reduction_loops(self) -> bool:
         """Return whether an iterator type of the operation is a reduction."""
         return "reduction" in self.iterators
 
@@ -143,7 +143,7 @@ def structured(op: Operation) -> Structured:
 
 def is_reduction(op: Operation) -> bool:
     """Return whether an operation is a linalg.generic with a reduction loop."""
-    return op.name == GENERIC and structured(op).reduces
+    return op.name == GENERIC and structured(op).has_reduction_loops
 
 
 def _generic(op: Operation) -> Structured:

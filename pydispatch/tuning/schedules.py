@@ -75,7 +75,7 @@ def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tupl
 
     For the current width, slightly smaller heights follow: they leave registers for operands.
     """
-    lanes = level.vector // problem.size
+    lanes = level.vector // problem.sum_bytes
     for vectors in (1, 2, 3, 4):
         max_rows = min(level.accumulators // vectors, problem.m or level.accumulators)
         for mr in (max_rows, max_rows - 1, max_rows - 2) if vectors * lanes == schedule.nr else (max_rows,):

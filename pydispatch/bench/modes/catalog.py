@@ -103,7 +103,7 @@ def _level() -> str:
 
 
 def _object(folder: Path, form: str) -> Path:
-    """Compile a variant of the C source into an object file; return its path."""
+    """Compile a variant of the C source into an object file; return its path. form: the macro that selects it."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 
@@ -126,7 +126,7 @@ def _linked(folder: Path) -> tuple[Any, Any]:
 
 
 def _standalone(form: str) -> bytes:
-    """Return a variant of the C source, linked as an embedded ELF."""
+    """Return a variant of the C source, linked as an embedded ELF. form: the macro that selects it."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 

@@ -52,25 +52,28 @@ def result_names(function: Operation) -> list[str]:
 
 
 def interface_of(function: Operation) -> FunctionEntry:
-    """Return the interface that callers see of a function whose calls are inlined.
+    """Return the names, types and sizes of a function's arguments and results, as its callers see them.
 
-    CompileError for a wrong attribute.
+    Raises CompileError for a malformed attribute of an argument or result.
     """
     type = cast(FunctionType, function.properties["function_type"])
     names = _SizeNames(function)
     arguments: Sequence[SSAValue] = function.regions[0].blocks[0].args
-    stated = _attributes(function, "arg_attrs", len(arguments))
-    for value, attributes in zip(arguments, stated, strict=True):  # names that are given, before others are made
-        names.give(value, _shape(function, value.type, attributes))
+    argument_attributes = _attributes(function, "arg_attrs", len(arguments))
+    # The names that the program states are recorded before others are generated.
+    for value, attributes in zip(arguments, argument_attributes, strict=True):
+        names.record_stated(value, _shape(function, value.type, attributes))
     inputs = [
-        ValueEntry(name, *names.described(value.type, value, None))
+        ValueEntry(name, *names.type_and_shape(value.type, value, None))
         for name, value in zip(argument_names(function), arguments, strict=True)
     ]
-    returned = names.returned(len(type.outputs))
-    stated = _attributes(function, "res_attrs", len(type.outputs))
+    returned_values = names.returned_values(len(type.outputs))
+    result_attributes = _attributes(function, "res_attrs", len(type.outputs))
     outputs = [
-        ValueEntry(name, *names.described(result, value, _shape(function, result, attributes)))
-        for name, result, value, attributes in zip(result_names(function), type.outputs, returned, stated, strict=True)
+        ValueEntry(name, *names.type_and_shape(result, value, _shape(function, result, attributes)))
+        for name, result, value, attributes in zip(
+            result_names(function), type.outputs, returned_values, result_attributes, strict=True
+        )
     ]
     return FunctionEntry(symbol_name(function), str(type), inputs, outputs)
 
@@ -95,7 +98,7 @@ class _SizeNames:
         self._count = 0  # of the names d0, d1, ...
         self._sizes: Sizes | None = None
 
-    def give(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
+    def record_stated(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
         """Record the names that the program states for the sizes of an argument. shape: names or sizes, or None."""
         for axis, name in enumerate(shape or ()):
             if isinstance(name, str):
@@ -103,7 +106,7 @@ class _SizeNames:
                 self._size_names.setdefault(Dim(value, axis), name)
                 self._size_names.setdefault(self._resolved(value)[axis], name)
 
-    def described(
+    def type_and_shape(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
     ) -> tuple[str, list[int | str] | None]:
         """Return the element type and the shape of an argument or result; the shape of a scalar is None.
@@ -137,7 +140,7 @@ class _SizeNames:
             for axis, size in enumerate(sizes)
         ]
 
-    def returned(self, count: int) -> Sequence[SSAValue | None]:
+    def returned_values(self, count: int) -> Sequence[SSAValue | None]:
         """Return the values that the function returns; None for each of `count` results if it has several returns."""
         ends = [b.last_op for b in self._blocks if b.last_op is not None and b.last_op.name in RETURNS]
         return list(ends[0].operands) if len(ends) == 1 else [None] * count

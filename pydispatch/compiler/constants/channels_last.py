@@ -112,7 +112,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
 def _has_windows(op: Operation) -> bool:
     """Return whether an operation is a reduction that reads an operand through sliding windows."""
     g = as_structured(op) if op.name == GENERIC else None
-    return g is not None and g.reduces and any(map(_has_sliding_index, g.maps[: len(g.inputs)]))
+    return g is not None and g.has_reduction_loops and any(map(_has_sliding_index, g.maps[: len(g.inputs)]))
 
 
 def _is_grouped_convolution(op: GenericOp) -> bool:
@@ -139,7 +139,7 @@ def _window_reduction(op: GenericOp, known: KnownConstants, converts_floats: boo
     """
     generic = structured(op)
     if (
-        not generic.reduces
+        not generic.has_reduction_loops
         or len(op.results) != 1
         or not is_projected_permutation(generic.maps[-1])
         or not _has_static_sizes(generic)
@@ -279,10 +279,12 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     The new dimensions of the filter are those that are reduced, in the order of the image, then those of the result:
     [filters, channels, height, width] becomes [height, width, channels, filters].
     """
+    if KEPT_ORDER not in op.attributes:  # only operations that _rewrite_channels_last() rewrote
+        return
     generic = structured(op)
     result_index = generic.maps[-1].results
     image_maps = [m for m in generic.maps[: len(generic.inputs)] if _has_sliding_index(m)]
-    if not generic.reduces or not result_index or len(image_maps) != 1:
+    if not generic.has_reduction_loops or not result_index or len(image_maps) != 1:
         return
     reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.loops]
     wanted_order = [*reduced_dims, *(r.position for r in result_index if isinstance(r, AffineDimExpr))]
@@ -291,8 +293,7 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
         if map_ in image_maps or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
-        is_rewritten = KEPT_ORDER in op.attributes  # into channels-last layout, by _rewrite_channels_last()
-        if not set(dims) <= set(wanted_order) or not is_rewritten:
+        if not set(dims) <= set(wanted_order):
             continue
         order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))
         if order != sorted(order):

@@ -79,13 +79,13 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
 
 def _captured(contraction: Contraction) -> list[SSAValue]:
     """Return the values from outside the contraction that the factor's scalar code reads."""
-    inside = set(_values(contraction.generic.block))
+    inside = set(_values_defined_in(contraction.generic.block))
     return [v for op in contraction.b.code for v in op.operands if v not in inside]
 
 
 def _read_by(op: Operation) -> list[SSAValue]:
     """Return the values from outside an operation that it and its nested operations read."""
-    inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values(b)}
+    inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values_defined_in(b)}
     return [v for inner in walk(op) for v in inner.operands if v not in inside]
 
 
@@ -164,21 +164,21 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     Operations that computed the unpacked factor and have no other use are erased.
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
-    old, position = c.op, grouped.factor.main
+    old, operand_index = c.op, grouped.factor.main
     new = old.clone()
-    new.operands[position] = packed
+    new.operands[operand_index] = packed
     set_location(new, old)
     block = new.regions[0].block
-    mapping = {value: new_value for value, new_value in zip(_values(c.generic.block), _values(block), strict=True)}
-    factor = mapping[c.b.value]
-    element = block.insert_arg(arithmetic.compute, position)
+    old_values, new_values = _values_defined_in(c.generic.block), _values_defined_in(block)
+    factor = dict(zip(old_values, new_values, strict=True))[c.b.value]
+    element = block.insert_arg(arithmetic.compute, operand_index)
     ops = _widened(element, factor.type, arithmetic)
     first = block.first_op
     assert first is not None
     block.insert_ops_before(ops, first)
     factor.replace_all_uses_with(ops[-1].results[0] if ops else element)
     _erase_unused([op for op in block.ops if op.results])
-    block.erase_arg(block.args[position + 1])
+    block.erase_arg(block.args[operand_index + 1])  # the argument of the old operand, which `element` has moved by one
     parent = old.parent
     assert parent is not None
     parent.insert_op_before(new, old)
@@ -202,7 +202,7 @@ def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[O
     return [wide, offset, arith.AddiOp(wide.result, offset.result)]
 
 
-def _values(block: Block) -> list[SSAValue]:
+def _values_defined_in(block: Block) -> list[SSAValue]:
     """Return the arguments of a block and the results of its operations, in order."""
     return [*block.args, *(result for op in block.ops for result in op.results)]
 

@@ -19,7 +19,7 @@ from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.dim_orders import computed_in, transposed
-from pydispatch.compiler.fusion.maps import defining_copy, padded, pads_simply, read_through_copies
+from pydispatch.compiler.fusion.maps import defining_copy, has_static_uniform_padding, padded, read_through_copies
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.structured import Structured, structured
@@ -190,7 +190,7 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
     owner = value.owner
     if order == sorted(order):
         return value
-    if isinstance(owner, tensor.PadOp) and pads_simply(owner):
+    if isinstance(owner, tensor.PadOp) and has_static_uniform_padding(owner):
         source = in_order(op, owner.source, order)
         pad_before_op = before(owner.clone(), op).owner  # padded() takes the widths from it; later it is unused
         return padded(cast(tensor.PadOp, pad_before_op), source, order)

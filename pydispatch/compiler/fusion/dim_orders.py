@@ -20,7 +20,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, insert_copy
-from pydispatch.compiler.fusion.maps import defining_copy, generic_like, padded, pads_simply
+from pydispatch.compiler.fusion.maps import defining_copy, generic_like, has_static_uniform_padding, padded
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
 from pydispatch.ir.values import reordered_type, shape_of
@@ -31,7 +31,7 @@ def write_as_read(op: Operation) -> None:
     permutation. The readers are changed in place.
     """
     generic = structured(op)
-    if len(op.results) != 1 or not generic.reduces or KEPT_ORDER in op.attributes:
+    if len(op.results) != 1 or not generic.has_reduction_loops or KEPT_ORDER in op.attributes:
         return
     if not is_projection(generic.maps[-1]) or _order_computed(generic) is not None:
         return  # write_as_computed() gives the result the order of the operands
@@ -121,7 +121,7 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
             return None
         generic = structured(use.operation)
-        if use.index >= len(generic.inputs) or generic.reduces or not is_identity(generic.output_maps[0]):
+        if use.index >= len(generic.inputs) or generic.has_reduction_loops or not is_identity(generic.output_maps[0]):
             return None
         map_ = generic.maps[use.index]
         if not is_permutation(map_):
@@ -171,7 +171,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     """
     pad = cast(tensor.PadOp, op)
     copy = defining_copy(pad.source)
-    if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
+    if copy is None or not is_permutation(copy.maps[0]) or not has_static_uniform_padding(pad):
         return None
     dims_in_copy = _dims_in_copy(copy)
     return transposed(padded(pad, copy.inputs[0], dims_in_copy), dims_in_copy, op)

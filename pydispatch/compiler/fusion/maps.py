@@ -42,7 +42,7 @@ def defining_copy(value: SSAValue) -> Structured | None:
     terminator = block.last_op
     yields_input = terminator is not None and terminator is block.first_op and terminator.operands[0] is block.args[0]
     reads_one_tensor = len(generic.inputs) == 1 and isinstance(generic.inputs[0].type, TensorType)
-    if not yields_input or not reads_one_tensor or generic.reduces:
+    if not yields_input or not reads_one_tensor or generic.has_reduction_loops:
         return None
     return generic if is_permutation(generic.maps[1]) and _is_selection(generic.maps[0]) else None
 
@@ -104,7 +104,7 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
-    if not any(old == new == 1 for old, new in zip(source, shape, strict=True)) or not pads_simply(pad):
+    if not any(old == new == 1 for old, new in zip(source, shape, strict=True)) or not has_static_uniform_padding(pad):
         return None
     if any((old == 1) != (new == 1) for old, new in zip(source, shape, strict=True)):
         return None
@@ -128,8 +128,8 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
     return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
 
 
-def pads_simply(pad: tensor.PadOp) -> bool:
-    """Return whether the padding widths are static, and the padding value is the same everywhere."""
+def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
+    """Return whether padding widths are static, the padding value is uniform, and `nofold` does not forbid folding."""
     ops = list(pad.region.block.ops)
     is_static = not pad.low and not pad.high
     return is_static and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)

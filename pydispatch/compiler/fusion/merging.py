@@ -50,7 +50,7 @@ class FusionGroups:
         self.rejected: dict[tuple[Operation, Operation], str] = {}  # (producer, reader) → reason
         self.order = GroupOrder()
         # Group → the iteration space that all its operations have, and their tensors; None where spaces differ.
-        self._uniform: dict[int, Uniform | None] = {}
+        self._uniform_cache: dict[int, Uniform | None] = {}
 
     # -- the graph
 
@@ -87,7 +87,9 @@ class FusionGroups:
         group = self.position[op]
         self.members[group] = {op}
         self.group_of[op] = group
-        self._uniform[group] = Uniform.of(op, self.legality.space_of(op))  # iteration space, for the fast path of join
+        self._uniform_cache[group] = Uniform.of(
+            op, self.legality.space_of(op)
+        )  # iteration space, for the fast path of join
         for candidate in self._groups_read(op):
             # An earlier join may have merged the candidate, which removes it from `members`.
             if candidate != self.group_of[op] and candidate in self.members:
@@ -135,7 +137,7 @@ class FusionGroups:
             self._record_rejection(group, other, intermediates, reason)
             return reason
         self._merge_into(group, other, intermediates)
-        self._uniform[other] = uniform
+        self._uniform_cache[other] = uniform
         return None
 
     def _uniform_union(self, group: int, other: int) -> Uniform | None:
@@ -143,7 +145,7 @@ class FusionGroups:
 
         Return None for other groups: legality must then check their operations one by one.
         """
-        first, second = self._uniform.get(group), self._uniform.get(other)
+        first, second = self._uniform_cache.get(group), self._uniform_cache.get(other)
         if first is None or second is None:
             return None
         return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
@@ -244,7 +246,7 @@ class FusionGroups:
             self.intermediates.pop(other, set()) | self.intermediates.pop(group, set()) | intermediates
         )
         self.order.merge(group, other)
-        self._uniform[group] = self._uniform[other] = None
+        self._uniform_cache[group] = self._uniform_cache[other] = None
 
     # -- after all operations have entered
 

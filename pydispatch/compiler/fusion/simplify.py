@@ -280,7 +280,12 @@ def _fold_copy(op: Operation) -> SSAValue | None:
     """Fold a generic that yields one of its inputs unchanged."""
     generic = structured(op)
     terminator = generic.block.last_op
-    if len(op.results) != 1 or terminator is None or terminator is not generic.block.first_op or generic.reduces:
+    if (
+        len(op.results) != 1
+        or terminator is None
+        or terminator is not generic.block.first_op
+        or generic.has_reduction_loops
+    ):
         return None
     value = terminator.operands[0]
     operand_index = value.index if isinstance(value, BlockArgument) and value.owner is generic.block else -1

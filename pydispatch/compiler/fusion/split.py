@@ -249,16 +249,19 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     }
     loops = [i for i, kind in enumerate(generic.iterators) if kind == "reduction"]
     results, steps = math.prod(shape_of(generic.outputs[0])), math.prod(sizes[i] for i in loops)
-    # The reductions that are split; the constants above describe each kind.
+    # Each bound is explained at its constant. A reduction of one of these kinds is split:
     has_few_results = results <= MOST_RESULTS and steps >= FEWEST_ELEMENTS  # a sum of all elements
+    # Sums of columns: splitting reads whole rows instead of runs of columns.
     has_few_columns = results <= MOST_COLUMNS and steps * results >= FEWEST_IN_COLUMNS and _in_columns(generic)
+    # Products with fewer tiles than workers, and many steps along K.
     is_long_product = results <= MOST_PRODUCTS and steps >= max(LONG, TIMES_RESULTS * results) and is_contraction(op)
     rows = _rows_streamed(generic, results) if is_contraction(op) else 0
     streams_rows = 0 < rows <= MOST_ROWS and results * steps >= FEWEST_READ * rows  # a few rows times a large matrix
     if not loops or results == 0 or not (has_few_results or has_few_columns or is_long_product or streams_rows):
         return None
-    part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS
-    fewest_steps, most_parts = FEWEST_STEPS if streams_rows else 1, part_counts[0]
+    part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS  # in descending order
+    most_parts = part_counts[0]
+    fewest_steps = FEWEST_STEPS if streams_rows else 1  # in each part, so that reading the matrix outweighs the sums
     splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * most_parts]
     for loop in splittable:
         parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest_steps), None)

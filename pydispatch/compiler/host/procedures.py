@@ -31,9 +31,9 @@ from pydispatch.compiler.host.segments import (
     READ,
     SAVE,
     STORE,
-    Cut,
-    Cuts,
+    BlockPartition,
     Segment,
+    Segmentation,
     definition,
     is_constant,
 )
@@ -69,7 +69,7 @@ class ProcedureLowering:
         globals: The globals of the program.
         procedure: The procedure.
         program: The program.
-        cuts: The blocks of the function as segments and stops.
+        segmentation: The blocks of the function as segments and stops.
         slots: Value → its slot in the procedure.
         labels: Block → label of its first step.
         following: The block that is emitted after the current one; None for the last.
@@ -84,27 +84,27 @@ class ProcedureLowering:
         self.op, self.executables, self.constants, self.globals = op, executables, constants, globals
         self.procedure = procedure
         self.program = executables.program
-        self.cuts = Cuts(op.regions[0])
+        self.segmentation = Segmentation(op.regions[0])
         self.slots: dict[SSAValue, int] = {}
-        self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
+        self.labels: dict[Block, Label] = {block: procedure.label() for block in self.segmentation.blocks}
         self.following: Block | None = None  # set by lower()
-        self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
-        self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.cuts.blocks}
-        for block in self.cuts.blocks:
+        self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.segmentation.blocks}
+        self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.segmentation.blocks}
+        for block in self.segmentation.blocks:
             for successor in dict.fromkeys(successors(block)):
                 self.predecessors[successor].append(block)
-        self.steps = {block: self._steps_of(self.cuts.cuts[block]) for block in self.cuts.blocks}
+        self.steps = {block: self._steps_of(self.segmentation.partitions[block]) for block in self.segmentation.blocks}
 
     def lower(self) -> None:
         """Emit the procedure. Raises CompileError at each operation that host code does not support."""
         type = cast(FunctionType, self.op.properties["function_type"])
-        for value, name in zip(self.cuts.blocks[0].args, argument_names(self.op), strict=True):
+        for value, name in zip(self.segmentation.blocks[0].args, argument_names(self.op), strict=True):
             self.slots[value] = self.procedure.add_argument(*self._type(value.type), name)
         for result, name in zip(type.outputs, result_names(self.op), strict=True):
             self.procedure.add_result(*self._type(result), name)
         self._liveness()
-        for index, block in enumerate(self.cuts.blocks):
-            self.following = self.cuts.blocks[index + 1] if index + 1 < len(self.cuts.blocks) else None
+        for index, block in enumerate(self.segmentation.blocks):
+            self.following = self.segmentation.blocks[index + 1] if index + 1 < len(self.segmentation.blocks) else None
             self._emit(block)
 
     # -- values
@@ -142,15 +142,18 @@ class ProcedureLowering:
 
     # -- steps
 
-    def _steps_of(self, cut: Cut) -> list[PendingStep]:
-        """Return the steps of a block: for each level its segment, then its stops; finally the terminator."""
+    def _steps_of(self, partition: BlockPartition) -> list[PendingStep]:
+        """Return the steps of a block: for each level its segment, then its stops; finally the terminator.
+
+        The level of an operation is the number of stops on whose results it depends, in sequence.
+        """
         steps: list[PendingStep] = []
-        for level in cut.levels():
-            segment = cut.segments.get(level)
+        for level in partition.levels():
+            segment = partition.segments.get(level)
             if segment is not None and (segment.outputs or any(op.name in EFFECTS for op in segment.ops)):
                 steps.append(self._run(segment))
-            steps += [self._stop(op) for op in cut.stops.get(level, ())]
-        last = cut.block.last_op
+            steps += [self._stop(op) for op in partition.stops.get(level, ())]
+        last = partition.block.last_op
         if last is None or (last.name not in RETURNS and not isinstance(last, cf.BranchOp | cf.ConditionalBranchOp)):
             raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(last or self.op))
         steps.append(self._terminator(last))
@@ -281,7 +284,7 @@ class ProcedureLowering:
         changed = True
         while changed:
             changed = False
-            for block in reversed(self.cuts.blocks):
+            for block in reversed(self.segmentation.blocks):
                 live = self._live_out(block)
                 for step in reversed(self.steps[block]):
                     live -= set(step.defines)

@@ -165,9 +165,11 @@ class ScalarLowering:
         operands = [registers[v] for v in op.operands]
         dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
         values = [self.affine(e, dims, symbols) for e in map.results]
-        combine = {"affine.min": Opcode.MINS, "affine.max": Opcode.MAXS}.get(op.name, Opcode.ADD)
+        # A map of affine.min or affine.max has several results, which are combined; that of affine.apply has one.
+        combine = {"affine.min": Opcode.MINS, "affine.max": Opcode.MAXS}.get(op.name)
         result = values[0]
         for value in values[1:]:
+            assert combine is not None
             result = self.function.binary(combine, result, value)
         registers[op.results[0]] = result
 

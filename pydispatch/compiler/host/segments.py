@@ -68,7 +68,7 @@ class Segment:
 
 
 @dataclass(eq=False)
-class Cut:
+class BlockPartition:
     """Partition of one block into segments and stops, which run in the order of their levels.
 
     At each level, the segment runs first, then the stops that read its results. An operation that reads the result of a
@@ -89,7 +89,7 @@ class Cut:
         return iter(sorted({*self.segments, *self.stops}))
 
 
-class Cuts:
+class Segmentation:
     """Partition of all blocks of a function into segments and stops.
 
     The operations of a block have levels: segment 0 runs before the stops of level 0, these before segment 1, and so
@@ -100,34 +100,34 @@ class Cuts:
         level: Operation → level in its block.
         home: Operation → segment; stops have none.
         order: Operation → position in the function.
-        cuts: Block → its segments and stops.
+        partitions: Block → its segments and stops.
         needed: Values that segments must return, because stops or other segments read them.
     """
 
     def __init__(self, region: Region) -> None:
         self.blocks = reverse_postorder(region)
-        self.level: dict[Operation, int] = {}  # filled by _cut_block, like `home`
+        self.level: dict[Operation, int] = {}  # filled by _partition, like `home`
         self.home: dict[Operation, Segment] = {}
         self.order = {op: n for n, op in enumerate(op for block in self.blocks for op in block.ops)}
-        self.cuts = {block: self._cut_block(block) for block in self.blocks}
+        self.partitions = {block: self._partition(block) for block in self.blocks}
         self.needed: set[SSAValue] = set()  # first the values that stops and terminators read, then inputs of segments
         for block in self.blocks:
             for op in block.ops:
                 if is_stop(op) or op.next_op is None:
                     self._require_as_outputs(op.operands)
-        segments = [s for cut in self.cuts.values() for s in cut.segments.values()]
+        segments = [s for partition in self.partitions.values() for s in partition.segments.values()]
         for segment in segments:
             self._complete(segment)
         for segment in segments:
             segment.outputs = [r for op in segment.own for r in op.results if r in self.needed]
 
-    def _cut_block(self, block: Block) -> Cut:
+    def _partition(self, block: Block) -> BlockPartition:
         """Assign each operation of a block the earliest level at which its operands are available.
 
         An operation that reads the result of a stop is one level after it. Checks keep their order; so do stores of a
         global among each other and with loads of it.
         """
-        cut = Cut(block)
+        partition = BlockPartition(block)
         last_store: dict[str, int] = {}
         last_load: dict[str, int] = {}
         last_check = -1
@@ -144,7 +144,7 @@ class Cuts:
                     level = max(level, self.level[source] + (1 if runs_at_next_level else 0))
             if not stop:
                 self.level[op] = level
-                segment = cut.segments.setdefault(level, Segment())
+                segment = partition.segments.setdefault(level, Segment())
                 self.home[op] = segment
                 if not _is_view(op):
                     segment.own.append(op)
@@ -159,8 +159,8 @@ class Cuts:
             elif op.name not in (READ, SAVE):
                 level = last_check = max(level, last_check)
             self.level[op] = level
-            cut.stops.setdefault(level, []).append(op)
-        return cut
+            partition.stops.setdefault(level, []).append(op)
+        return partition
 
     def _require_as_outputs(self, values: Iterable[SSAValue]) -> None:
         """Record that stops or a terminator read these values, so that segments must return them."""

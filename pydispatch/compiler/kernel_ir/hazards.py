@@ -48,43 +48,49 @@ class Hazards:
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
         self.written_once = frozenset(written_once)
-        self.written: dict[Key, int] = {}
-        self.read: set[Key] = set()
+        self.written_since_barrier: dict[Key, int] = {}
+        self.read_since_barrier: set[Key] = set()
 
     def conflict(self, accesses: Accesses, by: int) -> bool:
         """Return whether a barrier is needed before these accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
-        if any(key in self.written for key in accesses.reads):
+        if any(key in self.written_since_barrier for key in accesses.reads):
             return True
         for key in accesses.writes:
-            if key in self.read:
+            if key in self.read_since_barrier:
                 return True
-            is_same_writer = by == ONE_INVOCATION == self.written.get(key)
-            if key in self.written and key not in self.written_once and not is_same_writer:
+            is_same_writer = by == ONE_INVOCATION == self.written_since_barrier.get(key)
+            if key in self.written_since_barrier and key not in self.written_once and not is_same_writer:
                 return True
         return False
 
     def record(self, accesses: Accesses, by: int) -> None:
         """Record accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
-        self.read |= accesses.reads
+        self.read_since_barrier |= accesses.reads
         for key in accesses.writes:
-            self.written[key] = max(by, self.written.get(key, 0))
+            self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
     def clear(self) -> None:
         """Forget all accesses: a barrier was executed."""
-        self.written.clear()
-        self.read.clear()
+        self.written_since_barrier.clear()
+        self.read_since_barrier.clear()
 
     def copy(self) -> Hazards:
         """Return a copy of the state."""
         copy = Hazards(written_once=self.written_once)
-        copy.written, copy.read = dict(self.written), set(self.read)
+        copy.written_since_barrier, copy.read_since_barrier = (
+            dict(self.written_since_barrier),
+            set(self.read_since_barrier),
+        )
         return copy
 
     def join(self, other: Hazards) -> None:
         """Merge the state of another control-flow path that reaches the same point."""
-        self.read |= other.read
-        for key, by in other.written.items():  # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
-            self.written[key] = max(by, self.written.get(key, 0))
+        self.read_since_barrier |= other.read_since_barrier
+        for (
+            key,
+            by,
+        ) in other.written_since_barrier.items():  # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
+            self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
 
 def base_of(value: SSAValue) -> set[Key]:
@@ -104,6 +110,11 @@ def base_of(value: SSAValue) -> set[Key]:
                 seen.add(source)
                 pending.append(source)
     return keys
+
+
+def binding_ordinal(key: Key) -> int | None:
+    """Return the ordinal of the binding that a key stands for; None for the key of other storage."""
+    return key[1] if isinstance(key, tuple) and key[0] == "binding" else None
 
 
 def _sources(value: SSAValue, keys: set[Key]) -> list[SSAValue]:

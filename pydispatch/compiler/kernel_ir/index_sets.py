@@ -164,7 +164,7 @@ def _ceil(build: Build, lhs: Index, rhs: int) -> Index:
 def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
     """Return a linear form that is >= 0 exactly where a signed comparison of indices holds; None for others.
 
-    `2 * i < n` becomes -2 * i + (n - 1).
+    `2 * i < n` becomes -2 * i + (n - 1). The form is linear in the counter of the loop whose body is `block`.
     """
     if not isinstance(condition.lhs.type, IndexType):
         return None
@@ -172,9 +172,10 @@ def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Li
     predicate = INT_PREDICATES[condition.predicate.value.data]
     if left is None or right is None or predicate not in ("slt", "sle", "sgt", "sge"):
         return None
-    low, high = (left, right) if predicate[1] == "l" else (right, left)
+    is_less, is_strict = predicate in ("slt", "sle"), predicate in ("slt", "sgt")
+    low, high = (left, right) if is_less else (right, left)
     between = build.minus(high.start, low.start)
-    return Linear(high.slope - low.slope, build.minus(between, 1) if predicate[2] == "t" else between)
+    return Linear(high.slope - low.slope, build.minus(between, 1) if is_strict else between)
 
 
 def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:

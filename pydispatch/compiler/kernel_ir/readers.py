@@ -120,7 +120,11 @@ def affine_map(op: Operation, name: str = "map") -> AffineMap:
 
 
 def bound_groups(op: Operation, name: str) -> list[int]:
-    """Return for each dimension of an `affine.parallel` how many results of a map bound it."""
+    """Return for each dimension of an `affine.parallel` how many results of a map bound it.
+
+    name: the attribute with the counts, `lowerBoundsGroups` or `upperBoundsGroups`: elements in programs that xDSL
+    reads, an array in others.
+    """
     groups = attribute(op, name)
     values = getattr(groups, "get_values", None)
     return [int(value) for value in values()] if values is not None else list(integers(op, name))

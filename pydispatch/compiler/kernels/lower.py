@@ -54,13 +54,14 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
     """Return the kernel of a contraction or a chain of two; None for other functions, and if the target has none."""
     machine, generation = backend.contract_machine(target), backend.mma_generation(target)
-    if machine is not None:
+    if machine is not None:  # a CPU
         return lower_contraction(source, backend, machine)
     if not backend.has_invocations and generation is None:
         return None
     from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
     from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 
+    # Chains need invocations, but no matrix instructions, whose shapes `generation` states for single products.
     chain = lower_chain_gpu(source, backend) if backend.has_invocations else None
     if chain is not None or generation is None:
         return chain

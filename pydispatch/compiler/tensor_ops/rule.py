@@ -109,15 +109,16 @@ class Update(TensorOp):
     destination: ClassVar[int] = 1
     """Index of the operand that is the destination."""
 
-    def ordered_rank(self, op: Any) -> int:
+    def slice_index_rank(self, op: Any) -> int:
         """Return how many leading dimensions of the written elements are iterated in order, since their iterations may
         write the same element.
         """
         return 0
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a number for indices of the `ordered_rank` dimensions; it is equal for indices that may write the same
-        element.
+        """Return a number for indices of the `slice_index_rank` dimensions.
+
+        It is equal for indices that may write the same element.
         """
         return 0
 

@@ -35,7 +35,7 @@ WRITABLE = "workgroups run at once and share nothing: make it const, or pass it 
 THREAD_LOCAL = "kernels have no thread of their own: pass state through a binding"
 
 
-def not_empty(group: str) -> str:
+def with_placeholder_if_empty(group: str) -> str:
     """Add a placeholder to an attribute group that is empty, and return the group: LLVM refuses empty groups, such as
     that of a declaration of modf.
     """
@@ -78,7 +78,7 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         own_features = features - common_features
         is_kept = bool(missing_features(features, known, machine) or own_features - set(machine))
         kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])
-        return not_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
+        return with_placeholder_if_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
 
     return _GROUP.sub(adapt, text)
 

@@ -35,7 +35,7 @@ def undefined(data: bytes) -> frozenset[str]:
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
         """Return the names of the functions that the module declares and does not define."""
-        module = llvm.parse_assembly(_text(llvm, data, context), context)
+        module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         try:
             return frozenset(f.name for f in module.functions if f.is_declaration)
         finally:
@@ -51,7 +51,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
 
     def linked(llvm: Any, context: Any) -> bytes:
         """Return the bitcode of the module, with the library linked in and all symbols but its own hidden."""
-        module = llvm.parse_assembly(_text(llvm, data, context), context)
+        module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
         if library:
             module.link_in(llvm.parse_bitcode(library, context))
@@ -96,9 +96,10 @@ def _in_context(work: Callable[[Any, Any], T]) -> T:
         context.close()
 
 
-def _text(llvm: Any, data: bytes, context: Any) -> str:
-    """Return bitcode as LLVM IR without machine attributes, and with math intrinsics replaced by C functions. Raises
-    CompileError for another machine.
+def _machine_neutral_ir(llvm: Any, data: bytes, context: Any) -> str:
+    """Return bitcode as LLVM IR without machine attributes, and with math intrinsics replaced by C functions.
+
+    Raises CompileError for another machine; the caller puts the file's name before the message.
     """
     module = llvm.parse_bitcode(data, context)
     try:
@@ -112,7 +113,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
         )
     text = _METADATA.sub("", _TARGET.sub("", text))
     # Drop function attributes of the host; an attribute group must not become empty.
-    text = _GROUPS.sub(lambda group: foreign.not_empty(_DROPPED.sub("", group[0])), text)
+    text = _GROUPS.sub(lambda group: foreign.with_placeholder_if_empty(_DROPPED.sub("", group[0])), text)
     return _INTRINSIC.sub(lambda match: f"@{match[1]}{'f' if match[2] == 'f32' else ''}", text)
 
 

@@ -111,7 +111,7 @@ def nest(
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = emitter.module.metadata()  # reserved: a loop's node begins with its own number
-            unrolling = [rolled(emitter)] if is_vectorised(emitter, range_, computes_functions) else []
+            unrolling = [unrolling_forbidden(emitter)] if is_vectorised(emitter, range_, computes_functions) else []
             nodes = [metadata, accesses, *unrolling, *one_vector(emitter, lanes)]
             emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(f'!{node}' for node in nodes)}}}")
     if group is not None:
@@ -123,7 +123,7 @@ def nest(
         loop.end(metadata if loop is loops[-1] else None)
 
 
-def rolled(emitter: FunctionEmitter) -> str:
+def unrolling_forbidden(emitter: FunctionEmitter) -> str:
     """Return the metadata node that forbids unrolling a loop: LLVM would not vectorize the unrolled code."""
     return emitter.once("no unrolling", lambda: str(emitter.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
@@ -144,7 +144,7 @@ def unroll_disabled(emitter: FunctionEmitter) -> int:
 
     Unrolling would spill the registers of a block.
     """
-    rolled_node, node = rolled(emitter), emitter.module.metadata()
+    rolled_node, node = unrolling_forbidden(emitter), emitter.module.metadata()
     emitter.module.set_metadata(node, f"distinct !{{!{node}, !{rolled_node}}}")
     return node
 
@@ -166,7 +166,7 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
 
 
 def loop_metadata(
-    emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False, lanes: int = 0
+    emitter: FunctionEmitter, carried: Sequence[SSAValue], keep_rolled: bool = False, lanes: int = 0
 ) -> int | None:
     """Return the number of the `!llvm.loop` node of a loop that carries these values; None if it needs none.
 
@@ -176,13 +176,13 @@ def loop_metadata(
     Args:
         emitter: The function's emitter.
         carried: The loop-carried values.
-        whole: Whether LLVM must not unroll the loop.
+        keep_rolled: Whether LLVM must not unroll the loop.
         lanes: Lanes of the vector that all iterations become; 0 lets LLVM choose.
     """
-    parts = [*([rolled(emitter)] if whole else []), *one_vector(emitter, lanes)]
+    parts = [*([unrolling_forbidden(emitter)] if keep_rolled else []), *one_vector(emitter, lanes)]
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
         not_scalable = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
-        parts.append(emitter.once("fixed", lambda: str(emitter.module.metadata(not_scalable))))
+        parts.append(emitter.once("not scalable", lambda: str(emitter.module.metadata(not_scalable))))
     if not parts:
         return None
     node = emitter.module.metadata()

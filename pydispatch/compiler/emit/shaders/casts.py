@@ -66,12 +66,13 @@ class Casts(Registers[E, V]):
     def sign_extended(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`."""
         (operand,), (result,) = op.operands, op.results
-        width, constant = width_of(emitter, operand.type), emitter.int_or_value(operand)
+        constant = emitter.int_or_value(operand)
         if known(constant):
             emitter.define(result, constant)
             return
-        # A register of an integer is sign-extended, so that only its own width changes.
-        emitter.define(result, self.resized(emitter, emitter.get(operand), width, emitter.width(result.type)))
+        # Registers hold integers sign-extended, so that only the width of the register changes.
+        from_width, to_width = width_of(emitter, operand.type), width_of(emitter, result.type)
+        emitter.define(result, self.resized(emitter, emitter.get(operand), from_width, to_width))
 
     def extended_with_zeros(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extui`."""

@@ -28,7 +28,7 @@ class IntegerMath(Registers[E, V]):
     # Lowerings
 
     def count(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a count of bits."""
+        """Return the lowering of a count of bits. kind: `ctpop`, `ctlz` or `cttz`, as `counted` defines them."""
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit the count of bits of an integer."""
@@ -52,7 +52,7 @@ class IntegerMath(Registers[E, V]):
     def power(self, emitter: E, op: Operation) -> None:
         """Lower a power with an integer exponent by its definition."""
         exponent = emitter.int_or_value(op.operands[1])
-        self.expand(emitter, op, exponent if known(exponent) else None)
+        self.expand(emitter, op, exponent=exponent if known(exponent) else None)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowerings by operation."""

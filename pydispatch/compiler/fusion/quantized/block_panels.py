@@ -25,7 +25,7 @@ from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, elemen
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, digits_of, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
 from pydispatch.compiler.fusion.quantized.terms import Term, constant_of, elements_in, stored_integer, widened_half
-from pydispatch.compiler.kernels.matmul.block_quantized import BYTES, is_constant_zero
+from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, is_constant_zero
 from pydispatch.ir.values import shape_of
 
 WIDTHS = (64, 32, 16)
@@ -61,7 +61,7 @@ class Layout:
     @property
     def group(self) -> int:
         """Steps of K in the bytes of a group."""
-        return BYTES * 8 // self.bits
+        return WORD_BYTES * 8 // self.bits
 
     @property
     def panels(self) -> int:
@@ -84,7 +84,7 @@ class Layout:
         bits), bytes of a group.
         """
         halves = (2,) if self.bits == 4 else ()
-        return (self.panels, self.width, self.blocks, self.groups, *halves, BYTES)
+        return (self.panels, self.width, self.blocks, self.groups, *halves, WORD_BYTES)
 
     def positions(self, first: int) -> dict[int, Position]:
         """Return the indices of a step and of a column over the loops of a product.
@@ -102,9 +102,10 @@ class Layout:
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     """Return the layout in panels of weights [steps of K][columns]; None if sizes, blocks or bits do not fit."""
     low, high = weights.range
-    bits, is_wider_than_bytes = 4 if high - low < 1 << 4 else 8, high - low >= 1 << 8
-    steps_of_word = BYTES * 8 // bits
-    width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)
+    bits = 4 if high - low < 1 << 4 else 8
+    is_wider_than_bytes = high - low >= 1 << 8
+    steps_of_word = WORD_BYTES * 8 // bits
+    width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)  # two or more panels
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
     if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
@@ -173,7 +174,7 @@ class Panels:
         """
         layout, (low, _) = self.layout, self.weights.range
         halves = (2,) if layout.bits == 4 else ()
-        sizes = (layout.panels, *self._block_loops, layout.groups, layout.width, BYTES, *halves)
+        sizes = (layout.panels, *self._block_loops, layout.groups, layout.width, WORD_BYTES, *halves)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
         group_loop = 1 + len(self._block_loops)
         column_loop, byte_loop = group_loop + 1, group_loop + 2

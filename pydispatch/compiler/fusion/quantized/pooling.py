@@ -70,7 +70,7 @@ def _rewrite(op: GenericOp) -> bool:
     """Replace a maximum or sum of dequantized numbers over windows. Return whether it was replaced."""
     generic = structured(op)
     combine, terminator = generic.block.first_op, generic.block.last_op
-    if not generic.reduces or combine is None or combine.next_op is not terminator:
+    if not generic.has_reduction_loops or combine is None or combine.next_op is not terminator:
         return False
     combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
     if not combines_element_and_output or terminator is None or terminator.operands[0] not in combine.results:
@@ -97,14 +97,14 @@ def _maximum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     Return None if the input is not quantized, or if a window may have no element: the maximum is then -infinity, which
     no stored integer stands for.
     """
-    pad, stored = _image(generic)
+    pad, stored = _pad_and_stored_input(generic)
     if stored is None or _splat(generic.outputs[0]) != -math.inf:
         return None
     new_ops = [] if pad is None else _padded(pad, stored, value=-math.inf, stored_value=stored.lowest)
     if new_ops is None:
         return None
     axes = enumerate(generic.maps[0].results)
-    if pad is not None and not all(_overlaps(generic, axis, expr, pad) for axis, expr in axes):
+    if pad is not None and not all(_every_window_meets_image(generic, axis, expr, pad) for axis, expr in axes):
         return None  # a window may consist of padding alone
     byte = cast(IntegerType, element_of(stored.tensor))
     size_ops, dims = sizes_of(generic.outputs[0])
@@ -121,7 +121,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
 
     Return None if the input is not quantized, or if the sum may be too large to be exact in f32.
     """
-    pad, stored = _image(generic)
+    pad, stored = _pad_and_stored_input(generic)
     if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
         return None
     count = math.prod(generic.extent(d) for d in generic.loops)
@@ -138,7 +138,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     return [*new_ops, *_dequantized(total.results[0], stored, zero=stored.zero * count, op=op)]
 
 
-def _image(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
+def _pad_and_stored_input(generic: Structured) -> tuple[tensor.PadOp | None, Stored | None]:
     """Return the padding of the input of a reduction, and the padded tensor as stored integers.
 
     The padding is None if there is none; the tensor is None if it is not quantized.
@@ -266,7 +266,7 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
     return last is not None and not pad.low and not pad.high and _constant(last.operands[0]) == value
 
 
-def _overlaps(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
+def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
     """Return whether each window along an axis has an element of the tensor that is padded."""
     low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
     if low_width <= 0 and high_width <= 0:

@@ -135,9 +135,10 @@ class TensorRecognizer:
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
         # Zero point and scales get indices over the result; the stored tensor is the view, which needs none.
-        operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))
-        moved = replace(inner, index=AffineMap(len(axes), 0, ())).at(operand_index)
-        return replace(moved, stored=self.add(viewed), index=AffineMap.identity(rank))
+        operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))  # an axis that the result lacks has index 0
+        zero = None if inner.zero is None else inner.zero.at(operand_index)
+        scales = tuple(scale.at(operand_index) for scale in inner.scales)
+        return replace(inner, stored=self.add(viewed), index=AffineMap.identity(rank), zero=zero, scales=scales)
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
         """Add a copy of the stored tensor with the dimensions of the tensor `like`, and return it."""
@@ -192,10 +193,12 @@ class ScalarRecognizer:
             if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
-        for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
-            scale, minuend = self._loop_invariant(op.operands[scale_at]), None
-            if scale is not None and (minuend := self.of(op.operands[number_at])) is not None:
-                return replace(minuend, scales=(*minuend.scales, scale))
+        if isinstance(op, arith.MulfOp):
+            for number_at, scale_at in ((0, 1), (1, 0)):
+                scale = self._loop_invariant(op.operands[scale_at])
+                element = None if scale is None else self.of(op.operands[number_at])
+                if scale is not None and element is not None:
+                    return replace(element, scales=(*element.scales, scale))
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:

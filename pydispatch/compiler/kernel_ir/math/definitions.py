@@ -154,7 +154,7 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
     if name in ("arith.extf", "arith.truncf"):
-        return [_converted(body, operands[0], results[0], native)]
+        return [_converted_through_f32(body, operands[0], results[0], native)]
     if name in ("arith.sitofp", "arith.uitofp"):
         single = small_floats.integer_to_single(Word(body, operands[0]), is_signed=name == "arith.sitofp")
         return [converted(body, single.value, results[0])]
@@ -184,8 +184,11 @@ def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
     return body.op(arith.ExtFOp if bit_width(target) > bit_width(value.type) else arith.TruncFOp, target, value)
 
 
-def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
-    """Return a float converted to another type, rounded once; types without native conversion go through f32."""
+def _converted_through_f32(body: Body, value: SSAValue, target: Attribute, native: Native) -> SSAValue:
+    """Return a float converted to another type, rounded once. One of the two types has no native conversion.
+
+    An f64 is first rounded to odd, so that the second rounding gives the nearest value.
+    """
     source = value.type
     if type(source) not in native.conversions:
         return converted(body, small_floats.widened(body, value).value, target)

@@ -46,8 +46,8 @@ class Lanes:
         varying: Values that may differ between lanes.
         formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
         width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
-        over_lanes: The sequential loops that are interchanged, and so contain loops over lanes; and the branches that
-            contain them.
+        ops_with_lane_loops: The sequential loops that are interchanged, and so contain loops over lanes, and the
+            branches that contain them.
         hoisted: Body of a loop -> strided loads in it that are executed before the loop.
         refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
@@ -58,7 +58,9 @@ class Lanes:
         self._read_only = read_only  # memrefs that the function does not write
         self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
         self.formulas: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
-        self.over_lanes: set[Operation] = set()  # sequential loops that are interchanged, and branches with such loops
+        self.ops_with_lane_loops: set[Operation] = (
+            set()
+        )  # sequential loops that are interchanged, and branches with such loops
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a loop -> loads that are executed before it
         self.refusal: tuple[Operation, str] | None = None  # (operation, why the loop is not interchanged)
         high = known(loop.upperBound[-1])
@@ -78,7 +80,7 @@ class Lanes:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
-        elif lanes._covers(block) and not lanes.over_lanes and not lanes._pays_without_loops(block):
+        elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         variables = lanes.varying - lanes.formulas
         if len(variables) * MOST_BYTES_OF_VALUE * lanes.width > MOST_BYTES:
@@ -86,8 +88,9 @@ class Lanes:
         return lanes
 
     def _pays_without_loops(self, block: Block) -> bool:
-        """Return whether strips pay for a loop whose body has no sequential loops: LLVM vectorizes it unless it is cut
-        short.
+        """Return whether strips of lanes pay for a loop whose body has no sequential loops.
+
+        LLVM vectorizes such a loop itself, unless its upper bound is a minimum with a small constant.
         """
         return _is_cut_short(self.loop) and self._fills_vectors(block)
 
@@ -111,7 +114,7 @@ class Lanes:
         has_no_effect = is_load or info_of(op).is_pure or isinstance(op, scf.YieldOp) or op.name == _SAME_FOR_ALL
         return has_no_effect and not op.regions
 
-    def counters(self, op: scf.ForOp) -> list[int] | None:
+    def unrolled_starts(self, op: scf.ForOp) -> list[int] | None:
         """Return the counters that lane 0 has in a loop that begins at its lane, if these are few; else None.
 
         Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8.
@@ -162,8 +165,8 @@ class Lanes:
         if self.is_uniform(op):
             return True
         self.varying.update(op.results)
-        if any(inner in self.over_lanes for block in blocks for inner in block.ops):
-            self.over_lanes.add(op)
+        if any(inner in self.ops_with_lane_loops for block in blocks for inner in block.ops):
+            self.ops_with_lane_loops.add(op)
             return self._can_store(op, op.results)
         return True
 
@@ -178,7 +181,7 @@ class Lanes:
         Its bounds must be equal in all lanes, or its counter a formula of the lane with a known number of iterations.
         """
         counter, *carried = op.body.block.args
-        if self.counters(op) is not None:
+        if self.unrolled_starts(op) is not None:
             self.varying.add(counter)
             self.formulas.add(counter)
             self.width = self._iterations  # all lanes are one strip, because each begins at a counter of its own
@@ -186,11 +189,11 @@ class Lanes:
             return self._refuse(op, "the bounds of the loop differ between invocations")
         self.varying.update(carried)
         self.varying.update(op.results)
-        self.over_lanes.add(op)
+        self.ops_with_lane_loops.add(op)
         body = op.body.block
         if not (self._covers(body) and self._fills_vectors(body) and self._can_store(op, op.results)):
             return False
-        may_hoist = self.counters(op) is None  # otherwise some lanes may take no step, and must not load
+        may_hoist = self.unrolled_starts(op) is None  # otherwise some lanes may take no step, and must not load
         return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
@@ -206,7 +209,7 @@ class Lanes:
         for block in blocks:
             self.varying.update(block.args)
         self.varying.update(op.results)
-        self.over_lanes.add(op)
+        self.ops_with_lane_loops.add(op)
         arguments = [value for block in blocks for value in block.args]
         return self._can_store(op, arguments) and all(map(self._covers, blocks))
 
@@ -218,7 +221,7 @@ class Lanes:
         """
         interleaved = self._interleaved(block)
         for op in walk(block):
-            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.over_lanes for inner in block.ops):
+            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.ops_with_lane_loops for inner in block.ops):
                 return self._refuse(op, "the innermost loop has atomic operations")
             if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue

@@ -27,7 +27,7 @@ class Strip:
         lanes: The analysis of the loop.
         loop: The loop.
         copies: Copies of values that are the same for all lanes.
-        first: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
+        value_in_lane_0: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
         memories: The memory of each other varying value that is used after the loop over lanes that computes it.
         width: Lanes that code is emitted for at present.
     """
@@ -40,7 +40,7 @@ class Strip:
         self.lanes = lanes
         self.loop = loop
         self.copies = copies
-        self.first: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
+        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
         self.memories: Copies = {}  # varying value → its memory, with an element for each lane
         self.width = lanes.width
 
@@ -53,7 +53,7 @@ class Strip:
         hoisted = self.lanes.hoisted.get(block, ())
         pending: list[Operation] = []
         for op in operations:
-            if op in self.lanes.over_lanes:
+            if op in self.lanes.ops_with_lane_loops:
                 self._emit_loop(build, op, pending)
                 pending = []
             elif self.lanes.is_uniform(op):
@@ -83,20 +83,21 @@ class Strip:
         """
         counter, *carried = op.body.block.args
         memories = [self._memory(build, value.type) for value in carried]
-        self._over_lanes(build, pending, list(zip(op.iter_args, memories, strict=True)), op)
+        self._over_lanes(build, pending, stores=list(zip(op.iter_args, memories, strict=True)), consumer=op)
         self.memories.update(zip(carried, memories, strict=True))
         self.memories.update(zip(op.results, memories, strict=True))
         terminator = op.body.block.last_op
         assert terminator is not None
         stores = list(zip(terminator.operands, memories, strict=True))
-        counters = self.lanes.counters(op)
-        if counters is not None:
+        starts = self.lanes.unrolled_starts(op)
+        if starts is not None:
             # The loop begins at the lane's number, in each lane at another counter: it is unrolled into its few steps,
             # in which lane l has the counter start + l. Lanes beyond the upper bound take no step.
             upper = known(op.ub)
             assert isinstance(upper, int)
-            for start in counters:
-                self.first[counter], self.width = start, min(self.lanes.width, upper - start)
+            for start in starts:
+                self.value_in_lane_0[counter] = start
+                self.width = min(self.lanes.width, upper - start)  # lanes that take part
                 self.block(build, op.body.block, stores)
             self.width = self.lanes.width
             return
@@ -135,16 +136,18 @@ class Strip:
         together if all take it. If one lane does not, each lane takes its own region, lane by lane.
         """
         for result in op.results:
-            self.memories[result] = self._memory(build, result.type)
+            self.memories[result] = self._memory(build, result.type)  # with an element for each lane
         if op.cond not in self.lanes.varying:
             self._over_lanes(build, pending, stores=(), consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
             self._choose(build, self.copies.get(op.cond, op.cond), *branches)
             return
         conditions = self._memory(build, TRUTH)  # the condition of each lane
-        self._over_lanes(build, pending, [(op.cond, conditions)], op)
+        self._over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
         self.memories.setdefault(op.cond, conditions)
-        with_loops = next(r for r in op.regions if any(inner in self.lanes.over_lanes for inner in r.block.ops))
+        with_loops = next(
+            r for r in op.regions if any(inner in self.lanes.ops_with_lane_loops for inner in r.block.ops)
+        )
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
             """Emit whether a lane takes the other region than `with_loops`, an i1."""
@@ -325,7 +328,7 @@ class Strip:
 
     def _copies_of(self, build: Build, lane: SSAValue) -> Copies:
         """Return the copies of values that are known at the beginning of the iteration of a lane."""
-        firsts = {value: build.value(build.plus(first, lane)) for value, first in self.first.items()}
+        firsts = {value: build.value(build.plus(first, lane)) for value, first in self.value_in_lane_0.items()}
         return {**self.copies, **firsts}
 
     def _clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:

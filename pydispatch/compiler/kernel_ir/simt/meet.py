@@ -46,10 +46,12 @@ def combine_partials(
         return [
             _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
         ]
-    lanes = min(workgroup.machine.warp, workgroup.count)
-    are_warps_whole = workgroup.count % lanes == 0 and lanes & (lanes - 1) == 0
+    lanes = min(workgroup.machine.warp, workgroup.invocation_count)
+    are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
     if not are_warps_whole:
-        return _combine_in_array(workgroup, loop, ops, values, count=workgroup.count, position=workgroup.own())
+        return _combine_in_array(
+            workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.own()
+        )
     warp_results: list[SSAValue] = []
     for op, value in zip(ops, values, strict=True):
         distance = lanes // 2
@@ -57,9 +59,11 @@ def combine_partials(
             value = combined(build, op, value, shuffle(build, value, mode=DOWN, offset=distance, lanes=lanes))
             distance //= 2
         warp_results.append(value)
-    if workgroup.count == lanes:
+    if workgroup.invocation_count == lanes:
         return [shuffle(build, value, mode=INDEX, offset=0, lanes=lanes) for value in warp_results]
-    return _combine_in_array(workgroup, loop, ops, warp_results, count=workgroup.count // lanes, position=None)
+    return _combine_in_array(
+        workgroup, loop, ops, warp_results, count=workgroup.invocation_count // lanes, position=None
+    )
 
 
 def _combine_in_array(
@@ -115,7 +119,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     index: ordinal of the result; results of different ordinals use different memory.
     """
     build = workgroup.build(loop)
-    own, count, type_ = workgroup.own(), workgroup.count, value.type
+    own, count, type_ = workgroup.own(), workgroup.invocation_count, value.type
     array = _scratch(workgroup, index, type_, count)
     keys = {array.owner}
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
@@ -153,6 +157,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
     """Return an array in workgroup memory for `count` partial results, allocated once for each key, count and type.
 
+    key: a number that tells apart arrays that are used at the same time, such as the index of the reduced value.
     Integers that memory would pad have i32 elements (`_is_padded`).
     """
     element = IntegerType(32) if _is_padded(type_) else type_

@@ -156,7 +156,7 @@ def distribute(
         indices = indices_of(inner, bounds, counts, iteration, narrow)
         return element(inner, [inner.value(index) for index in indices], values, is_last_copy=is_last_copy)
 
-    return _rounds(build, workgroup.own(), total, workgroup.count, unroll, carried, at)
+    return _rounds(build, workgroup.own(), total, workgroup.invocation_count, unroll, carried, at)
 
 
 def _rounds(

@@ -54,9 +54,15 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     def element(
         inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
     ) -> list[SSAValue]:
-        """Insert one iteration, and combine its values with the carried ones."""
+        """Insert one iteration, and combine its values with the carried ones.
+
+        is_last_copy: whether the body is inlined for the last time, so that its operations are moved instead of copied.
+        """
         yielded = inline_block(block, inner, indices, is_last_copy=is_last_copy)
-        return [combined(inner, *pair) for pair in zip(ops, carried, yielded, strict=True)]
+        return [
+            combined(inner, op, accumulator, value)
+            for op, accumulator, value in zip(ops, carried, yielded, strict=True)
+        ]
 
     partial = distribute(workgroup, loop, bounds, starts, element, unroll=unroll_factor(workgroup, block))
     replace(loop, combine_partials(workgroup, loop, ops, partial))

@@ -25,6 +25,7 @@ from pydispatch.compiler.kernel_ir.hazards import (
     Key,
     accesses_of,
     base_of,
+    binding_ordinal,
 )
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_name, unsupported
 from pydispatch.compiler.kernel_ir.scan import Ops
@@ -40,7 +41,7 @@ Size = tuple[int, int, int]
 PARALLEL = ("scf.parallel", "scf.forall")
 """Loops whose iterations are independent."""
 
-WARP = (ShuffleOp, BallotOp)
+WARP_OPS = (ShuffleOp, BallotOp)
 """Operations of the gpu dialect that earlier passes insert; programs cannot contain them."""
 
 
@@ -92,7 +93,7 @@ class Workgroup:
         rules: Mapping[str, Callable[[Any, Operation], None]],
     ) -> None:  # fmt: skip
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
-        self.size, self.count = size, prod(size)
+        self.size, self.invocation_count = size, prod(size)
         self.entry = Entry(function)
         written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once, and not read
         ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
@@ -105,7 +106,9 @@ class Workgroup:
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
         self.scratch: dict[object, SSAValue] = {}  # (type, size, reduction) → its partial results
         self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
-        self._exchanged: set[Key] = set()  # memory that one invocation writes and another accesses after a barrier
+        self._exchanged_memory: set[Key] = (
+            set()
+        )  # memory that one invocation writes and another accesses after a barrier
         self._own: SSAValue | None = None  # linear number of the invocation, once it is needed
         self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
@@ -118,19 +121,19 @@ class Workgroup:
         for name, ops in self.ops.items():
             if name[:4] == "gpu." and name != "gpu.barrier":
                 for op in ops:
-                    if not isinstance(op, WARP):
+                    if not isinstance(op, WARP_OPS):
                         raise unsupported(op)
         for op in self.barriers:
             if self._in_parallel(op):
                 note = "its iterations are independent: put it between two loops"
                 raise CompileError("gpu.barrier inside a parallel loop", location_of(op), note)
         self._place_storage()
-        if self.count > 1:
+        if self.invocation_count > 1:
             self.region(self.function.body)
-        if self._exchanged:  # the emitter makes the memory of these bindings coherent within the workgroup
-            bindings = sorted(key[1] for key in self._exchanged if isinstance(key, tuple) and key[0] == "binding")
-            ordinals = [IntegerAttr(ordinal, INDEX) for ordinal in bindings]
-            self.function.attributes[COHERENT_BINDINGS] = ArrayAttr(ordinals)
+        if self._exchanged_memory:  # the emitter makes the memory of these bindings coherent within the workgroup
+            ordinals = sorted(o for o in map(binding_ordinal, self._exchanged_memory) if o is not None)
+            attributes = [IntegerAttr(ordinal, INDEX) for ordinal in ordinals]
+            self.function.attributes[COHERENT_BINDINGS] = ArrayAttr(attributes)
 
     def build(self, op: Operation) -> Build:
         """Return a builder that inserts before `op`."""
@@ -141,7 +144,7 @@ class Workgroup:
     def _place_storage(self) -> None:
         """Decide for each allocation whether it is shared by the workgroup or private to each invocation."""
         allocations = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
-        shared = self._written_together() if allocations and self.count > 1 else set()
+        shared = self._written_together() if allocations and self.invocation_count > 1 else set()
         for op in allocations:
             type_ = op.results[0].type
             if not isinstance(type_, MemRefType):
@@ -219,7 +222,7 @@ class Workgroup:
         by: whether ONE_INVOCATION, number 0, or SEVERAL_INVOCATIONS make the accesses.
         """
         if self.hazards.conflict(accesses, by):
-            self._exchanged |= accesses.reads | accesses.writes
+            self._exchanged_memory |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
         self.hazards.record(accesses, by)
 
@@ -252,7 +255,7 @@ class Workgroup:
         It is needed if some invocation may still read `exposed` scratch, which the next iteration overwrites.
         """
         last = block.last_op
-        if last is not None and exposed & self.hazards.read:
+        if last is not None and exposed & self.hazards.read_since_barrier:
             self.barrier(self.build(last))
 
     def run_by_first(self, op: Operation) -> None:

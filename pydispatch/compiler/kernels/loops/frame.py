@@ -158,15 +158,15 @@ class Frame:
         )
         return self.build.add(op)
 
-    def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
+    def finish(self, workgroups: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
         """Complete the function, and return its kernel.
 
-        `grid` emits the number of workgroups; None for one workgroup. `tiles` are those of `Kernel.tiles`.
+        `workgroups` emits the number of workgroups; None for one workgroup. `tiles` are those of `Kernel.tiles`.
         """
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)
-        count = count_region(self.source, grid, self.elements)
+        count = count_region(self.source, workgroups, self.elements)
         return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals), tiles)
 
 

@@ -57,7 +57,7 @@ def lower_loops(frame: Frame) -> Kernel:
     if is_serial:
         for nest, partition in zip(nests, partitions, strict=True):
             _emit_serially(frame, nest, partition)
-        return frame.finish(grid=None)
+        return frame.finish(workgroups=None)
     is_single_group = all(
         isinstance(partition.workgroups, int) and partition.workgroups == 1 for partition in partitions
     )
@@ -72,7 +72,7 @@ def lower_loops(frame: Frame) -> Kernel:
             build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
     contiguous = partitions[0].contiguous if len(nests) == 1 else 0
     tiles = tiles_of(frame, run=contiguous)
-    return frame.finish(grid=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
+    return frame.finish(workgroups=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ def lower_whole(frame: Frame) -> Kernel:
     # Elements outside of the inserted slice belong to other workgroups.
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
         _emit_serially(frame, nest, _partition_nest(frame.backend, nest, elements, build))
-    return frame.finish(grid=None)
+    return frame.finish(workgroups=None)
 
 
 def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, build: Builder) -> None:
@@ -117,8 +117,8 @@ def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build
 
 def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
     """Return whether the grid can be computed from the workload alone."""
-    try:
-        count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
+    try:  # emits the computation as an experiment; it raises an error at a size that the workload does not have
+        count_region(frame.source, lambda elements, build: _grid(frame.backend, nests, elements, build), frame.elements)
     except CompileError:
         return False
     return True
@@ -168,12 +168,12 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     per_byte = elements_per_byte(nest.representative)  # equal for all results of a nest
     if isinstance(nest.space, OrderedOp):
         return partition_ordered_rows(elements, build, backend, nest.space)
-    if per_byte == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered_rank:
+    if per_byte == 1 and isinstance(nest.space, UpdateStep) and nest.space.slice_index_rank:
         return partition_in_order(elements, build, nest.space)
     if per_byte > 1 and isinstance(nest.space, UpdateStep):
         # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on: one
         # workgroup has all rows.
-        parallel = dims[nest.space.ordered_rank :]  # the slices in order are a loop of their own
+        parallel = dims[nest.space.slice_index_rank :]  # the slices in order are a loop of their own
         outer = build.product(parallel[:-1])
         return Partition(outer=outer, rows=outer, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
     if per_byte > 1:
@@ -240,7 +240,7 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
             """Write one element of the update."""
             update.write(elements, builder, value, buffer, indices)
 
-        if update.ordered_rank:
+        if update.slice_index_rank:
             has_whole_bytes = elements_per_byte(value) == 1
             emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         else:
@@ -276,6 +276,14 @@ def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
     return kept is not None and kept.buffer is buffer and kept.filled is not None
 
 
+def _most_columns(nest: LoopNest, partition: Partition) -> int:
+    """Return the largest number of columns of a workgroup, at least 1."""
+    if not nest.columns:
+        return 1
+    bounds = (max_columns(nest.columns), partition.tile)
+    return max(1, min(bound for bound in bounds if isinstance(bound, int)))
+
+
 def _emit_nest(
     build: Builder,
     group: Index,
@@ -293,24 +301,26 @@ def _emit_nest(
         partition: Partition of the nest into workgroups.
         nest: The nest.
         dims: Sizes of its dimensions.
-        element: Emits the element at some indices, and its stores.
+        element: Emits the element at some indices, and its stores, as `write` of `emit_inner`.
         elements: Tensors of the kernel; None for an update, which has no reductions.
     """
-    split = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
+    # Dimensions from here on are the inner loops, over a row or over columns.
+    inner_from = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> its totals for a range of columns
-    parts: dict[SSAValue, SSAValue] = {}  # such a result -> sums of the current block of steps
+    # A long sum is taken in blocks of steps, for precision: such a result -> its sums of the current block.
+    block_sums: dict[SSAValue, SSAValue] = {}
     if elements is not None:
-        size = min(n for n in (max_columns(nest.columns), partition.tile) if isinstance(n, int)) if nest.columns else 0
+        most_columns = _most_columns(nest, partition)
         for stage in nest.columns:
             for result in stage.op.results:
-                buffers[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
+                buffers[result] = elements.fresh(tensor_type(result).element_type, most_columns)
                 if sums_in_blocks(elements, stage):
-                    parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
+                    block_sums[result] = elements.fresh(tensor_type(result).element_type, most_columns)
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
         """Emit the reductions of a row, and its elements with inner indices `low` to `high`."""
         if elements is None:
-            emit_inner(builder, indices, dims[split:], low=low, high=high, write=element)
+            emit_inner(builder, indices, dims[inner_from:], low=low, high=high, write=element)
             return
         if nest.by_rows:
             elements.begin_row(indices)
@@ -322,14 +332,14 @@ def _emit_nest(
                 return
         if nest.columns:
             emit_column_reductions(
-                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=parts
+                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=block_sums
             )
-        emit_inner(builder, indices, dims[split:], low=low, high=high, write=element)
+        emit_inner(builder, indices, dims[inner_from:], low=low, high=high, write=element)
         for result in buffers:
             elements.forget(result)  # the totals are those of this row and range only
 
     pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
-    emit_nest(build, group, partition, dims, split=split, row=row, pipeline=pipeline)
+    emit_nest(build, group, partition, dims, split=inner_from, row=row, pipeline=pipeline)
 
 
 def emit_bytes(

@@ -24,7 +24,7 @@ Write = Callable[[Builder, list[Index]], None]
 MOST_PARTS, WIDE_SLICE = 8, 32
 """Parts on a CPU at most; elements of a slice from which on several parts pay, as each part visits every slice."""
 
-WIDEST_RUN = 1024
+MOST_SLICE_ELEMENTS = 1024
 """Elements of a slice per workgroup of a CPU, at most."""
 
 SLICES_OF_A_PART = 4096
@@ -34,7 +34,7 @@ SLICES_OF_A_PART = 4096
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
     """Return the number of parts that the destination is divided into: a power of two, at most `most`."""
     dims = update.dims(elements)
-    slices = build.product(dims[: update.ordered_rank])
+    slices = build.product(dims[: update.slice_index_rank])
     if not isinstance(slices, int):
         return most
     return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
@@ -42,7 +42,7 @@ def partition_count(elements: Elements, build: Builder, update: UpdateStep, most
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
     """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
-    inner = [n for n in update.dims(elements)[update.ordered_rank :] if isinstance(n, int)]
+    inner = [n for n in update.dims(elements)[update.slice_index_rank :] if isinstance(n, int)]
     return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
@@ -51,9 +51,9 @@ def partition_in_order(elements: Elements, build: Builder, update: UpdateStep) -
 
     They are parts of the destination, and tiles of the last dimension of slices.
     """
-    inner = update.dims(elements)[update.ordered_rank :]  # the dimensions of a slice
+    inner = update.dims(elements)[update.slice_index_rank :]  # the dimensions of a slice
     outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
-    tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
+    tile = build.least(inner[-1], MOST_SLICE_ELEMENTS) if inner else 1
     tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
     return Partition(outer=outer, rows=1, tile=tile, tiles=tiles, workgroups=build.times(outer, tiles))
 
@@ -80,7 +80,7 @@ def emit_in_order(
         write: Emits the update of the destination by one written element.
         has_whole_bytes: Whether elements do not share bytes. If they do, the destination has only one part.
     """
-    inner = update.dims(elements)[update.ordered_rank :]
+    inner = update.dims(elements)[update.slice_index_rank :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
     dims = [parts, *inner]
     split = max(1, len(dims) - 1)
@@ -88,7 +88,8 @@ def emit_in_order(
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension.
 
-        `outer` has the number of the part, then indices of the dimensions of a slice before the last one.
+        Every part visits all slices, and applies those whose destination belongs to it. `outer` has the number of the
+        part, then indices of the dimensions of a slice before the last one.
         """
         part, *slice_indices = outer
 
@@ -119,7 +120,7 @@ def emit_slices_in_order(
         part: The part.
         body: Emits the update by a slice from a builder and the indices of the slice.
     """
-    dims = update.dims(elements)[: update.ordered_rank]
+    dims = update.dims(elements)[: update.slice_index_rank]
 
     def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the update by the slice at position `flat`, if it belongs to the part."""

@@ -179,11 +179,11 @@ class _TiledTranspose:
                     else builder.assume_below(index_in_dim, dims[dimension])
                 )
             top = builder.times(row_block, self.height)
-            rows = _extent(builder, self.height, top, dims[along], dims[along])
+            rows = _block_extent(builder, first=top, end=dims[along], at_most=self.height, size=dims[along])
 
             def emit_block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                """Emit one block."""
-                columns = _extent(builder, self.side, left, high, dims[-1])
+                """Emit the block at column `left`, which ends at the end `high` of this workgroup's columns at most."""
+                columns = _block_extent(builder, first=left, end=high, at_most=self.side, size=dims[-1])
                 self._block(builder, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
                 return []
 
@@ -317,19 +317,20 @@ class _TiledTranspose:
             transpose_block(build, source=columns, target=rows, rows=self.side, columns=read_rows, stored=stored)
 
 
-def _extent(build: Builder, full: int, first: Index, end: Index, size: Index) -> Index:
+def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, size: Index) -> Index:
     """Return the number of rows or columns of a block from `first` on.
 
     Args:
         build: Emits the arithmetic.
-        full: The number of a full block.
         first: First row or column of the block.
-        end: End of the rows or columns that the workgroup computes.
+        end: End of the rows or columns that the workgroup computes: a multiple of `at_most`, or the end of the
+            dimension.
+        at_most: The number of a full block.
         size: Size of the dimension.
     """
-    if isinstance(size, int) and size % full == 0:
-        return full
-    return build.least(full, build.minus(end, first))
+    if isinstance(size, int) and size % at_most == 0:
+        return at_most
+    return build.least(at_most, build.minus(end, first))
 
 
 def _static_extents(size: Index, block: int, fewest: int) -> list[int]:

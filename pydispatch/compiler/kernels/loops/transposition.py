@@ -87,10 +87,11 @@ def transposition_of(
         return None
     along = list(indices).index(along_counters[0])
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
+    # A block has several square tiles, one below the other, if the operands have longer elements than the results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)
-    joined = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, d))
-    return Transposition(along=along, joined=next(joined, -1), squares=squares)
+    joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))
+    return Transposition(along=along, joined=next(joinable, -1), squares=squares)
 
 
 def _counter_of(index: Index) -> Index:

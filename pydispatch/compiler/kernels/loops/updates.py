@@ -38,9 +38,9 @@ class UpdateStep:
         return self.rule.position(elements, build, self.op, indices)
 
     @property
-    def ordered_rank(self) -> int:
+    def slice_index_rank(self) -> int:
         """How many leading dimensions of the written elements are iterated in order; the others are parallel."""
-        return self.rule.ordered_rank(self.op)
+        return self.rule.slice_index_rank(self.op)
 
     def conflict_key(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
         """Return a number that is equal for leading indices whose slices may write the same element."""

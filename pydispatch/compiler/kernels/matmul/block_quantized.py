@@ -20,7 +20,7 @@ from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.op_info import INTEGER_BYTES
 
-BYTES = 4
+WORD_BYTES = 4
 """Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
 
 MOST_INTEGER_BYTES = 3
@@ -111,7 +111,7 @@ class BlockQuantized:
     @property
     def block(self) -> int:
         """Steps of K of a block."""
-        return self.groups * BYTES * 8 // self.bits
+        return self.groups * WORD_BYTES * 8 // self.bits
 
     @property
     def steps(self) -> int:
@@ -220,7 +220,7 @@ def _loops_number_steps(match: BlockQuantized) -> bool:
         return False
     for coordinate in match.other.coordinates:
         step = coordinate.coefficient(byte)
-        expected = {byte: step, group: step * BYTES * 8 // match.bits, **{h: step * BYTES for h in half}}
+        expected = {byte: step, group: step * WORD_BYTES * 8 // match.bits, **{h: step * WORD_BYTES for h in half}}
         if any(coordinate.coefficient(d) != times for d, times in expected.items()):
             return False
     return True

@@ -45,7 +45,7 @@ class Scatter(Update):
                 rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
         return rows
 
-    def ordered_rank(self, op: Any) -> int:
+    def slice_index_rank(self, op: Any) -> int:
         """Return how many leading dimensions are iterated in order: none if slices are disjoint, all if slices may
         begin anywhere and overlap at different elements, else those that count the slices.
         """

@@ -258,8 +258,8 @@ def _index_cast(extension: str) -> Lowering:
     return lower
 
 
-INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
-"""Conversions to integers whose greatest value is no float of the type."""
+LIMIT_IS_NO_FLOAT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
+"""Conversions to integers whose greatest value is no float of the type: LLVM's saturation of their vectors branches."""
 
 
 def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
@@ -299,13 +299,13 @@ def _float_to_int(instruction: str) -> Lowering:
         is_x86 = emitter.platform.arch == "x86_64"
         if type_ == "half" and is_x86:  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
             type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
-        if (type_, converted_type) in INEXACT and is_x86:
+        if (type_, converted_type) in LIMIT_IS_NO_FLOAT and is_x86:
             value = _saturated(emitter, instruction, type_, operand, converted_type)
         else:
             value = emitter.intrinsic(
                 f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
             )
-        if target == "i1":
+        if target == "i1":  # the saturated i32 is -1 or 0 if signed, 0 or more if unsigned
             value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
         emitter.define(op.results[0], value)
 

@@ -97,9 +97,11 @@ def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
     return emitter.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
-def initial(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
-    """Return the initial sums of a block, row by row: zeros if `fresh`, else loaded from the block's memref."""
-    if fresh:
+def initial(
+    emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], starts_at_zero: bool
+) -> list[str]:
+    """Return the initial sums of a block, row by row: zeros, or loaded from the block's memref."""
+    if starts_at_zero:
         return ["zeroinitializer"] * (rows * len(pieces))
     return [load(emitter, memref, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
 
@@ -173,7 +175,7 @@ def run_all(
     rhs: MemRef,
     accumulator: MemRef,
     pieces: Sequence[Piece],
-    fresh: bool,
+    starts_at_zero: bool,
     step: Steps,
 ) -> None:
     """Emit a register block: its initial sums, `step` for all steps of K, and the stores of the sums.
@@ -183,7 +185,7 @@ def run_all(
         lhs, rhs: A and B, as of `run_dims`.
         accumulator: The memref of the block C.
         pieces: The vectors of a row of C.
-        fresh: Whether sums start at 0 instead of the values of C.
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
         step: Emits one step of K: from the sums, one vector for each row and piece, row by row, the next sums.
     """
     rows = accumulator.sizes[0]
@@ -194,7 +196,9 @@ def run_all(
         accumulator,
         rows,
         pieces,
-        run_dims(emitter, lhs, rhs, accumulator, types, initial(emitter, accumulator, rows, pieces, fresh), step),
+        run_dims(
+            emitter, lhs, rhs, accumulator, types, initial(emitter, accumulator, rows, pieces, starts_at_zero), step
+        ),
     )
 
 

@@ -51,22 +51,22 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     a, b, c = (emitter.memref(operand) for operand in op.operands)
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
-    fresh = attribute(op, "accumulate") is None
+    starts_at_zero = attribute(op, "accumulate") is None
     if isinstance(op, ContractOp) and op.has_weights:
-        multiply_weights(emitter, a, b, c, fresh)
+        multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
-            multiply_groups(emitter, a, b, c, fresh, unsigned)
-        elif remainder := multiply_tiles(emitter, a, b, c, fresh, unsigned, steps=shape[2]):
-            multiply_groups(emitter, *remainder, c, fresh=False, unsigned=unsigned)
+            multiply_groups(emitter, a, b, c, starts_at_zero, unsigned)
+        elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
+            multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):  # rows of B, or a column with gaps
         prefetch = attribute(op, "prefetch")
         prefetch_bytes = prefetch.value.data if isinstance(prefetch, IntegerAttr) else 0
-        _along_columns(emitter, a, b, c, fresh, prefetch_bytes)
+        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
-        _along_k(emitter, a, b, c, fresh)
+        _along_k(emitter, a, b, c, starts_at_zero)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
     _clobber_vectors(emitter)  # so that no constants stay in registers that the sums need
@@ -138,7 +138,7 @@ def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, ac
 
 
 def _along_columns(
-    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, prefetch_bytes: int
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool, prefetch_bytes: int
 ) -> None:
     """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
 
@@ -163,10 +163,10 @@ def _along_columns(
                 sums.append(_multiply_add(emitter, piece, broadcast[piece.lanes], vectors[index], acc))
         return sums
 
-    run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
+    run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
-def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
+def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool) -> None:
     """Emit a block whose vectors are along K, in which rows of A and columns of B are contiguous.
 
     Each lane has a partial sum over K; the lanes are added at the end. Steps of K are processed in blocks of `parts`
@@ -236,7 +236,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     for index, total in enumerate(totals):
         place = address(emitter, accumulator, index // columns, index % columns)
         attributes = f"align {alignment(accumulator.element)}{emitter.access(accumulator, block=True)}"
-        if not fresh:
+        if not starts_at_zero:
             old_total = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
             total = _sum(emitter, element, old_total, total, accumulator.element)
         emitter.body.emit(f"store {element} {total}, ptr {place}, {attributes}")

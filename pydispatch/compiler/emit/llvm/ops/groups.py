@@ -47,7 +47,7 @@ Unsigned = tuple[bool, ...]
 
 
 def multiply_groups(
-    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool, unsigned: Unsigned
 ) -> None:
     """Emit `accumulator += lhs @ rhs` for operands in groups of two, four or eight steps of K.
 
@@ -58,11 +58,11 @@ def multiply_groups(
         lhs: A, of shape [M, K..., group].
         rhs: B, of shape [K..., N, group].
         accumulator: C, of shape [M, N].
-        fresh: Whether sums start at 0 instead of the values of C.
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
         unsigned: Whether the elements of A, and of B, are unsigned.
     """
     if rhs.sizes[-1] == MATRIX_GROUP:  # eight steps of K; the code below is for two of 16 bits and four of 8
-        _multiply_matrices(emitter, lhs, rhs, accumulator, fresh, unsigned)
+        _multiply_matrices(emitter, lhs, rhs, accumulator, starts_at_zero, unsigned)
         return
     rows, columns = block_of(emitter, accumulator)
     group, narrow = rhs.sizes[-1], memory(rhs.element)
@@ -84,7 +84,7 @@ def multiply_groups(
                 sums.append(group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
         return sums
 
-    run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
+    run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
 def group_products(
@@ -162,7 +162,7 @@ def _byte_product_intrinsic(emitter: FunctionEmitter, lanes: int, unsigned: Unsi
 
 
 def _multiply_matrices(
-    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool, unsigned: Unsigned
 ) -> None:
     """Emit `accumulator += lhs @ rhs` by instructions that multiply two rows by two columns over eight steps of K.
 
@@ -220,8 +220,10 @@ def _multiply_matrices(
         return [new_sums[tile] for tile in tiles]
 
     start = ["zeroinitializer"] * len(tiles)
-    if not fresh:
-        start = _matrices_of(emitter, initial(emitter, accumulator, rows, pieces, fresh), pieces, is_transposed)
+    if not starts_at_zero:
+        start = _matrices_of(
+            emitter, initial(emitter, accumulator, rows, pieces, starts_at_zero), pieces, is_transposed
+        )
     sums = run_dims(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(tiles), start, step)
     write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 

@@ -51,7 +51,7 @@ def _where(feature: str, name: str) -> Lowering:
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Call the intrinsic where the CPU has the feature; else the function of the device library."""
+        """On x86-64 without the feature, call the function of the device library; else emit the intrinsic."""
         if emitter.platform.arch != "x86_64" or feature in emitter.platform.features:
             _intrinsic(emitter, op, name)
         else:

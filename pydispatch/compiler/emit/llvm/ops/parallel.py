@@ -86,7 +86,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
             phi.incoming.append((value, emitter.body.label))
         is_innermost = depth == len(bounds) - 1
         inner_loop.end(
-            loop_metadata(emitter, loop.results, whole=is_long and is_innermost, lanes=_lanes(emitter, loop))
+            loop_metadata(emitter, loop.results, keep_rolled=is_long and is_innermost, lanes=_lanes(emitter, loop))
         )
         return [phi.name for phi in phis]
 

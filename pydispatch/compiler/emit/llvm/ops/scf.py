@@ -110,7 +110,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.edge(phis, terminator.operands)
 
     emitter.region(op.regions[0], leave)
-    loop.end(loop_metadata(emitter, op.results, whole=is_rolled_in_products(emitter, op)))
+    loop.end(loop_metadata(emitter, op.results, keep_rolled=is_rolled_in_products(emitter, op)))
     for result, value, order in zip(op.results, results, orders, strict=True):
         emitter.define(result, value if order is None else order.float_of(emitter, str(value)))
 

@@ -76,16 +76,16 @@ def multiply_tiles(
     lhs: MemRef,
     rhs: MemRef,
     accumulator: MemRef,
-    fresh: bool,
+    starts_at_zero: bool,
     unsigned: tuple[bool, bool],
     steps: int,
 ) -> tuple[MemRef, MemRef] | None:
-    """Emit c = a @ b (if `fresh`) or c += a @ b in matrix registers, over all groups of K but the last size % steps.
+    """Emit c = a @ b or c += a @ b in matrix registers, over all groups of K but the last size % steps.
 
     Args:
         emitter: The function's emitter.
         lhs, rhs, accumulator: A [row, groups..., byte], B [groups..., column, byte] and C [row, column].
-        fresh: Whether sums start at 0 instead of the values of C.
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
         unsigned: Whether the bytes of A, and of B, are unsigned.
         steps: Groups of K that one instruction multiplies.
 
@@ -96,7 +96,7 @@ def multiply_tiles(
     row_tiles, column_tiles = (range(-(-size // SIDE)) for size in (rows, columns))
     register_of_tile = {(i, j): SUMS + 2 * i + j for i in row_tiles for j in column_tiles}
     for (i, j), register in register_of_tile.items():
-        if fresh:
+        if starts_at_zero:
             _call(emitter, "tilezero", register)
         else:
             _move(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])

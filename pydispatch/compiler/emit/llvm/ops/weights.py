@@ -29,8 +29,11 @@ SHORT_GROUPS = 8
 """Groups of K up to which the loop over them is unrolled: blocks of 32 steps with one scale have so many."""
 
 
-def multiply_weights(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
-    """Emit multiply-adds of A and weights: of f32, or of groups of bytes into i32."""
+def multiply_weights(
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool
+) -> None:
+    """Emit multiply-adds of A and weights: of f32, or of groups of bytes into i32. The sums start
+    at 0 or at the values of `accumulator`."""
     bits = bit_width(rhs.element)
     rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs
     rows, columns = block_of(emitter, accumulator)
@@ -44,7 +47,7 @@ def multiply_weights(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumul
     groups, count = rhs.sizes[0], rows * len(pieces)
     is_short = isinstance(groups, int) and groups <= SHORT_GROUPS
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
-    start = initial(emitter, accumulator, rows, pieces, fresh)
+    start = initial(emitter, accumulator, rows, pieces, starts_at_zero)
     sums = run_steps(emitter, groups, [piece.type for _ in range(rows) for piece in pieces], start, unroll, step)
     write(emitter, accumulator, rows, pieces, sums)
 

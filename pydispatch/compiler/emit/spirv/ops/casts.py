@@ -20,6 +20,7 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = operand.type, result.type
     a, b = emitter.type(source), emitter.type(target)
     value = emitter.get(operand)
+    # Integers and indices that are bitcast have registers of one type; other bits are reinterpreted.
     if a != b and not (is_integer(source) and is_integer(target)):
         value = emitter.code.let("Bitcast", b, value)
     emitter.define(result, value)
@@ -55,6 +56,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         is_nan = let("IsNan", module.bool(), value)
         unsafe = let("LogicalOr", module.bool(), let("LogicalOr", module.bool(), too_low, too_high), is_nan)
         safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
+        # A signed register has all values of a narrower unsigned type.
         result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
         result = let("Select", type_, too_low, module.integer(least, width), result)
         result = let("Select", type_, too_high, module.integer(most, width), result)

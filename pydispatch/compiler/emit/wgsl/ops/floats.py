@@ -63,7 +63,8 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         name, type_ = op_name(op), op.results[0].type
         is_double = is_native_float(type_) and not isinstance(type_, Float32Type)
         if is_double:
-            emitter.iterations.add(SQRT_ITERATIONS if name == "math.sqrt" else 0)
+            if name == "math.sqrt":  # the only function of the library with loops, whose iterations are limited
+                emitter.iterations.add(SQRT_ITERATIONS)
             return emitter.call(DOUBLE[name], *operands)
         text = SINGLE[name].format(*operands)
         return emitter.let(_as_written(emitter, op, text) if name in _REGROUPED else text)

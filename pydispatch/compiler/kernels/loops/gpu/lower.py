@@ -123,7 +123,7 @@ def finish(
     They are the workgroup size, the index width, and the bindings whose elements are written once (`pyd.once`).
     `grid` emits the number of workgroups; None for one workgroup.
     """
-    kernel = frame.finish(grid)
+    kernel = frame.finish(workgroups=grid)
     function = kernel.function
     scratch_results = {buffer for plan in plans for buffer in plan.nest.row_storage.values() if buffer is not None}
     has_long_rows = any(
@@ -166,8 +166,8 @@ def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build:
 
 def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
     """Return whether the grid can be computed from the workload alone."""
-    try:
-        count_region(frame.source, lambda e, b: _grid(frame, plans, e, b), frame.elements)
+    try:  # emits the computation as an experiment; it raises an error at a size that the workload does not have
+        count_region(frame.source, lambda elements, build: _grid(frame, plans, elements, build), frame.elements)
     except CompileError:
         return False
     return True

@@ -84,7 +84,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if isinstance(nest.space, OrderedOp):
         return GpuLoopPlan(nest, Distribution.RECURRENCE)
     if isinstance(nest.space, UpdateStep):
-        return GpuLoopPlan(nest, Distribution.IN_ORDER if nest.space.ordered_rank else Distribution.UPDATE)
+        return GpuLoopPlan(nest, Distribution.IN_ORDER if nest.space.slice_index_rank else Distribution.UPDATE)
     if elements_per_byte(nest.representative) > 1:
         return GpuLoopPlan(nest, Distribution.BYTES)
     dims = nest.dims(elements)
@@ -237,7 +237,7 @@ def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[I
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
-    inner = nest.space.dims(elements)[nest.space.ordered_rank :]
+    inner = nest.space.dims(elements)[nest.space.slice_index_rank :]
     static_sizes = [n for n in inner if isinstance(n, int)]
     is_static = len(static_sizes) == len(inner)
     # An invocation has one element of a slice in one part: short slices need more parts to occupy the device.

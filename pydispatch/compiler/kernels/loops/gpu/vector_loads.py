@@ -33,7 +33,7 @@ from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.structured import Structured
 
-MAX_PRODUCTS = 128
+MAX_UNROLLED_PRODUCTS = 128
 """Multiplications of a block in one iteration of the innermost loop, at most; more make the code too long."""
 
 
@@ -206,8 +206,8 @@ class _PairedReduction:
 
         Args:
             build: Receives the code.
-            depth: How many reductions have loops around these.
-            current: Reduction -> its index, of those.
+            depth: Number of the outermost reduction to emit.
+            current: Index of each reduction further out, by its dimension.
             sums: The sum of each element of the block before the loops.
         """
         dim = self.generic.loops[depth]
@@ -221,9 +221,13 @@ class _PairedReduction:
             return build.loop(0, size, sums, body)
         assert isinstance(size, int)
         # `size` is even (`paired_inputs`), and a pair along the innermost loop serves two steps.
-        unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_PRODUCTS))
+        unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
+        # The index of the block's first element in each loop, at the current indices of the outer reductions.
         corner = [current.get(d, index) for d, index in enumerate(self.corner)]
-        pairs = [_first_pair_index(build, w, corner, self.dims, dim, self.column_pair) for w in self.paired]
+        pairs = [
+            _first_pair_index(build, paired, corner, dims=self.dims, innermost=dim, column_pair=self.column_pair)
+            for paired in self.paired
+        ]
         steps = partial(self._unrolled_steps, current, unroll)
         return build.loop(0, size, [*sums, *pairs], steps, step=unroll)[: len(sums)]
 
@@ -280,18 +284,24 @@ class _PairedReduction:
 
 
 def _first_pair_index(
-    builder: Builder, paired: PairedInput, corner: Sequence[Index], dims: tuple[int, int], step: int, column_pair: Index
+    builder: Builder,
+    paired: PairedInput,
+    corner: Sequence[Index],
+    *,
+    dims: tuple[int, int],
+    innermost: int,
+    column_pair: Index,
 ) -> SSAValue:
     """Return the index of the pair of input elements that the corner reads in the first step of the innermost loop.
 
-    `step` is the innermost loop; the other parameters are those of `reduce_paired`.
+    `innermost` is the innermost loop; the other parameters are those of `reduce_paired`.
     """
     row_loop, column_loop = dims
     total: Index = column_pair if paired.contiguous_dim == column_loop else 0
     if paired.contiguous_dim == row_loop:
         total = builder.quotient(corner[row_loop], 2)
     for dim, stride in enumerate(paired.strides):
-        if stride and dim not in (paired.contiguous_dim, step):
+        if stride and dim not in (paired.contiguous_dim, innermost):
             total = builder.plus(total, builder.times(corner[dim], stride // 2))  # other strides are even
     return builder.value(total)
 

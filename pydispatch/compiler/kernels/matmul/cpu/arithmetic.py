@@ -219,19 +219,22 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
 
 
 def _matrix_steps(contraction: Contraction, group: int) -> int:
-    """Return how many groups of `group` steps of K matrix registers multiply at once: the most of which K is a
-    multiple.
+    """Return how many groups of `group` steps of K matrix registers multiply at once.
 
-    0 where K has too few, or is unknown: then it would end in steps of another length.
+    It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS. Return 0 if there is
+    none or the size of K is dynamic: the last instruction along K would have another length.
     """
     a, k = contraction.a, contraction.k
     position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
     type_ = contraction.tensor_of(a).type
     if position is None or not isinstance(type_, TensorType):
         return 0
-    groups = -(-type_.get_shape()[position] // group)
+    size = type_.get_shape()[position]
+    if size <= 0:  # dynamic or empty
+        return 0
+    groups = -(-size // group)  # the last one is filled with zeros
     counts = range(MOST_STEPS, MIN_MATRIX_STEPS - 1, -1)
-    return next((steps for steps in counts if groups > 0 and groups % steps == 0), 0)
+    return next((steps for steps in counts if groups % steps == 0), 0)
 
 
 def _byte_offset(values: tuple[int, int], least: int) -> int:

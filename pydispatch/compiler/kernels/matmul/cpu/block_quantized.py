@@ -23,7 +23,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.matmul.block_quantized import BYTES, BlockQuantized, PerBlock
+from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, BlockQuantized, PerBlock
 from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
     BITS_OF_DIGIT,
     RowConversion,
@@ -64,7 +64,7 @@ class BlockSizes:
         row_block: Rows of a register block.
         columns: Columns of a register block.
         panels: Panels of a workgroup.
-        digits: Bytes of an integer of A; 0 where products are f32.
+        byte_digits: Bytes of an integer of A, each of which is multiplied on its own; 0 where products are f32.
     """
 
     rows: int
@@ -72,7 +72,7 @@ class BlockSizes:
     row_block: int
     columns: int
     panels: int
-    digits: int
+    byte_digits: int
 
     @staticmethod
     def of(match: BlockQuantized, level: Level) -> BlockSizes | None:
@@ -107,7 +107,7 @@ class BlockSizes:
             row_block=row_block,
             columns=min(match.width, vectors * lanes),
             panels=panels,
-            digits=digits,
+            byte_digits=digits,
         )
 
 
@@ -135,12 +135,12 @@ def lower_block_quantized(
     panel_group, row_group = frame.build.split(workgroup, [panel_groups, schedule.row_groups])
     first_row = frame.build.times(row_group, schedule.rows)
     conversion = RowConversion(
-        elements=frame.elements, match=match, rows=schedule.rows, digits=schedule.digits, first_row=first_row
+        elements=frame.elements, match=match, rows=schedule.rows, digits=schedule.byte_digits, first_row=first_row
     )
     outputs = outputs_of(frame, result_dims)
     workgroup_emitter = _Workgroup(frame=frame, match=match, schedule=schedule, outputs=outputs, conversion=conversion)
     workgroup_emitter.emit(frame.build, panel_group)
-    return frame.finish(lambda elements, build: count)
+    return frame.finish(workgroups=lambda elements, build: count)
 
 
 class _Position(NamedTuple):
@@ -180,7 +180,9 @@ class _Workgroup:
         """Emit the conversion of A, and the loop over the panels of group number `panel_group`."""
         match, schedule, fresh = self.match, self.schedule, self.frame.elements.fresh
         rows = self.conversion.emit(build)
-        sums = fresh(i32 if schedule.digits else f32, schedule.row_block * max(1, schedule.digits) * schedule.columns)
+        sums = fresh(
+            i32 if schedule.byte_digits else f32, schedule.row_block * max(1, schedule.byte_digits) * schedule.columns
+        )
         totals = fresh(f32, schedule.rows * match.width)
         first = build.times(panel_group, schedule.panels)
         end = build.least(build.plus(first, schedule.panels), match.panels)
@@ -231,9 +233,9 @@ class _Workgroup:
             height: Number of rows.
         """
         match, schedule, (panel, block, row, column) = self.match, self.schedule, position
-        digits, steps, width = max(1, schedule.digits), match.steps, schedule.columns
+        digits, steps, width = max(1, schedule.byte_digits), match.steps, schedule.columns
         offset = build.plus(build.times(block, match.block), row * digits * steps)
-        group = BYTES * 8 // match.bits  # steps of K whose weights share four bytes
+        group = WORD_BYTES * 8 // match.bits  # steps of K whose weights share four bytes
         a = view_as(build, rows.elements, offset, [height * digits, match.groups, group], [steps, group, 1])
         weights = self.frame.buffers[self.frame.tensors.index(match.argument)]
         block_in_weights = build.plus(build.times(panel, match.blocks), block)
@@ -264,7 +266,7 @@ class _Workgroup:
         """
         match, schedule, (panel, block, first_row, column) = self.match, self.schedule, position
         row_of_a = first_row + row  # counted from the workgroup's first
-        width, digits = schedule.columns, max(1, schedule.digits)
+        width, digits = schedule.columns, max(1, schedule.byte_digits)
         block_of_row = build.plus(block, row_of_a * match.blocks)
         unit = None if rows.units is None else load(build, rows.units, block_of_row)
         row_sum = load(build, rows.sums, block_of_row)
@@ -289,7 +291,7 @@ class _Workgroup:
             if unit is not None:
                 product = inner.add(arith.MulfOp(_number_of_digits(inner, values, corrections), unit))
             # With digits, `corrections` have a constant zero point.
-            if isinstance(match.zero, PerBlock) or (match.zero and not schedule.digits):
+            if isinstance(match.zero, PerBlock) or (match.zero and not schedule.byte_digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(inner, match.zero)
                 product = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, product)
             offset = inner.plus(panel_column, row_of_a * match.width)
@@ -307,7 +309,7 @@ class _Workgroup:
     def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
         """Emit lhs * rhs + addend, and return it. CPUs that multiply bytes round it once; others have no such
         instruction in every case, and round the product, too."""
-        if self.schedule.digits:
+        if self.schedule.byte_digits:
             return build.add(math.FmaOp(lhs, rhs, addend))
         return build.add(arith.AddfOp(addend, build.add(arith.MulfOp(lhs, rhs))))
 

@@ -121,7 +121,7 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     tiles = RowTiles.of(chain, first, second, level)
     frame.bind()
     _emit(frame, chain, first, second, tiles, result_dims)
-    return frame.finish(lambda elements, build: tiles.workgroups)
+    return frame.finish(workgroups=lambda elements, build: tiles.workgroups)
 
 
 def _element_type(chain: Chain) -> Attribute:

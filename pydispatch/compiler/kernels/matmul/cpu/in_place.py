@@ -29,18 +29,20 @@ Sizes = Sequence[int | None]
 """The size of each dimension of a contraction; None if dynamic."""
 
 
-def operand_of(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
+def operand_of(
+    factor: Factor, contraction: Contraction, is_readable_in_place: bool, rows: int | None, size: int
+) -> Operand:
     """Return the properties of a factor that decide whether it is read in place.
 
     Args:
         factor: The factor.
         contraction: Its contraction.
-        is_argument: See `Operand.is_argument`.
+        is_readable_in_place: See `Operand.is_readable_in_place`.
         rows: Dimension of the contraction that counts the rows of the factor; None for no rows.
         size: Bytes of an element.
     """
     return Operand(
-        is_argument=is_argument,
+        is_readable_in_place=is_readable_in_place,
         row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
         is_contiguous_k=factor.is_last(contraction.k),
         is_contiguous_n=factor.is_last(contraction.n),
@@ -69,13 +71,13 @@ def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, l
     within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
     13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
     """
-    operand = operand_of(contraction.b, contraction, is_argument=True, rows=contraction.k, size=HALF_BYTES)
+    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, size=HALF_BYTES)
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
     is_in_rows = argument_of(half_b) is not None and contraction.b.is_last(contraction.n) and is_fast
     has_panels = problem.panel_width > 0  # in an argument, whose panels blocks read as they are
-    return replace(operand, is_argument=has_panels or is_in_rows, element_bytes=HALF_BYTES)
+    return replace(operand, is_readable_in_place=has_panels or is_in_rows, element_bytes=HALF_BYTES)
 
 
 def argument_of(value: SSAValue) -> BlockArgument | None:
@@ -98,7 +100,7 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> 
     """
     assert isinstance(pages.element_type, FixedBitwidthType)
     element_bytes = pages.element_type.size
-    operand = operand_of(contraction.b, contraction, is_argument=True, rows=contraction.k, size=element_bytes)
+    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, size=element_bytes)
     return replace(operand, element_bytes=0 if element_bytes == size else element_bytes)
 
 

@@ -76,7 +76,9 @@ def _lower(
         return None
     frame.bind()
     _emit_variants(frame, plans, match.result_dims)
-    return frame.finish(lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic)))
+    return frame.finish(
+        workgroups=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))
+    )
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:

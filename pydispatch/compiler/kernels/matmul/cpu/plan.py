@@ -217,8 +217,8 @@ def plan_of(
     if half_b is not None:
         problem = replace(problem, b=half_operand(contraction, problem, half_b, level))
     pages = pages_in_place(contraction, problem.m, arithmetic, level)
-    if pages is not None and not problem.b.is_argument:
-        problem = replace(problem, b=paged_operand(contraction, pages, problem.size))
+    if pages is not None and not problem.b.is_readable_in_place:
+        problem = replace(problem, b=paged_operand(contraction, pages, problem.sum_bytes))
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
@@ -228,7 +228,7 @@ def plan_of(
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
     k = sizes[contraction.k]
-    row_bytes = schedule.nr * (problem.b.element_bytes or problem.size)
+    row_bytes = schedule.nr * (problem.b.element_bytes or problem.sum_bytes)
     is_prefetched = panels is not None and arithmetic.group == 1
     return Plan(
         contraction=contraction,
@@ -269,7 +269,7 @@ def _reductions(
             """Return whether the larger packed factor, with the present `inner` reductions, exceeds its cache."""
             extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
             most_elements = max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
-            return problem.size * most_elements > available_bytes
+            return problem.sum_bytes * most_elements > available_bytes
 
         while inner and is_too_large():
             outer.append(inner.pop(0))
@@ -316,17 +316,19 @@ def _problem(
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
         # Matrix registers load rows of A from an argument, in the packed type, which is shorter than sums.
         a = replace(
-            operand_of(contraction.a, contraction, is_argument=True, rows=contraction.m, size=packed_bytes),
+            operand_of(contraction.a, contraction, is_readable_in_place=True, rows=contraction.m, size=packed_bytes),
             element_bytes=packed_bytes,
         )
     else:
         is_a_in_place = in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
-        a = operand_of(contraction.a, contraction, is_argument=is_a_in_place, rows=contraction.m, size=sum_bytes)
+        a = operand_of(
+            contraction.a, contraction, is_readable_in_place=is_a_in_place, rows=contraction.m, size=sum_bytes
+        )
     is_b_in_place = panels is not None or (
         in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
     )
     return Problem(
-        size=sum_bytes,
+        sum_bytes=sum_bytes,
         m=m,
         n=1 if contraction.n is None else sizes[contraction.n],
         k=sizes[contraction.k],
@@ -335,7 +337,9 @@ def _problem(
         outer=prod(sizes[d] or 1 for d in contraction.outer),
         reductions=prod(sizes[d] or 1 for d in contraction.reductions),
         a=a,
-        b=operand_of(contraction.b, contraction, is_argument=is_b_in_place, rows=contraction.k, size=sum_bytes),
+        b=operand_of(
+            contraction.b, contraction, is_readable_in_place=is_b_in_place, rows=contraction.k, size=sum_bytes
+        ),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,
         matrix_steps=arithmetic.matrix_steps,

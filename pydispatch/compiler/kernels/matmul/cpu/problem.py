@@ -28,14 +28,14 @@ class Operand:
     """Properties of a factor of a contraction.
 
     Attributes:
-        is_argument: Whether it is an element of a dispatch argument, in the type of products or in one that register
-            blocks widen, so that it may be read in place.
+        is_readable_in_place: Whether it is an element of a dispatch argument, in the type of products or in one that
+            register blocks widen, so that no copy is needed.
         row_stride_bytes: Bytes between its rows, along M in A and along K in B; 0 if not known.
         is_contiguous_k, is_contiguous_n: Whether elements along that dimension are contiguous in memory.
         element_bytes: Bytes of an element in memory; 0 if it is as long as a packed element.
     """
 
-    is_argument: bool
+    is_readable_in_place: bool
     row_stride_bytes: int
     is_contiguous_k: bool
     is_contiguous_n: bool
@@ -47,7 +47,7 @@ class Problem:
     """Properties of a contraction that determine its schedule.
 
     Attributes:
-        size: Bytes of an accumulator.
+        sum_bytes: Bytes of an accumulator, and of a packed element.
         m, n, k: Sizes; None if dynamic.
         min_rows, max_rows: Bounds of the row count that the kernel is used for; max_rows is None for no upper bound.
         outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
@@ -60,7 +60,7 @@ class Problem:
             is dynamic.
     """
 
-    size: int
+    sum_bytes: int
     m: int | None
     n: int | None
     k: int | None
@@ -101,12 +101,12 @@ class Problem:
         pay."""
         is_known = self.m is not None and self.n is not None and self.group == 1
         are_transposed = self.is_b_transposed and self.a.is_contiguous_k
-        return is_known and are_transposed and not self.b.is_argument and self.is_skinny
+        return is_known and are_transposed and not self.b.is_readable_in_place and self.is_skinny
 
     @property
     def widens_b(self) -> bool:
         """Whether elements of B are shorter in memory than accumulators."""
-        return 0 < self.b.element_bytes < self.size
+        return 0 < self.b.element_bytes < self.sum_bytes
 
     def vectorizes_k(self, pack_b: bool) -> bool:
         """Return whether vectors are along K."""
@@ -115,12 +115,12 @@ class Problem:
     @property
     def can_read_a_in_place(self) -> bool:
         """Whether A may be read in place, by register blocks with at most M rows."""
-        return self.a.is_argument and self.m is not None and not self.is_skinny_variant
+        return self.a.is_readable_in_place and self.m is not None and not self.is_skinny_variant
 
     @property
     def can_read_b_in_place(self) -> bool:
         """Whether B may be read in place, by register blocks with at most N columns; panels always may."""
-        if not self.b.is_argument:
+        if not self.b.is_readable_in_place:
             return False
         if self.panel_width:
             return True
@@ -270,11 +270,13 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     used for one or two rows of A."""
     assert problem.m is not None and problem.n is not None and problem.k is not None
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
-        columns = WIDE_BLOCK_BYTES // problem.size
+        columns = WIDE_BLOCK_BYTES // problem.sum_bytes
         return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
-    mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.size)
+    mr, nr = (
+        (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.sum_bytes)
+    )
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
-    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.size
+    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.sum_bytes
     parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
     mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page_columns)), nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
@@ -314,6 +316,6 @@ def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     They are if half of the registers hold a block, C has one, and the CPU prefetches the next row of B at its stride.
     """
     has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
-    has_columns = (problem.n or 0) * problem.size >= WIDE_BLOCK_BYTES
+    has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES
     is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
     return has_registers and has_columns and is_prefetched

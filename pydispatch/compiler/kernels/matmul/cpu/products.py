@@ -112,7 +112,7 @@ class Products:
         elements_of_row = self.nest.sizes[contiguous]
         if not isinstance(elements_of_row, int):
             return
-        element_bytes = plan.problem.b.element_bytes or plan.problem.size
+        element_bytes = plan.problem.b.element_bytes or plan.problem.sum_bytes
         if plan.pages.rows * elements_of_row * element_bytes > MAX_PREFETCH_DISTANCE_BYTES:
             return
         columns = {contraction.n: block.column}

@@ -119,7 +119,7 @@ def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_
     if problem.is_skinny_variant and problem.max_rows is not None:
         tile_rows = ceil(problem.max_rows, tiles.mr) * tiles.mr
     if reads_both_in_place and problem.k is not None:
-        is_panel_cached = problem.k * tiles.nr * problem.size <= level.panel_bytes
+        is_panel_cached = problem.k * tiles.nr * problem.sum_bytes <= level.panel_bytes
         is_panel_used_once = (problem.m or 0) <= tiles.mr
         if is_panel_cached or is_panel_used_once:
             steps = max(1, problem.k)
@@ -131,7 +131,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
     `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `choose_tiles`).
     """
-    n, size = problem.n, problem.size
+    n, size = problem.n, problem.sum_bytes
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
     rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # one register of rows instead of two
     choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
@@ -169,7 +169,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
     Each element of A is then read once, so that a packed copy would not pay. 64x16384x64, whose rows of A are 64 KiB
     apart, takes 1,169 us in blocks of 5x64, and 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
     """
-    n, m, size = problem.n, problem.m, problem.size
+    n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:
         return None
     vectors = n * size // level.vector
@@ -197,7 +197,7 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     kc, all_blocks, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.share // 4  # of packed columns; the rest of the cache is left to A and the sums
-    block_bytes = problem.size * nr * depth
+    block_bytes = problem.sum_bytes * nr * depth
     blocks = min(all_blocks, columns_bytes // block_bytes)
     batch = min(users, ceil(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
@@ -236,7 +236,7 @@ def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) ->
         return True
     assert problem.m is not None and problem.n is not None
     if problem.is_b_transposed:
-        has_half_vectors = 2 * problem.n * problem.size <= level.vector
+        has_half_vectors = 2 * problem.n * problem.sum_bytes <= level.vector
         return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= LONG_STEPS)
     tiles = _unpacked_tiles(level, problem, minimizes_passes)
     row_bytes, stride_bytes, steps = _panel_in_place(problem, tiles)
@@ -250,21 +250,21 @@ def _is_panel_cached(level: Level, problem: Problem) -> bool:
 
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
     """Return the tiles of a row-major B that is read in place."""
-    sizes = problem.size, problem.m, problem.n, problem.k, problem.outer, problem.reductions
+    sizes = problem.sum_bytes, problem.m, problem.n, problem.k, problem.outer, problem.reductions
     return choose_tiles(level, *sizes, widens_b=problem.widens_b, minimizes_passes=minimizes_passes)
 
 
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
     """Return (bytes of a row, bytes between rows, rows) of a panel of a B that is read in place."""
     assert problem.n is not None
-    row = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.size)
+    row = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
     return row, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
 
 
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
     """Return whether A has a single block of rows, so that each element of a computed B is used by one block only."""
     rows = problem.max_rows or problem.m or 0
-    return problem.group == 1 and not problem.b.is_argument and problem.n is not None and 0 < rows <= tiles.mr
+    return problem.group == 1 and not problem.b.is_readable_in_place and problem.n is not None and 0 < rows <= tiles.mr
 
 
 def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectorizes_k: bool) -> Tiles:
@@ -274,10 +274,10 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     for several workers.
     """
     assert problem.n is not None
-    elements, k = level.converted_bytes // problem.size, problem.k
+    elements, k = level.converted_bytes // problem.sum_bytes, problem.k
     if vectorizes_k:
         # `COMPUTED_COLUMNS` columns share each element of an A that is computed, once per tile.
-        nt = tiles.nr if problem.a.is_argument else tiles.nr * ceil(COMPUTED_COLUMNS, tiles.nr)
+        nt = tiles.nr if problem.a.is_readable_in_place else tiles.nr * ceil(COMPUTED_COLUMNS, tiles.nr)
         kc = max(CHUNK_MULTIPLE, elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
         has_several_chunks = k is None or k > 2 * kc
         return replace(tiles, nt=nt, kc=kc if has_several_chunks else max(1, k or 0))
@@ -316,7 +316,7 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
         return "sizes are at least 1"
     if mt % mr or nt % nr:
         return f"the tile of {mt}x{nt} is not a multiple of the register block of {mr}x{nr}"
-    registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil(nr * problem.size, level.vector))
+    registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil(nr * problem.sum_bytes, level.vector))
     if problem.matrix_steps and max(mr, nr) > MATRIX_ROWS:
         return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
     if not problem.matrix_steps and registers > level.registers:
@@ -331,7 +331,7 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     if reason := _unreadable(problem, schedule):
         return reason
     steps = kc * problem.reductions if batch > 1 else kc
-    largest = problem.size * max(mt * nt, pack_a * mt * steps, pack_b * nt * steps)
+    largest = problem.sum_bytes * max(mt * nt, pack_a * mt * steps, pack_b * nt * steps)
     if largest > MAX_OPERAND_BYTES:
         return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {MAX_OPERAND_BYTES}"
     return None

@@ -163,7 +163,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     images = elements.fresh(packed_type, plan.image_size * len(plan.image_offsets))
     sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
     _Workgroup(frame=frame, plan=plan, images=images, sums=sums).emit(frame.build)
-    return frame.finish(lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
+    return frame.finish(workgroups=lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
 
 
 def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:

@@ -53,7 +53,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     if plan.loops:
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.width * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
-    return frame.finish(lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
+    return frame.finish(workgroups=lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
 
 
 def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
