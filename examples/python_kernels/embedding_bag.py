@@ -10,7 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 
-@pd.kernel(workgroup=(32, 2))
+@pd.kernel(workgroup=64)
 def embedding_bag(
     table: Annotated[pd.View, pd.f32["rows", "n"]],
     numbers: Annotated[pd.View, pd.i64["count"]],

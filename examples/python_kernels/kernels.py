@@ -98,7 +98,7 @@ def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i3
     pd.atomic_add(bins, lane, counts[lane])
 
 
-@pd.kernel(workgroup=(256, 1))
+@pd.kernel(workgroup=(512, 1))
 def blur(x: Matrix, y: Matrix) -> None:
     """The mean of each element and its four neighbours; 0 outside."""
     j, i = pd.global_id(0), pd.global_id(1)

@@ -25,8 +25,7 @@ class Words(NamedTuple):
 
 
 def product(a: Any, b: Any) -> Words:
-    whole = pd.u64(a) * pd.u64(b)
-    return Words(pd.u32(whole >> 32), low=pd.u32(whole))
+    return Words(high=pd.u32(pd.u64(a) * pd.u64(b) >> 32), low=a * b)
 
 
 @pd.kernel(workgroup=64)

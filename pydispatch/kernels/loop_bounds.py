@@ -122,13 +122,19 @@ class LoopBounds(Subgroups):
         """Return how many invocations of a workgroup pass the test `global_id(0) < n`; None for any other test.
 
         That is min(workgroup size, n - index of the workgroup's first invocation), so that a loop over the invocations
-        can end there. values: expressions of variables, such as `i = global_id(0)`, that the test may use in its place.
+        can end there.
+
+        Args:
+            test: The condition.
+            values: The expression of each variable that the test may name, such as `global_id(0)` of `i`.
         """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = test.left, test.comparators[0]
         while isinstance(left, ast.Name) and left.id in values:
             left = values[left.id]
+        if isinstance(right, ast.Name):
+            right = values.get(right.id, right)
         is_first = (
             isinstance(left, ast.Call)
             and self._named_object(left.func) is functions.global_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -215,3 +216,31 @@ def test_loops_that_begin_at_the_lane(n: int) -> None:
     padded[:, :20] += rows[:, 1]
     sums = padded[:2, :32] + padded[1:, 38:]
     np.testing.assert_array_equal(y, np.where(np.arange(32) < n, sums, 7))
+
+
+@pd.kernel(workgroup=96)
+def halves(x: Annotated[pd.View, pd.f32["m", "n"]], y: Annotated[pd.View, pd.f32["m", "n"]]) -> None:
+    """Loops that carry no values: strips are wider, and the last one of a workgroup has fewer lanes."""
+    i, half = pd.global_id(0), x.shape[1] // 2
+    if i < half:
+        scale = x[0, i] + 0.5
+        for row in range(x.shape[0]):
+            y[row, i] = x[row, i] * scale - x[row, i + half]
+            y[row, i + half] = x[row, i + half] * scale
+
+
+@pytest.mark.parametrize("half", [0, 1, 15, 64, 70, 96, 97, 200])
+def test_the_last_strip_of_loops_that_only_write_has_fewer_lanes(half: int) -> None:
+    x = np.random.default_rng(half).standard_normal((3, 2 * half + 1)).astype(np.float32)
+    y = np.full_like(x, 7)
+    halves(x, y)
+    left, right, scale = x[:, :half], x[:, half:-1], x[0, :half] + np.float32(0.5)
+    np.testing.assert_allclose(y[:, :half], left * scale - right, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(y[:, half:-1], right * scale)
+    np.testing.assert_array_equal(y[:, -1], 7)
+
+
+def test_loops_that_only_write_have_wide_strips(tmp_path: Path) -> None:
+    pd.compile(halves, cpu="native", dump=tmp_path)
+    (notes,) = (path.read_text() for path in tmp_path.glob("*.vectors.txt"))
+    assert "lanes of vectors, 64 at a time" in notes

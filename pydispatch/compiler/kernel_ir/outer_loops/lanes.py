@@ -15,6 +15,10 @@ from pydispatch.ir.op_info import Cost, info_of
 LANES = 16
 """Iterations of a strip: elements of 32 bits in the widest vector of x86. With more, values leave registers."""
 
+STREAMED_LANES = 64
+"""Iterations of a strip whose loops carry no values: each step writes 256 contiguous bytes of f32. With `LANES`, the
+steps access one cache line in each row of an array, which prefetchers do not follow."""
+
 MOST_BYTES = 32 << 10
 """Bytes of the stack, of which a function has 64 KiB, that values of lanes may take."""
 
@@ -45,7 +49,9 @@ class Lanes:
         lane: Its counter along the last axis.
         varying: Values that may differ between lanes.
         formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
-        width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, otherwise `LANES`.
+        width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, at most
+            `STREAMED_LANES` if `is_streamed`, otherwise `LANES`.
+        is_streamed: Whether the loops of a strip carry no values, so that they only write memory.
         ops_with_lane_loops: The sequential loops that are interchanged, and so contain loops over lanes, and the
             branches that contain them.
         hoisted: Body of a loop -> strided loads in it that are executed before the loop.
@@ -66,6 +72,7 @@ class Lanes:
         high = known(loop.upperBound[-1])
         self._iterations = high if isinstance(high, int) else 0  # of the loop; 0 if they are not known
         self.width = LANES
+        self.is_streamed = False
 
     @classmethod
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes:
@@ -82,6 +89,8 @@ class Lanes:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
+        elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
+            lanes.is_streamed, lanes.width = True, min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
         variables = lanes.varying - lanes.formulas
         if len(variables) * MOST_BYTES_OF_VALUE * lanes.width > MOST_BYTES:
             lanes._refuse(loop, "there are too many variables")
@@ -93,6 +102,14 @@ class Lanes:
         LLVM vectorizes such a loop itself, unless its upper bound is a minimum with a small constant.
         """
         return _is_cut_short(self.loop) and self._fills_vectors(block)
+
+    def _only_streams(self) -> bool:
+        """Return whether strips may be wider: no loop over lanes carries values, hoists loads or begins at its lane."""
+        has_common_counters = self.width == LANES
+        return has_common_counters and all(
+            isinstance(op, scf.ForOp) and not op.results and op.body.block not in self.hoisted
+            for op in self.ops_with_lane_loops
+        )
 
     def _refuse(self, op: Operation, reason: str) -> bool:
         """Record why the loop is not interchanged, unless a reason is recorded already, and return False."""

@@ -29,20 +29,27 @@ class Strip:
         copies: Copies of values that are the same for all lanes.
         value_in_lane_0: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
         memories: The memory of each other varying value that is used after the loop over lanes that computes it.
-        width: Lanes that code is emitted for at present.
+        width: Lanes that code is emitted for at present, at most `lanes.width`.
     """
 
-    def __init__(self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies) -> None:
+    def __init__(
+        self, loop: scf.ParallelOp, lanes: Lanes, first: Index, copies: Copies, width: Index | None = None
+    ) -> None:
         """Create the emitter of the strip whose lane 0 is iteration `first`.
 
-        copies: copies of the values from outside of the strip, such as counters of outer loops.
+        Args:
+            loop: The loop.
+            lanes: The analysis of the loop.
+            first: Iteration of lane 0.
+            copies: Copies of the values from outside of the strip, such as counters of outer loops.
+            width: Lanes of the strip; None for `lanes.width`. It may be a value if `lanes.is_streamed`.
         """
         self.lanes = lanes
         self.loop = loop
         self.copies = copies
         self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
         self.memories: Copies = {}  # varying value → its memory, with an element for each lane
-        self.width = lanes.width
+        self.width: Index = lanes.width if width is None else width
 
     def block(self, build: Build, block: Block, stores: Stores) -> None:
         """Emit the operations of a block for all lanes, and at its end stores of values to the memory of lanes.
@@ -122,6 +129,7 @@ class Strip:
         """Emit strided loads lane by lane, without a loop: LLVM does not vectorize a loop over gaps."""
         for op in loads:
             self.memories[op.res] = self._memory(build, op.res.type)
+        assert isinstance(self.width, int), "streamed loops hoist no loads"
         for index in range(self.width):
             lane = build.value(index)
             copies = self._copies_of(build, lane)  # receives the copies of the loads in this lane

@@ -12,7 +12,8 @@ is not vectorized by LLVM, which vectorizes innermost loops alone. In strips of 
 
 The loops over lanes are vectorized, and LLVM keeps `total` in vector registers. Each lane executes the same steps in
 the same order as before. A `scf.while` runs until no lane continues. A branch that contains a loop is taken by the
-strip as a whole where its lanes agree, lane by lane elsewhere.
+strip as a whole where its lanes agree, lane by lane elsewhere. Loops that carry no values have wider strips
+(`lanes.STREAMED_LANES`): a rotary embedding of 2048x16x128 takes 0.40 of the time (AMD EPYC Zen 4, one worker).
 """
 
 from __future__ import annotations
@@ -86,6 +87,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
     """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`."""
     high, width = known(loop.upperBound[-1]), lanes.width
+    if lanes.is_streamed:
+        _streamed_strips(build, loop, lanes, copies)
+        return
 
     def strip(inner: Build, first: Index) -> None:
         """Emit the iterations from `first` on, one for each lane."""
@@ -118,3 +122,17 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
     for op in loop.body.block.ops:
         rest.insert(op.clone(values))
     build.op(scf.ParallelOp([build.value(end)], [build.value(high)], [build.value(1)], Region(block)))
+
+
+def _streamed_strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
+    """Emit the loop over strips of the last axis whose loops carry no values; the last strip may have fewer lanes."""
+    high = known(loop.upperBound[-1])
+
+    def strip(inner: Build, first: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit the strip that begins at iteration `first`."""
+        is_whole = isinstance(high, int) and high % lanes.width == 0
+        width = lanes.width if is_whole else inner.least(lanes.width, inner.minus(high, first))
+        Strip(loop, lanes, first, dict(copies), width).block(inner, loop.body.block, stores=())
+        return ()
+
+    build.loop(0, high, lanes.width, (), strip)
