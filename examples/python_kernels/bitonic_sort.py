@@ -10,34 +10,43 @@ from running import Case, run
 
 import pydispatch as pd
 
-SIZE = 128
+ROWS, PAIRS, SIZE = 16, 16, 128
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
 
 
-@pd.kernel(workgroup=SIZE, grid=lambda x, *_: x.shape[0])
+@pd.kernel(workgroup=(ROWS, PAIRS), grid=lambda x, *_: pd.cdiv(x.shape[0], ROWS))
 def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", "n"]]) -> None:
-    """Rows of at most 128 elements. Equal elements are in the order of their indices."""
-    keys = pd.shared(SIZE, pd.f32)
-    numbers = pd.shared(SIZE, pd.i32)
-    row, lane = pd.group_id(0), pd.local_id(0)
-    keys[lane] = x[row, lane] if lane < x.shape[1] else -math.inf
-    numbers[lane] = pd.i32(lane)
+    """Rows of at most 128 elements, 16 in a workgroup. Equal elements are in the order of their indices.
+
+    Invocations that follow each other have the same elements of different rows, so they agree in all conditions on
+    indices.
+    """
+    keys = pd.shared((SIZE, ROWS), pd.f32)
+    numbers = pd.shared((SIZE, ROWS), pd.i32)
+    lane, row = pd.local_id(0), pd.global_id(0)
+    for j in range(pd.local_id(1), SIZE, PAIRS):
+        is_inside = row < x.shape[0] and j < x.shape[1]
+        keys[j, lane] = x[row, j] if is_inside else -math.inf
+        numbers[j, lane] = pd.i32(j)
     pd.barrier()
     run = 2
     while run <= SIZE:
         distance = run // 2
         while distance > 0:
-            other = lane ^ distance
-            if other > lane:
-                a, b, m, n = keys[lane], keys[other], numbers[lane], numbers[other]
+            for pair in range(pd.local_id(1), SIZE // 2, PAIRS):
+                low = 2 * pair - pair % distance
+                high = low + distance
+                a, b, m, n = keys[low, lane], keys[high, lane], numbers[low, lane], numbers[high, lane]
                 is_first = a > b or (a == b and m < n)
-                if is_first != (lane & run == 0):
-                    keys[lane], keys[other], numbers[lane], numbers[other] = b, a, n, m
+                stays = is_first == (low & run == 0)
+                keys[low, lane], keys[high, lane] = pd.where(stays, a, b), pd.where(stays, b, a)
+                numbers[low, lane], numbers[high, lane] = pd.where(stays, m, n), pd.where(stays, n, m)
             pd.barrier()
             distance //= 2
         run *= 2
-    if lane < x.shape[1]:
-        values[row, lane], indices[row, lane] = keys[lane], numbers[lane]
+    if row < x.shape[0]:
+        for j in range(pd.local_id(1), x.shape[1], PAIRS):
+            values[row, j], indices[row, j] = keys[j, lane], numbers[j, lane]
 
 
 def cases(random: np.random.Generator) -> list[Case]:
