@@ -20,12 +20,21 @@ Rule = Callable[["Cotangents", Operation], None]
 """Derivative of an operation: rule(cotangents, operation) adds the cotangents of its operands, from those of its
 results. The operations that it emits come after all operations of the program."""
 
-_OPERATIONS = {
-    "scf.for": "a loop",
-    "scf.while": "a loop",
-    "pyd.recurrence": "a running result other than a sum",
+_REMEDY = (
+    "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "
+    "docs/derivatives.md lists what has a derivative"
+)
+"""Note of the error for an operation without a derivative."""
+
+_REFUSALS = {
+    "scf.while": (
+        "a loop that runs while a condition holds",
+        "give pydispatch.loop a number of iterations, and let values stay as they are once the condition fails: "
+        "numpy.where(condition, new, old)",
+    ),
+    "pyd.recurrence": ("the derivative of a running product", _REMEDY),
 }
-"""Description in messages of operations without a derivative; others are described by their names."""
+"""Description in messages of operations without a derivative, and their remedy; others are described by their names."""
 
 
 class Cotangents:
@@ -72,7 +81,7 @@ class Cotangents:
         """Add the cotangents of the operands of an operation."""
         rule = self.rules.get(op.name)
         if rule is None:
-            raise self.refuse(_OPERATIONS.get(op.name, f"'{op.name}'"))
+            raise self.refuse(*_REFUSALS.get(op.name, (f"'{op.name}'",)))
         rule(self, op)
 
     def of(self, value: SSAValue) -> Tensor | None:
@@ -128,16 +137,12 @@ class Cotangents:
         like = self.program_tensor(value)
         return shapes.full(self.trace, 0, like.shape, like.dtype)
 
-    def refuse(self, text: str) -> CompileError:
+    def refuse(self, text: str, remedy: str = _REMEDY) -> CompileError:
         """Return the error for an expression that has no derivative, at its line.
 
         `text` describes the operation that has none, such as "a loop".
         """
-        return self.trace.fail(
-            f"this expression has no derivative: there is none of {text}",
-            "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "
-            "docs/derivatives.md lists what has a derivative",
-        )
+        return self.trace.fail(f"this expression has no derivative: there is none of {text}", remedy)
 
 
 def fits(of: Tensor, like: Tensor) -> bool:

@@ -1,7 +1,7 @@
 """Calls of programs whose derivative the user has stated, inside of a function that is differentiated.
 
-The call is recorded with an operation after it. Its operands are the arguments and the results, and its results stand
-for those of the call. Reverse mode then calls the stated rule instead of entering the program.
+The call is recorded with a marker after it (`programs/derivative_markers.py`). Reverse mode then calls the stated rule
+instead of entering the program.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr, UnrealizedConversionCastOp
+from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Operation
 
 from pydispatch.derivatives.cotangents import Cotangents, Rule
 from pydispatch.graph.values import Tensor
 from pydispatch.patterns.types import DType, TensorType
 from pydispatch.programs.array import Array
+from pydispatch.programs.derivative_markers import RULE, marker_after
 from pydispatch.programs.functions.common import as_type, dtype_from
 from pydispatch.programs.program import ProgramSource
 from pydispatch.programs.trace import Trace
@@ -67,13 +68,10 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
             f"program '{program.name}' has complex numbers, of which a stated derivative has none",
             "pass real and imaginary parts as arrays of their own",
         )
-    marker = UnrealizedConversionCastOp.get(
-        [trace.value(of) for of in (*operands, *results)], [trace.value(of).type for of in results]
-    )
+    marker = marker_after(trace, operands, results)
     marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
     statics = program.statics_among({**program.statics, **values})
     trace.stated_calls.append(StatedCall(program, tuple(types), statics))
-    trace.add(marker)
     arrays = [
         Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)
     ]
@@ -88,12 +86,9 @@ def _operand(trace: Trace, value: Any, type: TensorType) -> Tensor:
 
 
 def erase_markers(trace: Trace) -> None:
-    """Erase the operations after calls; the results of the calls take the place of theirs.
-
-    The results of a call are the last operands of the operation after it.
-    """
+    """Erase the markers; the results of the functions, their last operands, take the place of theirs."""
     for marker in list(trace.scope.block.walk()):
-        if _CALL in marker.attributes:
+        if _CALL in marker.attributes or RULE in marker.attributes:
             trace.replace(marker, marker.operands[-len(marker.results) :])
     trace.stated_calls.clear()
 
@@ -101,9 +96,13 @@ def erase_markers(trace: Trace) -> None:
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
     """Call the stated rule with the arguments of the call and the gradients of its results, and add what it returns.
 
-    op: the marker after the call, whose operands are the arguments of the call and then its results. A result without a
-    gradient has zeros. Raise CompileError for a rule with another number of arguments.
+    A result without a gradient has zeros. A marker with the name of a rule is left to that rule. Raise CompileError for
+    a rule with another number of arguments. op: the marker, whose operands are the arguments of the call and then its
+    results.
     """
+    if isinstance(rule_name := op.attributes.get(RULE), StringAttr):
+        cotangents.rules[rule_name.data](cotangents, op)
+        return
     trace = cotangents.trace
     call_index = op.attributes[_CALL]
     assert isinstance(call_index, IntAttr)

@@ -309,6 +309,20 @@ def product(sizes: Iterable[Size]) -> Size:
     return total
 
 
+def symbols_of(size: Size) -> set[str]:
+    """Return the names of the symbols in a size."""
+    if not isinstance(size, Expr):
+        return set()
+    names: set[str] = set()
+    for atoms, _ in size.terms:
+        for atom in atoms:
+            if isinstance(atom, SizeSymbol):
+                names.add(atom.name)
+            elif isinstance(atom, Term):
+                names |= symbols_of(atom.a) | symbols_of(atom.b)
+    return names
+
+
 def is_static(shape: Iterable[Size]) -> bool:
     """Return whether every size of a shape is an int."""
     return all(not isinstance(n, Expr) for n in shape)

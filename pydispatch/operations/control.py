@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DType
-from pydispatch.graph.sizes import Expr, Shape, Size, SizeSymbol, Term, symbol
+from pydispatch.graph.sizes import Expr, Shape, Size, symbol, symbols_of
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.operations.indexing import insert_slice
 from pydispatch.operations.shapes import element, expand_dims
@@ -290,20 +290,6 @@ def _unwrap_tensors(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -
     return [
         cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
     ]
-
-
-def symbols_of(size: Size) -> set[str]:
-    """Return the names of the symbols in a size."""
-    if not isinstance(size, Expr):
-        return set()
-    names: set[str] = set()
-    for atoms, _ in size.terms:
-        for atom in atoms:
-            if isinstance(atom, SizeSymbol):
-                names.add(atom.name)
-            elif isinstance(atom, Term):
-                names |= symbols_of(atom.a) | symbols_of(atom.b)
-    return names
 
 
 def size_at(builder: Builder, value: SSAValue, axis: int) -> Size:

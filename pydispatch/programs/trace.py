@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.errors import CompileError, InvalidArgumentError
 from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import DTYPES, DType, dtype_of_numpy
-from pydispatch.graph.sizes import Expr, Shape, Size
+from pydispatch.graph.sizes import Expr, Shape, Size, symbols_of
 from pydispatch.graph.values import Tensor
 from pydispatch.ir.core.locations import CodeLoc
 
@@ -128,6 +128,12 @@ class Trace(Builder):
             self._replacements[result] = value
         op.detach()
         op.erase()
+
+    def has_sizes_outside(self, shape: Sequence[Size], op: Operation) -> bool:
+        """Return whether the values of all symbols in a shape are computed outside of an operation with regions."""
+        symbols = {name for size in shape for name in symbols_of(size)}
+        owners = [self._symbols[name].owner for name in symbols]
+        return not any(op.is_ancestor(owner) for owner in owners)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -44,6 +44,48 @@ def attention(x: Any) -> Any:
     return softmax(np.einsum("nij,nkj->nik", x, np.tanh(x)) / 2) @ x
 
 
+def recurrent(x: Any, m: Any) -> Any:
+    """A loop that carries a state and a sum, reads a row of x in each step, and uses m."""
+
+    def step(i: Any, total: Any, state: Any) -> Any:
+        state = np.tanh((state + x[0, i]) @ m @ m.T)
+        return total + np.cumsum(state), state
+
+    total, state = pd.loop(4, step, x[0, 0] * 0, x[1, 0])
+    return total * state
+
+
+def filled(x: Any) -> Any:
+    """A loop that writes a row of its result in each step, over a number of steps that the call decides."""
+
+    def step(i: Any, rows: Any) -> Any:
+        rows = rows.copy()
+        rows[i] = x[i] * rows.sum() + i
+        return rows
+
+    return pd.loop(x.shape[0], step, x * 0 + 1)
+
+
+def nested(x: Any) -> Any:
+    def step(i: Any, state: Any) -> Any:
+        inner = pd.loop(2, lambda j, s: np.sin(s) * x[0], state)
+        return pd.cond(inner[0, 0] > 0, lambda: inner + state, lambda: inner * state)
+
+    return pd.loop(3, step, x[1])
+
+
+def positive(x: Any) -> Any:
+    """Two positive definite matrices 4x4."""
+    return x[:2] @ x[:2].transpose(0, 2, 1) + np.asarray(np.eye(4), like=x)
+
+
+def products_beside_zeros(x: Any) -> Any:
+    y = x.copy()
+    y[:, 1] = 0 * x[:, 1]
+    y[0, 3] = 0 * x[0, 3]
+    return np.cumprod(y, axis=1) + np.cumprod(x, axis=-1)
+
+
 BUNDLES: dict[str, dict[str, Function]] = {
     "powers": {
         "exponentials": lambda x, m: np.expm1(x) + np.exp2(x) + np.logaddexp(x, x[::-1]),
@@ -91,6 +133,22 @@ BUNDLES: dict[str, dict[str, Function]] = {
         "rolls": lambda x, m: np.roll(x, 1, axis=1) * x,
         "triangle": lambda x, m: np.tril(x) * np.triu(x, -1),
         "assignments": lambda x, m: with_slices(x),
+    },
+    "loops": {
+        "of states": recurrent,
+        "of rows": lambda x, m: filled(x[:, 0]),
+        "in loops, and branches": lambda x, m: nested(x),
+        "of integers": lambda x, m: pd.loop(3, lambda i, n, v: (n + 1, v * x[n] + n), 0, x[0])[1],
+        "of no iterations": lambda x, m: pd.loop(0, lambda i, v: v * x[0], x[1]),
+        "that change nothing": lambda x, m: pd.loop(2, lambda i, v: v, x) * pd.loop(2, lambda i, v: x[0], x[0]),
+    },
+    "matrices": {
+        "solve": lambda x, m: np.linalg.solve(positive(x), x[0, :, :3]),
+        "solve for a vector": lambda x, m: np.linalg.solve(positive(x)[0], x[0, :, 0]),
+        "inverse": lambda x, m: np.linalg.inv(positive(x)),
+        "determinant": lambda x, m: np.linalg.det(x[:, :, :4]) + np.linalg.slogdet(x[:, :, 1:5])[1],
+        "cholesky": lambda x, m: np.linalg.cholesky(positive(x)) * x[:2, :, :4],
+        "running products": lambda x, m: products_beside_zeros(x),
     },
     "choices": {
         "where": lambda x, m: np.where(x > 0, x * x, -3 * x) + np.clip(x, -1, 1) + np.maximum(x, x[0]),

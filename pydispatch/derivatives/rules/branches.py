@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.derivatives.rules.regions import repeated
 
 
 def _if(cotangents: Cotangents, op: Operation) -> None:
@@ -47,13 +48,13 @@ def _branch(
     with trace.inside(block):
         values: dict[SSAValue, SSAValue] = {}
         *body, end = region.block.ops
-        repeated = [trace.add(inner.clone(values)) for inner in body]
+        clones = repeated(trace, body, values)
         seeds = [
             (values.get(yielded, yielded), cotangents.of(result))
             for yielded, result in zip(end.operands, results, strict=True)
         ]
         of_branch = Cotangents(trace, captured, cotangents.rules)
-        of_branch.pull_back(repeated, seeds)
+        of_branch.pull_back(clones, seeds)
         totals = [of_branch.of(value) or of_branch.zeros(value) for value in captured]
         trace.add(scf.YieldOp(*(trace.value(total) for total in totals)))
     return Region(block)

@@ -1,26 +1,67 @@
-"""Derivatives of running sums."""
+"""Derivatives of running sums and products."""
 
 from __future__ import annotations
 
 from xdsl.ir import Operation
 
 from pydispatch.derivatives.cotangents import Cotangents, Rule
+from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import ScanOp
-from pydispatch.operations import scans
+from pydispatch.operations import elementwise, scans, shapes
+from pydispatch.operations.reals import Scalar
+from pydispatch.operations.scalars import Scalars
+from pydispatch.programs.trace import Trace
 
 
 def _scan(cotangents: Cotangents, op: Operation) -> None:
-    """Add to the cotangent of each element the sum of the cotangents of the sums that it is a term of."""
+    """Add the cotangent of the elements of running sums or products, from those of the running results."""
     assert isinstance(op, ScanOp)
     combiner = next(iter(op.body.block.ops))
-    sums, total = (cotangents.of(result) for result in op.results)
-    if combiner.name != "arith.addf" or total is not None:
-        raise cotangents.refuse("a running result other than a sum")
-    assert sums is not None
-    axis, is_exclusive = op.dimension.value.data, not op.inclusive.value.data
-    cotangents.add(
-        op.operands[0], scans.cumulative(cotangents.trace, "add", sums, axis, exclusive=is_exclusive, backwards=True)
-    )
+    running, total = (cotangents.of(result) for result in op.results)
+    if combiner.name not in ("arith.addf", "arith.mulf") or total is not None:
+        raise cotangents.refuse("a running result other than a sum or a product")
+    assert running is not None
+    trace, axis, is_exclusive = cotangents.trace, op.dimension.value.data, not op.inclusive.value.data
+    if combiner.name == "arith.addf":  # the sum of the cotangents of the sums that an element is a term of
+        gradient = scans.cumulative(trace, "add", running, axis, exclusive=is_exclusive, backwards=True)
+    else:
+        gradient = _of_products(trace, cotangents.program_tensor(op.operands[0]), running, axis, is_exclusive)
+    cotangents.add(op.operands[0], gradient)
+
+
+def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclusive: bool) -> Tensor:
+    """Return the cotangent of the factors of running products, without a division, so that zeros have theirs too.
+
+    It is the product of the factors before an element, times a sum over the products that have the element as a factor:
+    of their cotangents times their factors after the element. The sum of an element follows from that of the next one.
+
+    Args:
+        trace: Builder of the program.
+        x: The factors.
+        cotangent: That of the products, of the shape of x.
+        axis: The axis of the products.
+        is_exclusive: Whether a product leaves out the factor of its own position.
+    """
+    if x.shape[axis] == 0:
+        return x
+
+    def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """Return the sum of an element, and what it adds to that of the element before it.
+
+        Elements are the factor and the cotangent of the product at its position; carried is what the next one adds.
+        """
+        factor, of_product = elements
+        (later,) = carried
+        if is_exclusive:
+            return [later], [s.binary("add", of_product, s.binary("mul", factor, later))]
+        total = s.binary("add", of_product, later)
+        return [total], [s.binary("mul", factor, total)]
+
+    rest = tuple(size for dimension, size in enumerate(x.shape) if dimension != axis)
+    zeros = shapes.full(trace, 0, rest, x.dtype)
+    (sums,), _ = scans.recurrence(trace, [x, cotangent], [zeros], axis, step, [x.dtype], backwards=True)
+    before = scans.cumulative(trace, "mul", x, axis, exclusive=True)
+    return elementwise.binary(trace, "mul", before, sums)
 
 
 SCAN_RULES: dict[str, Rule] = {"iree_linalg_ext.scan": _scan}

@@ -6,6 +6,8 @@ from pydispatch.derivatives.cotangents import Rule
 from pydispatch.derivatives.rules.branches import BRANCH_RULES
 from pydispatch.derivatives.rules.generic import GENERIC_RULES
 from pydispatch.derivatives.rules.kernels import KERNEL_RULES
+from pydispatch.derivatives.rules.loops import LOOP_RULES
+from pydispatch.derivatives.rules.matrices import MATRIX_RULES
 from pydispatch.derivatives.rules.moves import MOVE_RULES
 from pydispatch.derivatives.rules.ordering import ORDERING_RULES
 from pydispatch.derivatives.rules.scans import SCAN_RULES
@@ -19,6 +21,8 @@ RULES: dict[str, Rule] = {
     **ORDERING_RULES,
     **SCATTER_RULES,
     **BRANCH_RULES,
+    **LOOP_RULES,
+    **MATRIX_RULES,
     **KERNEL_RULES,
     **STATED_RULES,
 }

@@ -9,6 +9,7 @@ from pydispatch.graph.dtypes import F16, F32
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import eigen, elementwise, factors, jacobi, linear, matrices, shapes, systems
 from pydispatch.programs.array import Array
+from pydispatch.programs.derivative_markers import with_rule
 from pydispatch.programs.functions import combined, products
 from pydispatch.programs.functions.common import division_operands
 from pydispatch.programs.trace import Trace
@@ -102,32 +103,41 @@ def svd(
 
 
 def _cholesky(trace: Trace, x: Tensor, *, upper: bool = False) -> Tensor:
-    """Return the lower Cholesky factor, or the upper one."""
-    return linear.cholesky(trace, x, lower=not upper)
+    """Return the lower Cholesky factor, or the upper one, for which the upper triangle is read."""
+    a = matrices.adjoint(trace, x) if upper else x
+    (factor,) = with_rule(trace, "numpy.linalg.cholesky", [a], [linear.cholesky(trace, a)])
+    return matrices.adjoint(trace, factor) if upper else factor
 
 
-def _inverse(trace: Trace, x: Tensor) -> Tensor:
+def inverse(trace: Trace, x: Tensor) -> Tensor:
     """Return the inverse matrices: the solutions for the columns of the identity."""
-    return systems.solve(trace, x, matrices.identity(trace, x.shape[-1], x.shape[-1], x.dtype))[0]
+    inverses = systems.solve(trace, x, matrices.identity(trace, x.shape[-1], x.shape[-1], x.dtype))[0]
+    return with_rule(trace, "numpy.linalg.inv", [x], [inverses])[0]
+
+
+def solution(trace: Trace, a: Tensor, sides: Tensor) -> Tensor:
+    """Return x of a x = sides, for matrices with common batch axes, or with axes that are broadcast."""
+    a, sides = systems.broadcast_batches(trace, a, sides)
+    return with_rule(trace, "numpy.linalg.solve", [a, sides], [systems.solve(trace, a, sides)[0]])[0]
 
 
 def solve(trace: Trace, a: Any, b: Any) -> Array:
     """Return x of a x = b. As in NumPy 2, b is a vector only if it has one axis."""
     x, y = _matrices(trace, a, b)
-    columns = shapes.expand_dims(trace, y, axes=[1]) if y.rank == 1 else y
-    solution = systems.solve(trace, x, columns)[0]
-    return Array(trace, shapes.squeeze(trace, solution, [solution.rank - 1]) if y.rank == 1 else solution)
+    solved = solution(trace, x, shapes.expand_dims(trace, y, axes=[1]) if y.rank == 1 else y)
+    return Array(trace, shapes.squeeze(trace, solved, [solved.rank - 1]) if y.rank == 1 else solved)
 
 
 def _det(trace: Trace, x: Tensor) -> Tensor:
     """Return the determinants, from LU factors."""
-    return systems.determinant(trace, *factors.lu(trace, x)[:2])
+    determinants = systems.determinant(trace, *factors.lu(trace, x)[:2])
+    return with_rule(trace, "numpy.linalg.det", [x], [determinants])[0]
 
 
-def _slogdet(trace: Trace, x: Tensor) -> tuple[Tensor, Tensor]:
+def _slogdet(trace: Trace, x: Tensor) -> Sequence[Tensor]:
     """Return the signs of the determinants and the logarithms of their magnitudes, from LU factors."""
     sign, log = systems.log_determinant(trace, *factors.lu(trace, x)[:2])
-    return sign, elementwise.convert(trace, log, x.dtype.real)
+    return with_rule(trace, "numpy.linalg.slogdet", [x], [sign, elementwise.convert(trace, log, x.dtype.real)])
 
 
 def outer(trace: Trace, a: Any, b: Any) -> Array:
@@ -155,6 +165,6 @@ Array.FUNCTIONS |= {
     "eig": _function(lambda t, x: eigen.eig(t, x)[:2], EigResult), "eigvals": _function(eigen.eigenvalues),
     "eigh": _function(_eigh, EigResult), "eigvalsh": _function(_eigvalsh),
     "svd": svd, "svdvals": _function(lambda t, x: _svd(t, x, full_matrices=False)[1]), "cholesky": _function(_cholesky),
-    "inv": _function(_inverse), "solve": solve, "det": _function(_det), "slogdet": _function(_slogdet, SlogdetResult),
+    "inv": _function(inverse), "solve": solve, "det": _function(_det), "slogdet": _function(_slogdet, SlogdetResult),
     "qr": qr, "linalg.outer": outer, "linalg.trace": diagonal_sum,
 }  # fmt: skip

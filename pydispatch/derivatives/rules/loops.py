@@ -1,0 +1,204 @@
+"""Derivatives of loops over a number of iterations: a loop over the same iterations from the last to the first.
+
+An iteration needs the values that the loop had before it. The loop stores those of them that the derivative reads, a
+row for each iteration, and the loop backwards repeats the operations of the iteration from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnrealizedConversionCastOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from pydispatch.derivatives.cotangents import Cotangents, Rule, is_float
+from pydispatch.derivatives.rules.regions import erase_unused, repeated
+from pydispatch.graph.dtypes import DType, of_element
+from pydispatch.graph.sizes import Shape, Size
+from pydispatch.graph.values import Tensor
+from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.operations import control, elementwise
+from pydispatch.operations.sequences import row
+from pydispatch.programs.trace import Trace
+
+
+def _for(cotangents: Cotangents, op: Operation) -> None:
+    """Add the cotangents of the initial values of a loop, and of the values from outside that its body uses.
+
+    Raise CompileError if the body uses a number that was read from an array outside of it.
+    """
+    assert isinstance(op, scf.ForOp)
+    trace = cotangents.trace
+    used = (operand for inner in op.body.walk() for operand in inner.operands)
+    captured = list(dict.fromkeys(value for value in used if value in cotangents.active))
+    if not all(isinstance(value.type, TensorType) for value in captured):
+        raise cotangents.refuse(
+            "a loop that uses a number read from an array", "read it in the loop, or pass it on as an array: x[:1]"
+        )
+    floats = [index for index, value in enumerate(op.iter_args) if is_float(value)]
+    starts = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
+    totals = [cotangents.zeros(value) for value in captured]
+    initial = [trace.value(tensor) for tensor in (*starts, *totals)]
+    count, last = op.ub, trace.add(arith.SubiOp(op.ub, trace.index(1))).result
+    targets = [*(op.iter_args[index] for index in floats), *captured]  # the values that `initial` has cotangents of
+    body = _backward_body(cotangents, op, floats, captured, initial, last)  # may replace `op`
+    backward = trace.add(scf.ForOp(trace.index(0), count, trace.index(1), initial, Region(body)))
+    for value, result in zip(targets, backward.results, strict=True):
+        like = cotangents.program_tensor(value)
+        cotangents.add(value, trace.wrap(like.dtype, like.shape, result))
+
+
+def _backward_body(
+    cotangents: Cotangents, op: scf.ForOp, floats: Sequence[int], captured: Sequence[SSAValue],
+    initial: Sequence[SSAValue], last: SSAValue,
+) -> Block:  # fmt: skip
+    """Return the body of the loop backwards, and make the loop store the values that it reads.
+
+    Args:
+        cotangents: Cotangents of the program, with those of the results of the loop.
+        op: The loop, which is replaced if it has to store values.
+        floats: Indices of the carried values that have cotangents.
+        captured: Values from outside that the body uses and that have cotangents.
+        initial: Initial values of the loop backwards: cotangents of `floats`, then of `captured`.
+        last: Index of the last iteration.
+    """
+    trace = cotangents.trace
+    likes = [cotangents.program_tensor(value) for value in op.iter_args]
+    body = Block(arg_types=[IndexType(), *(value.type for value in initial)])
+    *operations, end = op.body.block.ops
+    with trace.inside(body):
+        iteration = trace.add(arith.SubiOp(last, body.args[0])).result
+        # Stand for the values before the iteration until it is known which of them are read.
+        before = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in op.iter_args]
+        carried = [
+            trace.wrap(like.dtype, like.shape, marker.results[0]) for like, marker in zip(likes, before, strict=True)
+        ]
+        arguments = op.body.block.args
+        replacements: list[SSAValue] = [iteration, *(marker.results[0] for marker in before)]
+        values: dict[SSAValue, SSAValue] = dict(zip(arguments, replacements, strict=True))
+        clones = repeated(trace, operations, values)
+        variables = [trace.value(carried[index]) for index in floats]
+        of_iteration = Cotangents(trace, [*variables, *captured], cotangents.rules)
+        seeds = [
+            (values.get(yielded, yielded), trace.wrap(like.dtype, like.shape, cotangent))
+            for yielded, like, cotangent in zip(
+                (end.operands[index] for index in floats), (likes[index] for index in floats),
+                body.args[1 : len(floats) + 1], strict=True,
+            )
+        ]  # fmt: skip
+        of_iteration.pull_back(clones, seeds)
+        results = [_total(of_iteration, variable) for variable in variables]
+        for value, total in zip(captured, body.args[len(floats) + 1 :], strict=True):
+            like = cotangents.program_tensor(value)
+            so_far = trace.wrap(like.dtype, like.shape, total)
+            results.append(elementwise.binary(trace, "add", so_far, _total(of_iteration, value)))
+        types = [value.type for value in initial]
+        values_after = map(trace.value, results)
+        trace.add(scf.YieldOp(*(control.cast_to(trace, *pair) for pair in zip(values_after, types, strict=True))))
+    erase_unused([inner for inner in body.ops if inner.results and inner is not iteration.owner])
+    _store(trace, op, [marker if marker.parent is not None else None for marker in before], iteration)
+    return body
+
+
+def _total(cotangents: Cotangents, value: SSAValue) -> Tensor:
+    """Return the cotangent of a value; zeros without one."""
+    return cotangents.of(value) or cotangents.zeros(value)
+
+
+def _store(
+    trace: Trace, op: scf.ForOp, readers: Sequence[UnrealizedConversionCastOp | None], iteration: SSAValue
+) -> None:
+    """Make a loop store values before each iteration, and the loop backwards read them.
+
+    Args:
+        trace: Builder of the program.
+        op: The loop.
+        readers: For each carried value the operation of the loop backwards that stands for it; None if it is not read.
+        iteration: Index of the iteration in the loop backwards.
+    """
+    used = {position: reader for position, reader in enumerate(readers) if reader is not None}
+    if not used:
+        return
+    for reader, buffer in zip(used.values(), _storing(trace, op, list(used)), strict=True):
+        block = Block()
+        with trace.outside(), trace.inside(block):
+            stored = trace.value(row(trace, buffer, _as_size(trace, iteration)))
+            value = control.cast_to(trace, stored, reader.results[0].type)
+        _move_before(block, reader)
+        trace.replace(reader, [value])
+
+
+def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tensor]:
+    """Replace a loop by one that also stores carried values before each iteration.
+
+    Return a tensor for each of `positions`, those of the values, with a row for each iteration. Operations are emitted
+    without the open scopes of the trace, whose constants come after the loop.
+    """
+    carried = [op.iter_args[position] for position in positions]
+    setup = Block()
+    with trace.outside(), trace.inside(setup):
+        count = _count(trace, op)
+        rows = [(_dtype_of(value), _shape(trace, value)) for value in carried]
+        buffers = [control.rows_buffer(trace, count, of_row) for of_row in rows]
+    block, end = op.body.block, op.body.block.last_op
+    assert isinstance(end, scf.YieldOp) and op.parent is not None
+    end.detach()
+    with trace.outside(), trace.inside(block):
+        index = _as_size(trace, block.args[0])
+        filled = []
+        for position, (dtype, shape), buffer in zip(positions, rows, buffers, strict=True):
+            value = trace.wrap(dtype, shape, block.args[position + 1])
+            so_far = block.insert_arg(trace.value(buffer).type, len(block.args))
+            filled.append(control.with_row(trace, trace.wrap(dtype, buffer.shape, so_far), index, value))
+        trace.add(scf.YieldOp(*end.operands, *map(trace.value, filled)))
+    end.erase()
+    initial = [*op.iter_args, *map(trace.value, buffers)]
+    storing = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
+    storing.location = op.location
+    _move_before(setup, op)
+    op.parent.insert_op_before(storing, op)
+    results, stored = storing.results[: len(op.results)], storing.results[len(op.results) :]
+    trace.replace(op, results)
+    return [trace.wrap(buffer.dtype, buffer.shape, value) for buffer, value in zip(buffers, stored, strict=True)]
+
+
+def _count(trace: Trace, op: scf.ForOp) -> Size:
+    """Return the number of iterations of a loop, which counts from 0 by 1 as all loops of programs."""
+    owner = op.ub.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return int(owner.value.value.data)
+    return trace.size_of(op.ub, "count", least=0)
+
+
+def _as_size(trace: Trace, index: SSAValue) -> Size:
+    """Return the index of an iteration as a size. Symbols are at least 1, so one stands for the index plus 1."""
+    return trace.size_of(trace.add(arith.AddiOp(index, trace.index(1))).result, "i") - 1
+
+
+def _dtype_of(value: SSAValue) -> DType:
+    """Return the element type of a tensor."""
+    assert isinstance(value.type, TensorType)
+    return of_element(value.type.element_type)
+
+
+def _shape(trace: Trace, value: SSAValue) -> Shape:
+    """Return the shape of a tensor, with dynamic sizes as the trace knows them or read from the value."""
+    known = trace.shapes.get(value)
+    if known is not None:
+        return known
+    assert isinstance(value.type, TensorType)
+    sizes = value.type.get_shape()
+    return tuple(control.size_at(trace, value, axis) if n == DYNAMIC else n for axis, n in enumerate(sizes))
+
+
+def _move_before(block: Block, op: Operation) -> None:
+    """Move all operations of a block before an operation of another block."""
+    parent = op.parent
+    assert parent is not None
+    for moved in list(block.ops):
+        moved.detach()
+        parent.insert_op_before(moved, op)
+
+
+LOOP_RULES: dict[str, Rule] = {"scf.for": _for}

@@ -1,0 +1,48 @@
+"""Repetition of the operations of a region, whose values its derivative needs again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.op_info import info_of
+from pydispatch.programs.trace import Trace
+
+_CONTROL = ("scf.for", "scf.if", "scf.while", "scf.condition", "scf.yield", "builtin.unrealized_conversion_cast")
+"""Operations that have no effects of their own, beside those that `op_info` lists as pure."""
+
+
+def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:
+    """Add clones of the operations of a region to the current block, and return them.
+
+    Run-time checks are left out: they have been made where the region runs. Values whose sizes are all from outside of
+    the region have the shapes that the trace knows.
+
+    Args:
+        trace: Builder of the program.
+        body: The operations, without the terminator.
+        values: Values of the region, such as its arguments → values to use in their place. Receives the results of the
+            operations and their clones.
+    """
+    clones = []
+    for op in body:
+        if op.name == "cf.assert":
+            continue
+        clones.append(trace.add(op.clone(values)))
+        region_owner = op.parent_op()
+        for result, clone in zip(op.results, clones[-1].results, strict=True):
+            shape = trace.shapes.get(result)
+            if shape is not None and region_owner is not None and trace.has_sizes_outside(shape, region_owner):
+                trace.shapes[clone] = shape
+    return clones
+
+
+def erase_unused(ops: Sequence[Operation]) -> None:
+    """Erase those of the operations of a block, in order, whose results are not used and that have no effects."""
+    for op in reversed(ops):
+        is_used = any(result.first_use is not None for result in op.results)
+        if not is_used and all(info_of(inner).is_pure or inner.name in _CONTROL for inner in walk(op)):
+            op.detach()
+            op.erase()

@@ -1,0 +1,35 @@
+"""Operations after the result of a function that has a derivative of its own, while the function is differentiated.
+
+Reverse mode then applies the rule of the marker, instead of entering the operations of the function. The operands of a
+marker are the arguments and the results of the function, and its results stand for those of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr, UnrealizedConversionCastOp
+
+from pydispatch.graph.values import Tensor
+from pydispatch.programs.trace import Trace
+
+RULE = "pyd.derivative"
+"""Attribute of a marker: the name of its rule."""
+
+
+def marker_after(trace: Trace, operands: Sequence[Tensor], results: Sequence[Tensor]) -> UnrealizedConversionCastOp:
+    """Add a marker without a rule after a function of `operands`, and return it."""
+    values = [trace.value(of) for of in (*operands, *results)]
+    return trace.add(UnrealizedConversionCastOp.get(values, [value.type for value in values[len(operands) :]]))
+
+
+def with_rule(trace: Trace, rule: str, operands: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
+    """Return the results of a function, which have the derivative `rule` where they are differentiated.
+
+    Complex numbers have none. rule: a name in `derivatives.rules.table`.
+    """
+    if not trace.differentiations or any(of.dtype.is_complex for of in (*operands, *results)):
+        return list(results)
+    marker = marker_after(trace, operands, results)
+    marker.attributes[RULE] = StringAttr(rule)
+    return [trace.wrap(of.dtype, of.shape, value) for of, value in zip(results, marker.results, strict=True)]
