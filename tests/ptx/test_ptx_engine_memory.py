@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 import pytest
-from ptx_engine import Kernels, wrap
+from ptx_engine import Kernels, each, wrap
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, KernelError, OutOfMemoryError
 from pydispatch.runtime.simulators.ptx.machine import Machine
@@ -281,3 +281,32 @@ def test_block_sizes_that_the_code_states() -> None:
         kernels("k", 1, 64)
     with pytest.raises(InvalidArgumentError, match=r"\.maxntid \(64"):
         Kernels(wrap("ret;").replace("()\n{", "() .maxntid 64\n{"))("k", 1, 65)
+
+
+@pytest.mark.parametrize(("waits", "expected"), [
+    ("", (0, 0)), ("cp.async.wait_group 2;", (0, 0)), ("cp.async.wait_group 1;", (1, 0)),
+    ("cp.async.wait_group 0;", (1, 2)), ("cp.async.wait_all;", (1, 2)),
+    ("setp.eq.u32 %p1, %i, 1; @%p1 bra W; bra E; W: cp.async.wait_group 0; E:", None),
+])  # fmt: skip
+def test_asynchronous_copies_are_visible_after_their_group_was_waited_for(
+    waits: str, expected: tuple[int, int] | None
+) -> None:
+    """Each thread copies a word in a group of its own, then another in a second group, and adds up what it sees."""
+    copies = """.shared .align 16 .b32 first[4]; .shared .align 16 .b32 second[4];
+        mul.lo.u32 %r5, %i, 4; mov.u32 %r1, first; add.u32 %r1, %r1, %r5; mov.u32 %r2, second; add.u32 %r2, %r2, %r5;
+        mov.u32 %r3, 0; st.shared.u32 [%r1], %r3; st.shared.u32 [%r2], %r3;
+        ld.param.u64 %q1, [in_a]; mad.wide.u32 %q1, %i, 4, %q1; ld.param.u64 %q2, [in_b]; mad.wide.u32 %q2, %i, 4, %q2;
+        cp.async.ca.shared.global [%r1], [%q1], 4; cp.async.commit_group;
+        cp.async.ca.shared.global [%r2], [%q2], 4; cp.async.commit_group;"""
+    ones, twos = np.full(4, 1, np.uint32), np.full(4, 2, np.uint32)
+    seen = f"{copies}\n{waits}\nld.shared.u32 %r1, [%r1]; ld.shared.u32 %r2, [%r2]; mad.lo.u32 %d, %r2, 16, %r1;"
+    sums = each(seen, [("u32", ones), ("u32", twos)], "u32", block=4)
+    if expected is None:  # only thread 1 waits
+        np.testing.assert_array_equal(sums, [0, 33, 0, 0])
+    else:
+        np.testing.assert_array_equal(sums, np.full(4, expected[0] + 16 * expected[1]))
+
+
+def test_a_wait_without_a_number_of_groups() -> None:
+    with pytest.raises(ArtifactError, match=r"cp\.async\.wait_group"):
+        each("cp.async.wait_group %i; mov.u32 %d, 0;", [("u32", np.zeros(1, np.uint32))], "u32")

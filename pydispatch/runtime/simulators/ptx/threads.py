@@ -9,6 +9,7 @@ import numpy as np
 
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
+from pydispatch.runtime.simulators.ptx.async_copies import AsyncCopies
 from pydispatch.runtime.simulators.ptx.code import FunctionCode
 from pydispatch.runtime.simulators.ptx.elements import aligned
 from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory, MemoryAccess
@@ -76,6 +77,7 @@ class ThreadBatch:
         races: The detector of data races, if there is one.
         shared: Shared memory of all blocks, `launch.shared_stride` bytes each.
         local, local_stride: Local memory of all threads, and bytes of each; it grows with the depth of calls.
+        async_copies: Copies that the threads have begun and not waited for.
         epochs: How many barriers each block has passed, int64 [count], for the detector of data races.
     """
 
@@ -95,6 +97,7 @@ class ThreadBatch:
         self.local_stride = 0  # bytes of a thread; reserve_local() makes it larger
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
         self.epochs = np.zeros(count, np.int64)  # barriers that each block has passed
+        self.async_copies = AsyncCopies(self.n)
         self._per_thread: dict[str, Any] = {}  # name → array over the threads
 
     def per_thread(self, name: str, compute: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""cp.async: the copy is made immediately, so waiting for it is a no-op."""
+"""cp.async: copies from global to shared memory, whose bytes are visible once the thread has waited for them."""
 
 from __future__ import annotations
 
@@ -17,29 +17,52 @@ _HINTS = ("ca", "cg", "global")
 
 @handles("cp")
 def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cp.async.ca.shared.global [d], [s], size{, bytes}, whose bytes beyond `bytes` become zeros.
+    """Build the closure of an instruction of asynchronous copies: the copy itself, commit_group, wait_group, wait_all,
+    or the arrival at an mbarrier.
 
-    Copies are done at once, so that cp.async.commit_group and cp.async.wait_group do nothing.
+    The copy cp.async.ca.shared.global [d], [s], size{, bytes} reads at once, and writes when its group is waited for.
     """
     words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
-        # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
-        return (
-            arrival(
-                builder, instruction, result=None, address=builder.operands(instruction, 1)[0], count=None, drop=False
-            )
-            if "noinc" in words
-            else nothing
-        )
-    if words[1:] in (("commit_group",), ("wait_group",), ("wait_all",)):
-        return nothing
+        return _arrival_after_copies(builder, instruction)
+    if words == ("async", "commit_group"):
+        return lambda regs: regs[0].batch.async_copies.commit(regs[0].threads)
+    if words in (("async", "wait_group"), ("async", "wait_all")):
+        most_pending = _most_pending(builder, instruction) if words[1] == "wait_group" else None
+        return lambda regs: regs[0].batch.async_copies.wait(regs[0].threads, most_pending)
     if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
         builder.fail(instruction)
     return _copy(builder, instruction)
 
 
+def _most_pending(builder: FunctionBuilder, instruction: Instruction) -> int:
+    """Return the operand of cp.async.wait_group: how many of the last groups need not be complete."""
+    (count,) = builder.operands(instruction, 1)
+    if not isinstance(count, Immediate) or count.value < 0:
+        builder.fail(instruction, "has no number of groups")
+    return int(count.value)
+
+
+def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) -> Step:
+    """Build the closure of cp.async.mbarrier.arrive: the copies complete, and with .noinc the thread arrives.
+
+    Without it the pending count would be raised by the same number as the arrival lowers it.
+    """
+    arrive = nothing
+    if "noinc" in instruction.modifiers:
+        address = builder.operands(instruction, 1)[0]
+        arrive = arrival(builder, instruction, result=None, address=address, count=None, drop=False)
+
+    def step(regs: list[Any]) -> None:
+        """Complete all copies of the threads, and arrive."""
+        regs[0].batch.async_copies.wait(regs[0].threads, most_pending=None)
+        arrive(regs)
+
+    return step
+
+
 def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cp.async, which copies 4, 8 or 16 bytes from global to shared memory at once.
+    """Build the closure of cp.async, which copies 4, 8 or 16 bytes from global to shared memory.
 
     An operand for the size limits how many bytes are copied; the others become zeros.
     """
@@ -65,7 +88,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         base = builder.source(instruction, source.base, "u64")
 
     def step(regs: list[Any]) -> None:
-        """Copy `count` bytes for each thread; bytes beyond the source size become 0."""
+        """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
         frame = regs[0]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
         columns = np.arange(count)
@@ -76,7 +99,8 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         else:
             read_partially(regs, sizes, data)
         for access in resolve_destination(regs):
-            access.memory.data[access.offsets[:, None] + columns] = access.select(data)
+            threads = access.select(frame.threads)
+            frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select(data))
 
     def read_partially(regs: list[Any], sizes: Any, data: Any) -> None:
         """Read the first `sizes[t]` bytes of thread t into `data[t]`.
