@@ -12,8 +12,6 @@ import pydispatch as pd
 Vector = Annotated[pd.View, pd.f32["n"]]
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
 EPSILON = 1e-5
-ROWS = 32
-"""Rows of a workgroup of the backward kernel."""
 
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])
@@ -33,12 +31,14 @@ def layer_norm(x: Rows, w: Vector, b: Vector, y: Rows) -> None:
         y[row, j] = (x[row, j] - mean) * scale * w[j] + b[j]
 
 
-@pd.kernel(workgroup=64, grid=lambda x, *_: pd.cdiv(x.shape[0], ROWS))
-def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector) -> None:
-    """A workgroup for 32 rows: an addition to the gradients of the weights for each column, not for each element."""
-    moments = pd.shared((ROWS, 2), pd.f32)  # the mean of each row, and one over its standard deviation
-    first, lane = pd.group_id(0) * ROWS, pd.local_id(0)
-    end = min(first + ROWS, x.shape[0])
+@pd.kernel(workgroup=64, grid=lambda x, w, dy, dx, dw, db, share: pd.cdiv(x.shape[0], share))
+def layer_norm_backward(
+    x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector, share: pd.static = 128
+) -> None:
+    """A workgroup takes `share` rows: one atomic addition adds that many terms of the gradient of a weight."""
+    moments = pd.shared((share, 2), pd.f32)  # the mean of each row, and one over its standard deviation
+    first, lane = pd.group_id(0) * share, pd.local_id(0)
+    end = min(first + share, x.shape[0])
     n = pd.f32(x.shape[1])
     for row in range(first, end):
         part = 0.0
@@ -55,9 +55,10 @@ def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: 
         along_all = pd.group_sum(along)
         whole_all = pd.group_sum(whole)
         scale = pd.rsqrt(squares / n + EPSILON)
+        mean_whole, mean_along = whole_all / n, along_all * scale / n
         for j in range(lane, x.shape[1], pd.group_size(0)):
             normal = (x[row, j] - mean) * scale
-            dx[row, j] = (dy[row, j] * w[j] - (whole_all + normal * scale * along_all) / n) * scale
+            dx[row, j] = (dy[row, j] * w[j] - mean_whole - normal * mean_along) * scale
         if lane == 0:
             moments[row - first, 0], moments[row - first, 1] = mean, scale
     pd.barrier()
@@ -81,12 +82,10 @@ def cases(random: np.random.Generator) -> list[Case]:
     normal = (wide - wide.mean(1, keepdims=True)) * scale
     g = dy.astype(np.float64) * w
     dx = (g - g.mean(1, keepdims=True) - normal * (g * normal).mean(1, keepdims=True)) * scale
-    zeros = np.zeros_like
+    zeros, backward = np.zeros_like, layer_norm_backward.specialize(share=32)
     return [
         Case(layer_norm, (x, w, b, zeros(x)), (normal * w + b,), 1e-4),
-        Case(
-            layer_norm_backward, (x, w, dy, zeros(x), zeros(w), zeros(w)), (dx, (dy * normal).sum(0), dy.sum(0)), 1e-4
-        ),
+        Case(backward, (x, w, dy, zeros(x), zeros(w), zeros(w)), (dx, (dy * normal).sum(0), dy.sum(0)), 1e-4),
     ]
 
 

@@ -12,7 +12,7 @@ from running import Case, run
 
 import pydispatch as pd
 
-LANES, SHARE = 64, 16
+LANES, SHARE = 64, 32
 """Invocations of a workgroup, and elements that each of them adds up."""
 BLOCK = LANES * SHARE
 OWN, ALL = 1 << 29, 1 << 30
@@ -67,9 +67,9 @@ def prefix_sum(
 def cases(random: np.random.Generator) -> list[Case]:
     x = random.integers(0, 1000, 4200).astype(np.int32)
     sums = np.cumsum(x)
-    ends = np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL
-    operands = x, np.zeros_like(x), np.zeros(5, np.int32), np.zeros(1, np.int32)
-    return [Case(prefix_sum, operands, (sums, ends, 5))]
+    ends = (np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL).astype(np.int32)
+    operands = x, np.zeros_like(x), np.zeros_like(ends), np.zeros(1, np.int32)
+    return [Case(prefix_sum, operands, (sums, ends, len(ends)))]
 
 
 if __name__ == "__main__":

@@ -26,8 +26,9 @@ def scaled_product(
     total = pd.zeros((BLOCK, BLOCK), pd.f32)
     for group in range(a_scales.shape[1]):
         k = group * GROUP
-        part = pd.f16(a[i : i + BLOCK, k : k + GROUP]) @ pd.f16(b[j : j + BLOCK, k : k + GROUP]).T
-        total += part * a_scales[i : i + BLOCK, group][:, None] * b_scales[j : j + BLOCK, group]
+        left = pd.f32(a[i : i + BLOCK, k : k + GROUP]) * a_scales[i : i + BLOCK, group][:, None]
+        right = pd.f32(b[j : j + BLOCK, k : k + GROUP]) * b_scales[j : j + BLOCK, group][:, None]
+        total += left @ right.T
     y[i : i + BLOCK, j : j + BLOCK] = total
 
 

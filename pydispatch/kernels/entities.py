@@ -106,6 +106,7 @@ class Tile:
         product: Matrix product that the tile is, which can only be computed as a whole.
         part: Slice of a view that the tile loads.
         is_transposed: Whether the slice is read with swapped axes.
+        transpose_of: The tile of which this one is the transpose; None for other tiles.
     """
 
     shape: tuple[int, ...]
@@ -117,6 +118,7 @@ class Tile:
     product: Product | None = None
     part: Any = None
     is_transposed: bool = False
+    transpose_of: Tile | None = None
 
     @property
     def size(self) -> str:

@@ -42,6 +42,17 @@ def turned(a: Annotated[pd.View, pd.f32["k", "m"]], b: Annotated[pd.View, pd.f32
     c[i : i + EACH, j : j + EACH] = pd.maximum(total, 0.0)
 
 
+@pd.kernel(grid=tiles)
+def turned_sums(a: A, b: Annotated[pd.View, pd.f32["n", "k"]], c: C) -> None:
+    """The transpose of a tile that is computed, of 16 rows and 8 columns."""
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in range(0, a.shape[1], 8):
+        right = b[j : j + EACH, k : k + 8] * 2.0 + b[j : j + EACH, k][:, None]
+        total += a[i : i + EACH, k : k + 8] @ right.T
+    c[i : i + EACH, j : j + EACH] = total
+
+
 def random(m: int, k: int, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     numbers = np.random.default_rng(seed)
     a, b = numbers.standard_normal((m, k), np.float32), numbers.standard_normal((k, n), np.float32)
@@ -57,6 +68,14 @@ def test_products_on_devices(shape: tuple[int, int, int]) -> None:
     a, b, c = random(*shape)
     check(matmul, (a, b, c), a @ b, close)
     check(turned, (a.T.copy(), b.T.copy(), c), np.maximum(a @ b, 0), close)
+    firsts = np.repeat(b[::8], 8, axis=0)[: len(b)]  # of each 8 steps
+    check(turned_sums, (a, b.T.copy(), c), a @ (2 * b + firsts), close)
+
+
+def test_the_transpose_of_a_computed_tile_is_computed_in_its_own_order() -> None:
+    """The loop that reads the view stores 16 rows of 8, each of them contiguous in the view."""
+    reads = [line for line in turned_sums.mlir().splitlines() if "memref.store" in line and "memref<16x8xf32" in line]
+    assert len(reads) == 1
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32 - 1))

@@ -79,8 +79,13 @@ class Products(Slices):
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
         """Return a factor of a product as a tile in memory, and the lines that read it right before the product.
 
-        A slice of a view is read by pyd.read_tile; any other tile is stored element by element, and needs no lines.
+        A slice of a view is read by pyd.read_tile; any other tile is stored element by element, and needs no lines. The
+        transpose of a computed tile is stored from that tile in memory: computed in its own order, it would read views
+        with a stride, which fills no vectors.
         """
+        original = tile.transpose_of
+        if original is not None and original.part is None and not original.buffer:
+            tile = self.transposed(node, self.materialized(node, original, is_temporary=True))
         part = tile.part
         ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size] if part else []
         if tile.buffer or not isinstance(part, ViewSlice) or len(ranges) < len(part.ranges):

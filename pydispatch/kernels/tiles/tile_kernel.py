@@ -241,20 +241,7 @@ class TileKernel(TileVariables):
             return Literal(len(base.shape))
         if node.attr == "dtype":
             return Known(DType(base.dtype))
-        tile = self.computed(node, base)
-        transposed = self.lazy(
-            node,
-            tile.shape[::-1],
-            tile.dtype,
-            [tile],
-            lambda at: self.element(tile, at[::-1]),
-            reads_other_indices=True,
-        )
-        return (
-            replace(transposed, part=tile.part, is_transposed=not tile.is_transposed)
-            if len(tile.shape) == 2
-            else transposed
-        )
+        return self.transposed(node, self.computed(node, base))
 
     def _binop(self, node: ast.BinOp) -> Entity:
         """Lower a binary operation; `total + a @ b` accumulates in place of a sum of two tiles."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydispatch.kernels.allocations import WORKGROUP_MEMORY
@@ -256,6 +257,20 @@ class TileValues(WorkgroupMemory):
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
         """Return a tile whose elements can be computed one by one. A matrix product is first computed as a whole."""
         return self.materialized(node, tile, is_temporary=True) if tile.product is not None else tile
+
+    def transposed(self, node: ast.AST, tile: Tile) -> Tile:
+        """Return a tile with its axes in reverse order, which is computed at each use."""
+        result = self.lazy(
+            node,
+            tile.shape[::-1],
+            tile.dtype,
+            [tile],
+            lambda indices: self.element(tile, indices[::-1]),
+            reads_other_indices=True,
+        )
+        if len(tile.shape) != 2:
+            return result
+        return replace(result, part=tile.part, is_transposed=not tile.is_transposed, transpose_of=tile)
 
     def reshaped(self, node: ast.AST, tile: Tile, shape: Shape) -> Tile:
         """Return a tile whose elements are those of another tile in row-major order."""
