@@ -9,8 +9,8 @@ from running import Case, run
 
 import pydispatch as pd
 
-SHARE = 64
-"""Elements that each invocation adds up."""
+SHARE, RUN = 256, 8
+"""Elements that each invocation adds up, and elements of a run, of which it first compares the last."""
 
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: pd.cdiv(x.shape[0], 64 * SHARE))
@@ -19,14 +19,25 @@ def segmented_sum(
     segments: Annotated[pd.View, pd.i32["n"]],
     sums: Annotated[pd.View, pd.f32["segments"]],
 ) -> None:
+    """Segments are sorted: if the last element of a run is of the current segment, so are those before it."""
     begin = pd.global_id(0) * SHARE
     end = min(begin + SHARE, x.shape[0])
-    total = 0.0
-    for i in range(begin, end):
-        total += x[i]
-        if i + 1 == end or segments[i + 1] != segments[i]:
-            pd.atomic_add(sums, segments[i], total)
-            total = 0.0
+    if begin < end:
+        segment, total = segments[begin], 0.0
+        for first in range(begin, end, RUN):
+            last = first + RUN - 1
+            if last < end and segments[last] == segment:
+                run = 0.0
+                for k in range(RUN):
+                    run += x[first + k]
+                total += run
+            else:
+                for i in range(first, min(first + RUN, end)):
+                    if segments[i] != segment:
+                        pd.atomic_add(sums, segment, total)
+                        segment, total = segments[i], 0.0
+                    total += x[i]
+        pd.atomic_add(sums, segment, total)
 
 
 def cases(random: np.random.Generator) -> list[Case]:
