@@ -34,6 +34,9 @@ MARKS_LINES = "pyd.lines"
 ONE_VECTOR = "pyd.one_vector"
 """On an scf.parallel of known length: its iterations are the lanes of one vector."""
 
+UNROLLED = "pyd.unrolled"
+"""On an scf.for: LLVM unrolls the loop completely."""
+
 OWN_BYTE = "pyd.own_byte"
 """On a store of a packed element: no other point or workgroup writes elements of its byte."""
 

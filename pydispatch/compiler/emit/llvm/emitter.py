@@ -36,6 +36,7 @@ from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand
 from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
+from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_private_arrays
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
@@ -80,6 +81,7 @@ def emit_module(
         expand(function)
         take_steps_together(function)  # loop interchange: strided loops go outside of the loops over invocations
         if platform.arch != "nvptx64":
+            unroll_loops_over_private_arrays(function)
             lines = vectorize_outer_loops(function)
             if notes is not None:
                 notes.extend(lines)

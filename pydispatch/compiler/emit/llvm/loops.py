@@ -166,8 +166,9 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
 
 
 def loop_metadata(
-    emitter: FunctionEmitter, carried: Sequence[SSAValue], keep_rolled: bool = False, lanes: int = 0
-) -> int | None:
+    emitter: FunctionEmitter, carried: Sequence[SSAValue], keep_rolled: bool = False, lanes: int = 0,
+    unroll_completely: bool = False,
+) -> int | None:  # fmt: skip
     """Return the number of the `!llvm.loop` node of a loop that carries these values; None if it needs none.
 
     Reductions of floats are not vectorized with scalable vectors: the partial sums of their lanes would depend on the
@@ -178,8 +179,12 @@ def loop_metadata(
         carried: The loop-carried values.
         keep_rolled: Whether LLVM must not unroll the loop.
         lanes: Lanes of the vector that all iterations become; 0 lets LLVM choose.
+        unroll_completely: Whether LLVM unrolls the loop completely, even if the code becomes long.
     """
     parts = [*([unrolling_forbidden(emitter)] if keep_rolled else []), *one_vector(emitter, lanes)]
+    if unroll_completely:
+        text = '"llvm.loop.unroll.full"'
+        parts.append(emitter.once(text, functools.partial(_node, emitter, text)))
     if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
         not_scalable = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
         parts.append(emitter.once("not scalable", lambda: str(emitter.module.metadata(not_scalable))))

@@ -26,6 +26,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import Lanes
 from pydispatch.compiler.kernel_ir.outer_loops.strip import Copies, Strip
 from pydispatch.ir.core.locations import location_of
@@ -38,11 +39,12 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
     The function is changed in place.
 
     Returns:
-        A line for each parallel loop with sequential loops in it: whether it is interchanged, or why not.
+        A line for each parallel loop with sequential loops in it that are not unrolled: whether it is interchanged, or
+        why not.
     """
     entry, read_only, notes = Entry(function), read_only_memrefs(function), []
     for loop in [op for op in walk(function) if isinstance(op, scf.ParallelOp)]:
-        count = sum(isinstance(op, scf.ForOp | scf.WhileOp) for op in walk(loop))
+        loops_in_it = [op for op in walk(loop) if isinstance(op, scf.ForOp | scf.WhileOp)]
         lanes = Lanes.of(loop, read_only)
         if lanes.refusal is None:
             location = location_of(_first_operation(loop))
@@ -51,7 +53,7 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
         else:
             op, reason = lanes.refusal
             location, result = location_of(_first_operation(op)), f"invocations are no lanes of vectors: {reason}"
-        if count:
+        if any(UNROLLED not in op.attributes for op in loops_in_it):
             notes.append(f"{location.short()}: {result}" if location else result)
     return notes
 

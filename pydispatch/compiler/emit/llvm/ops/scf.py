@@ -15,6 +15,7 @@ from pydispatch.compiler.emit.llvm.loops import Loop, is_rolled_in_products, loo
 from pydispatch.compiler.emit.llvm.ops.calls import stop_on_failure
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
 from pydispatch.compiler.emit.llvm.values import components, unflatten
+from pydispatch.compiler.kernel_ir.kernel import UNROLLED
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
 
@@ -110,7 +111,12 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.edge(phis, terminator.operands)
 
     emitter.region(op.regions[0], leave)
-    loop.end(loop_metadata(emitter, op.results, keep_rolled=is_rolled_in_products(emitter, op)))
+    is_unrolled = attribute(op, UNROLLED) is not None
+    loop.end(
+        loop_metadata(
+            emitter, op.results, keep_rolled=is_rolled_in_products(emitter, op), unroll_completely=is_unrolled
+        )
+    )
     for result, value, order in zip(op.results, results, orders, strict=True):
         emitter.define(result, value if order is None else order.float_of(emitter, str(value)))
 
