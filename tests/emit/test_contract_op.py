@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import machine_levels
 import numpy as np
 import pytest
 from kernels import buffer, load
 
+import pydispatch as pd
 import pydispatch.ir as ir
 from pydispatch.errors import CompileError
 
@@ -231,3 +233,20 @@ def test_printed_as_read() -> None:
                f"  pyd.contract %a, %b, %c{how} : {types}\n  func.return\n}}"  # fmt: skip
         printed = ir.print_module(ir.parse(text))
         assert f"%c{how} : {types}" in printed and ir.print_module(ir.parse(printed)) == printed
+
+
+@pytest.mark.parametrize(("channels", "are_unrolled"), [(512, False), (8, True)])
+def test_loops_that_pack_long_rows_stay_loops(channels: int, are_unrolled: bool, tmp_path: Path) -> None:
+    """If LLVM unrolled the loop around one of a row, each step would become a loop."""
+    c = channels
+    x, f, y = f"tensor<1x14x14x{c}xf32>", f"tensor<3x3x{c}x{c}xf32>", f"tensor<1x6x6x{c}xf32>"
+    convolution = (
+        "stablehlo.convolution(%x, %f) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        "window = {stride = [2, 2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    )
+    text = f"func.func @main(%x: {x}, %f: {f}) -> {y} {{\n%y = {convolution} : ({x}, {f}) -> {y}\nreturn %y : {y}\n}}"
+    pd.compile(text, targets=("x86_64",), cpu="x86-64-v4", dump=tmp_path)
+    (optimized,) = tmp_path.glob("*.optimized.ll")
+    emitted = optimized.with_name(optimized.name.replace(".optimized", ""))
+    counts = [path.read_text().count("!llvm.loop !") for path in (emitted, optimized)]
+    assert counts[1] < counts[0] if are_unrolled else counts[1] == counts[0]

@@ -80,7 +80,7 @@ class Loop:
 
 def nest(
     emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], is_parallel: bool = False,
-    computes_functions: bool = False, lanes: int = 0,
+    computes_functions: bool = False, lanes: int = 0, keep_rolled: bool = False,
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
 
@@ -93,6 +93,7 @@ def nest(
         is_parallel: Whether iterations are independent.
         computes_functions: Whether an iteration computes functions such as exp.
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
+        keep_rolled: Whether LLVM must not unroll the innermost loop, even if it has few steps.
     """
     loops: list[Loop] = []
     indices: list[str] = []
@@ -111,7 +112,8 @@ def nest(
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = emitter.module.metadata()  # reserved: a loop's node begins with its own number
-            unrolling = [unrolling_forbidden(emitter)] if is_vectorised(emitter, range_, computes_functions) else []
+            stays_loop = keep_rolled or is_vectorised(emitter, range_, computes_functions)
+            unrolling = [unrolling_forbidden(emitter)] if stays_loop else []
             nodes = [metadata, accesses, *unrolling, *one_vector(emitter, lanes)]
             emitter.module.set_metadata(metadata, f"distinct !{{{', '.join(f'!{node}' for node in nodes)}}}")
     if group is not None:

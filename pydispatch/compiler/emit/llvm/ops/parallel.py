@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.extremes import Order, reduction_order
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, loop_metadata, nest
+from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_rolled_in_products, is_vectorised, loop_metadata, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
@@ -18,6 +18,11 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.scf.parallel import ForallOp
 from pydispatch.ir.op_info import Cost, info_of
+from pydispatch.ir.values import constant_index
+
+_MANY_STEPS = 64
+"""Steps of a loop from which on the loop around it is not unrolled: more than the columns of a register block. If it is
+larger, LLVM copies loops that pack rows; if smaller, what follows a block is a loop over its rows, up to 3 % slower."""
 
 
 def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
@@ -31,7 +36,23 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
         emitter.region(op.regions[0], lambda terminator: None)
 
     computes_functions = any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op))
-    nest(emitter, bounds, body, is_parallel=True, computes_functions=computes_functions, lanes=_lanes(emitter, op))
+    nest(
+        emitter,
+        bounds,
+        body,
+        is_parallel=True,
+        computes_functions=computes_functions,
+        lanes=_lanes(emitter, op),
+        keep_rolled=is_rolled_in_products(emitter, op) and any(map(_has_many_steps, walk(block))),
+    )
+
+
+def _has_many_steps(op: Operation) -> bool:
+    """Return whether an operation is a parallel loop whose copies cost more to compile than they save at run time."""
+    if not isinstance(op, scf.ParallelOp):
+        return False
+    lower, upper = constant_index(op.lowerBound[-1]), constant_index(op.upperBound[-1])
+    return lower is None or upper is None or upper - lower >= _MANY_STEPS
 
 
 def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
