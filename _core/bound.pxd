@@ -1,6 +1,7 @@
 from libc.stdint cimport uint64_t
 
-from pydispatch._core.function cimport Frame, Function
+from pydispatch._core.function cimport Function
+from pydispatch._core.planned cimport Frame
 from pydispatch._core.plan cimport Plan, Slot
 
 

@@ -11,9 +11,10 @@ from pydispatch._core.bound cimport Binding
 from pydispatch._core.c_status cimport pyd_status_t
 from pydispatch._core.c_submit cimport pyd_batch_item_t, pyd_batch_submit, pyd_call_submit
 from pydispatch._core.c_task cimport pyd_submit_options_t, pyd_task_is_cancelled, pyd_task_t
-from pydispatch._core.function cimport Frame, Function, gather_plain
+from pydispatch._core.function cimport Function, gather_plain
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, flush_python
+from pydispatch._core.planned cimport Frame
 from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.status cimport check, exception_of
 from pydispatch._core.task cimport MAX_AFTER, Task, fill_options, settling

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydispatch._core.procedure import Procedure
 from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, torch_dtype, torch_kernel, torch_load, torch_scalar_type
 from pydispatch.errors import InvalidArgumentError
+from pydispatch.integrations.autograd import let_users_differentiate, make_differentiable
 from pydispatch.integrations.gradients import LoadedFunction, loaded
 from pydispatch.integrations.interface import check_types, result_shapes
 from pydispatch.integrations.torch_numbers import Rank0, rank_0_arguments
@@ -133,9 +135,9 @@ class TorchFunction:
             try:
                 if known is None:
                     operator = _define(torch, library, name, schema, address, isinstance(function, Procedure))
-                    _differentiable(torch, name, operator)
+                    make_differentiable(torch, name, operator, partial(_backward, name))
                     if not is_derivative_final:
-                        _let_users_differentiate(torch, name)
+                        let_users_differentiate(torch, name)
                     _operators[name] = _Operator(schema, ordinal, operator)
             except BaseException:
                 self._target.close()
@@ -253,71 +255,6 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     ) or library.aoti_torch_library_impl(implemented, operator.encode(), ctypes.c_void_p(kernel)):
         raise InvalidArgumentError(f"PyTorch refuses a kernel for the operator {name}; it has printed why")
     return defined
-
-
-def _differentiable(torch: Any, name: str, library: Any) -> None:
-    """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`.
-
-    `library` is the `torch.library.Library` of `_define`. A function without a derivative fails in the backward pass.
-    """
-    namespace, _, operator = name.partition("::")
-    op = getattr(getattr(torch.ops, namespace), operator).default
-
-    def forward(*args: Any) -> Any:
-        """Call the operator itself."""
-        # A call is differentiated without gradients on; the outer levels of functional transforms need them.
-        with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
-            return op(*args)
-
-    def backward(context: Any, *gradients: Any) -> tuple[Any, ...]:
-        """Return the gradients of the arguments, for those of the results."""
-        return _backward(name, context, gradients)
-
-    # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
-    methods = {"forward": forward, "setup_context": _save_arguments, "backward": backward}
-    members = {key: staticmethod(value) for key, value in methods.items()}
-    autograd_function: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
-    single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
-
-    def kernel(*args: Any) -> Any:
-        """Call the operator, with a backward pass where a gradient is needed."""
-        if any(_has_tangent(torch, arg) for arg in args):
-            raise InvalidArgumentError(
-                f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "
-                f"torch.func.jacrev, or jacrev of jacrev for second derivatives)"
-            )
-        is_needed = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
-        if not is_needed:
-            with torch._C._AutoDispatchBelowAutograd():
-                return op(*args)
-        with single_level():  # of the levels of functional transforms, such as torch.func.grad of torch.func.grad
-            return autograd_function.apply(*args)
-
-    library.impl(operator, kernel, "Autograd")
-
-
-def _has_tangent(torch: Any, value: Any) -> bool:
-    """Return whether forward-mode differentiation passes a tangent with a value."""
-    forward_ad = torch.autograd.forward_ad
-    if forward_ad._current_level < 0 or not isinstance(value, torch.Tensor):
-        return False
-    return forward_ad.unpack_dual(value).tangent is not None
-
-
-def _let_users_differentiate(torch: Any, name: str) -> None:
-    """Allow `torch.library.register_autograd` to replace the derivative, which raises an error."""
-    torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
-
-
-def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name.
-
-    Tensors are saved by PyTorch. `ctx.others` has one entry per value: None for a tensor, and any other value itself.
-    """
-    values = [*inputs, *(output if isinstance(output, (tuple, list)) else (output,))]
-    is_tensor = [hasattr(value, "dtype") for value in values]
-    ctx.save_for_backward(*(value for value, kept in zip(values, is_tensor, strict=True) if kept))
-    ctx.others = [None if kept else value for value, kept in zip(values, is_tensor, strict=True)]
 
 
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:

@@ -101,10 +101,12 @@ class OutlinedKernel(KernelBody):
             attributes=size_attribute(self.op),
             regions=[count],
         )
-        inner = ModuleOp([*self.declarations.values(), function])
+        inner = ModuleOp([*self.microkernels.declarations.values(), function])
         executable = stream.ExecutableOp.create(
             properties={"sym_name": StringAttr(self.name), "sym_visibility": StringAttr("private")},
-            attributes={} if (objects := self.all_objects()) is None else {"hal.executable.objects": objects},
+            attributes={}
+            if (objects := self.microkernels.all_objects()) is None
+            else {"hal.executable.objects": objects},
             regions=[Region(Block([export, inner]))],
         )
         for op in (executable, export, inner, function):

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    ArrayAttr,
-    BoolAttr,
     IndexType,
     IntegerAttr,
     MemRefType,
     NoneAttr,
     StridedLayoutAttr,
-    StringAttr,
     TensorType,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -36,10 +32,10 @@ from pydispatch.compiler.analysis.destinations import (
     landing_of,
     slice_of,
 )
+from pydispatch.compiler.outline.microkernels import Microkernels, strided_dims
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.dialects import iree_codegen
-from pydispatch.ir.dialects.hal import dialect as hal
 
 
 class KernelBody(ABC):
@@ -55,9 +51,7 @@ class KernelBody(ABC):
         self.block = block
         self.mapping: dict[SSAValue, SSAValue] = {}  # scalar of the body → the same scalar in the kernel
         self.source: Operation  # the operation of the body that is being translated
-        self.declarations: dict[tuple[str, str], func.FuncOp] = {}  # (symbol, type as text) → its microkernel
-        self.objects: list[Attribute] = []  # objects to link for all targets
-        self.objects_by_target: dict[Attribute, list[Attribute]] = {}  # target → objects to link for only that target
+        self.microkernels = Microkernels()  # the functions that the kernel calls
         self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
         self._writes_before_load: dict[SSAValue, int] = {}  # loaded slice → that number of its binding when loaded
 
@@ -325,35 +319,18 @@ class KernelBody(ABC):
             types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
             metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
             base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
-            arguments += [base_pointer, offset, *(strides[d] for d in self._strided_dims(op, tensor_index, rank))]
+            arguments += [base_pointer, offset, *(strides[d] for d in strided_dims(op, tensor_index, rank))]
             tensor_index += 1
         arguments += [self.scalar(v) for v in op.other_operands]
         outputs = [r for r in op.results if not isinstance(r.type, TensorType)]
-        callee = self._declare(op, [a.type for a in arguments], [r.type for r in outputs])
+        callee = self.microkernels.declare(op, [a.type for a in arguments], [r.type for r in outputs])
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
         for value in op.outputs:
             landing = landing_of(value)  # where the output is finally stored
             if landing is not None and landing.name in STORES:
                 self._record_write(landing.operands[1])
-        attribute = op.attributes.get("hal.executable.objects")
-        if isinstance(attribute, ArrayAttr):
-            self.objects += [o for o in attribute.data if o not in self.objects]
-        elif isinstance(attribute, hal.ExecutableObjectsAttr):
-            for target, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
-                known = self.objects_by_target.setdefault(target, [])
-                known += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in known]
-
-    def all_objects(self) -> Attribute | None:
-        """Return the objects that the microkernels are linked with; None if there are none.
-
-        They are one list for all targets, or, if some object is for one target only, a list for each target.
-        """
-        if not self.objects_by_target:
-            return ArrayAttr(self.objects) if self.objects else None
-        by_target = self.objects_by_target
-        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in by_target.values()]
-        return hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
+        self.microkernels.add_objects(op)
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:
         """Check that no later operation reads a tensor that a microkernel overwrites; raise CompileError otherwise.
@@ -369,42 +346,3 @@ class KernelBody(ABC):
                     "a tensor is used after a microkernel has overwritten it", location_of(user),
                     "use the result of the microkernel instead",
                 )  # fmt: skip
-
-    def _strided_dims(self, op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
-        """Return the dimensions of tensor operand `index` whose strides are passed to the microkernel.
-
-        They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all.
-        """
-        if op.num_strided_outer_dims is not None:
-            return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
-        if op.strided_dims is None:
-            return list(range(rank))
-        rows = op.strided_dims.data
-        row = rows[index] if index < len(rows) else None
-        dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
-        if row is None or any(not 0 <= d < rank for d in dims):
-            listed = "nothing" if row is None else dims
-            raise self.error(f"strided_dims gives {listed} for operand {index} of rank {rank}")
-        return dims
-
-    def _declare(
-        self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
-    ) -> func.FuncOp:
-        """Return the declaration of the external function, created once for each type.
-
-        If a symbol is called with several types, the second declaration is named `symbol.1`, the third `symbol.2`; the
-        attribute hal.import.name then states the symbol.
-        """
-        symbol = op.u_kernel_fn_name.data
-        extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
-        key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")
-        if key not in self.declarations:
-            other_types = sum(1 for name, _ in self.declarations if name == symbol)
-            name = f"{symbol}.{other_types}" if other_types else symbol
-            declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
-            declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
-            if other_types:
-                declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
-            set_location(declaration, op)
-            self.declarations[key] = declaration
-        return self.declarations[key]

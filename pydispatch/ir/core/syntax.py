@@ -227,23 +227,6 @@ def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
     return IntegerAttr(value, type)
 
 
-def take_inherent(
-    attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
-) -> None:
-    """Move attributes that the operation has as properties from `attributes` to `properties`.
-
-    Older releases of MLIR write properties into the attribute dictionary.
-
-    Args:
-        attributes: The parsed attribute dictionary.
-        names: Names of the properties.
-        properties: Receives the moved entries.
-    """
-    for name in names:
-        if name in attributes:
-            properties[name] = attributes.pop(name)
-
-
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
     """Return integers and values as one list: [4, dynamic, 8] with the values [%n] gives [4, %n, 8].
 
@@ -400,4 +383,3 @@ def strings(items: Iterable[str]) -> ArrayAttr[StringAttr]:
 
 
 EMPTY_DICT = DictionaryAttr({})
-UNIT = UnitAttr()

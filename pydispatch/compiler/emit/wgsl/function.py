@@ -1,22 +1,16 @@
-"""Emission of one WGSL entry point or helper: its values, statements and scopes."""
+"""Emission of one WGSL entry point or helper: its indices, invocations, loops and branches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from xdsl.dialects.builtin import Float16Type, Float32Type, MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.emit.shaders.function import Definitions, ShaderFunction, Table
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
 from pydispatch.compiler.emit.shaders.values import known, open_parts
-from pydispatch.compiler.emit.wgsl.buffers import Buffer
-from pydispatch.compiler.emit.wgsl.module import Module
-from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
+from pydispatch.compiler.emit.wgsl.statements import StatementEmitter
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, wide
-from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
-from pydispatch.ir.core.locations import line_of
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 """Emits the code of an operation."""
@@ -37,145 +31,8 @@ VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgro
 """Parameters with three components, by the names that SPIR-V has for them."""
 
 
-class FunctionEmitter(ShaderFunction[Name]):
-    """Emitter of one WGSL entry point or definition, with one statement for each value.
-
-    Attributes:
-        module, definitions: The module that is emitted, and the functions and tables of the kernel IR.
-        constants: The key of each word of the executable constants.
-        entry: Statements at the beginning of the function.
-        lines: All other statements.
-        parameters: Declarations of the built-in parameters that it uses, by name.
-        buffers: How each binding is declared.
-        atomic: How each allocation with atomic operations is declared.
-        is_definition: Whether the function is a definition instead of an entry point.
-        has_f16: Whether f16 is a type of the language.
-    """
-
-    handle_type = Name
-
-    def __init__(
-        self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
-    ) -> None:
-        super().__init__(table, kernel)
-        self.module, self.definitions, self.constants = module, definitions, tuple(constants)
-        self.entry: list[str] = []
-        self.lines: list[str] = []  # statements of the current function
-        self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → declaration
-        self.buffers: Mapping[int, Buffer] = {}
-        self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
-        self.is_definition = self.has_f16 = False
-        self.synchronizes_buffers = False  # whether invocations read in bindings what others wrote before a barrier
-        self.reads_constants = False  # whether code reads constants of the layout
-        self.used_bindings: dict[int, None] = {}  # a set in order of first use
-        self.workgroup_bytes = 0  # of the workgroup memory declared so far
-        self.uniformity = Uniformity(kernel.barriers)
-        self.index_type = "i32" if self.index_width == 32 else "vec2u"
-        self._pad = "  "
-        self._count = 0
-        self._cache: dict[object, Name] = {}  # names that `once` made, by key
-        self._sums: dict[str, Name] = {}  # index expression → name of its value, in the current scope
-
-    # Statements
-
-    def fresh(self, stem: str = "v") -> Name:
-        """Return a new name for a value."""
-        self._count += 1
-        return Name(f"{stem}{self._count}")
-
-    def do(self, statement: str) -> None:
-        """Append a statement."""
-        self.lines.append(self._pad + statement)
-
-    def let(self, expression: str, stem: str = "v") -> Name:
-        """Append a `let` statement with a new name that begins with `stem`, and return the name."""
-        name = self.fresh(stem)
-        self.lines.append(f"{self._pad}let {name} = {expression};")
-        return name
-
-    def call(self, function: str, *arguments: object) -> Name:
-        """Emit a call of a function of the library, and return its result."""
-        return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
-
-    def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
-        """Declare a variable of the current scope, zero without a value, and return its name."""
-        name = self.fresh(stem)
-        self.do(f"var {name}: {type_}{f' = {value}' if value else ''};")
-        return name
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Indent the statements that are emitted in this context; names of indices in it are not reused after it."""
-        pad, sums = self._pad, self._sums
-        self._pad, self._sums = pad + "  ", dict(sums)
-        yield
-        self._pad, self._sums = pad, sums
-
-    @contextmanager
-    def at_source_line(self, op: Operation) -> Iterator[None]:
-        """Append a comment with the line of `op` to each emitted line of WGSL that has none."""
-        lines, start, location = self.lines, len(self.lines), line_of(op, self.function)
-        yield
-        if location is not None:
-            for index in range(start, len(lines)):
-                if " // line " not in lines[index]:
-                    lines[index] += f" // line {location.line}"
-
-    def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """Return what `make` emits at the beginning of the function, once for each key."""
-        cached = self._cache.get(key)
-        if cached is None:
-            lines, pad, sums = self.lines, self._pad, self._sums
-            self.lines, self._pad, self._sums = self.entry, "  ", {}
-            cached = self._cache[key] = make()
-            self.lines, self._pad, self._sums = lines, pad, sums
-        return cached
-
-    def operands(self, values: Sequence[SSAValue]) -> list[Name]:
-        """Return the names of scalars; if all are literals, one is bound to a name.
-
-        WGSL evaluates expressions of literals at compile time and refuses those that overflow.
-        """
-        operands = [self.get(value) for value in values]
-        if operands and all(type(operand) is Literal for operand in operands):
-            operands[0] = self.held(operands[0])
-        return operands
-
-    def held(self, value: Name) -> Name:
-        """Bind a literal to a name at the entry of the function, and return the name."""
-        return self.at_entry(("literal", value), lambda: self.let(value, "k"))
-
-    # Types and constants
-
-    def type(self, type_: Attribute) -> str:
-        """Return the WGSL type of the register of a scalar type."""
-        if type(type_) is Float32Type:
-            return "f32"
-        if self.is_f16(type_):
-            return "f16"
-        return {1: "bool", 32: "i32", 64: "vec2u"}[self.width(type_)]
-
-    def is_f16(self, type_: Attribute) -> bool:
-        """Return whether values of a type are f16 of the language."""
-        return self.has_f16 and type(type_) is Float16Type
-
-    def from_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert the bits of a scalar, as in memory, to its register."""
-        return self.call("pyd_f16", value) if self.is_f16(type_) else value
-
-    def to_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert a register to the bits of the scalar, as in memory."""
-        return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
-
-    def constant(self, value: int, type_: Attribute) -> Name:
-        """Return an integer constant in the register of a scalar type."""
-        return self.number(value, self.width(type_))
-
-    def number(self, value: int, width: int) -> Name:
-        """Return the literal of an integer in a register of `width` bits: 1, 32 or 64."""
-        if width == 1:
-            return Literal("true" if value & 1 else "false")
-        return integer(value) if width == 32 else wide(value)
+class FunctionEmitter(StatementEmitter):
+    """Emitter of one WGSL entry point or definition: indices, invocations, loops and branches."""
 
     # Indices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -194,7 +194,7 @@ def _payload_body(
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
     properties: dict[str, Attribute | None] = {}
-    syntax.take_inherent(attributes, kind.get_irdl_definition().properties, properties)
+    _take_inherent(attributes, kind.get_irdl_definition().properties, properties)
     operands: list[Any] = [block.args[i] for i in order]
     inner = kind.build(
         operands=operands, result_types=[element_type(result)], properties=properties, attributes=attributes
@@ -386,3 +386,20 @@ class IndexOp(IRDLOperation):
 
 
 OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp, IndexOp]
+
+
+def _take_inherent(
+    attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
+) -> None:
+    """Move attributes that the operation has as properties from `attributes` to `properties`.
+
+    Older releases of MLIR write properties into the attribute dictionary.
+
+    Args:
+        attributes: The parsed attribute dictionary.
+        names: Names of the properties.
+        properties: Receives the moved entries.
+    """
+    for name in names:
+        if name in attributes:
+            properties[name] = attributes.pop(name)

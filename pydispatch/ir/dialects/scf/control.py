@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, i1
+from xdsl.dialects.builtin import IndexType, UnitAttr, i1
 from xdsl.ir import Attribute, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -115,7 +115,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     op = cls(lower, upper, step, carried, body)
     op.attributes |= parser.parse_optional_attr_dict()
     if unsigned:
-        op.attributes["unsignedCmp"] = syntax.UNIT
+        op.attributes["unsignedCmp"] = UnitAttr()
     return op
 
 

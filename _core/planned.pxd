@@ -1,0 +1,50 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pydispatch._core.lock cimport pyd_lock_t
+from pydispatch._core.plan cimport Plan
+from pydispatch._core.public cimport PublicFunction
+
+# Type and rank of an argument or result, in the form that the fast path of calls compares.
+cdef struct Value:
+    PyObject* descr       # the NumPy descriptor; borrowed from Function.types. NULL for a scalar
+    uint32_t rank
+    uint32_t dims_offset  # of an argument, in the list of all sizes
+    uint32_t tied         # of a result: the argument that it may update in place
+
+
+cdef enum:
+    PLAN_SETS = 16  # of the set-associative cache of plans
+    PLAN_WAYS = 4   # plans in each set
+    PLAN_SLOTS = PLAN_SETS * PLAN_WAYS
+
+
+# The arrays of one call, in one block of words.
+cdef struct Frame:
+    int64_t* dims
+    uint64_t* scalars      # per scalar argument
+    void** args            # per argument
+    void** results         # per result
+    uint64_t* out_scalars  # per result
+
+
+# A host function without its call.
+cdef class PlannedFunction(PublicFunction):
+    cdef Plan last
+    cdef list plans              # PLAN_SLOTS entries, Plan or None: PLAN_SETS sets of PLAN_WAYS
+    cdef uint32_t evict          # number of evictions
+    cdef pyd_lock_t lock         # guards last, plans and evict
+    cdef uint32_t dims_count, scalar_count, tensor_results
+    cdef size_t frame_words
+    cdef bint simple             # the only result is a tensor
+    cdef bint careful            # some elements must be packed or unpacked, so that every call needs a Binding
+    cdef Value* args
+    cdef Value* outs
+
+    cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept
+    cdef Plan last_plan(self)
+    cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars)
+    cdef int insert_plan(self, uint32_t first, Plan plan) except -1
+    cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
+    cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
+    cdef object scalar_result(self, uint32_t result, uint64_t word)

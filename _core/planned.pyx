@@ -1,0 +1,194 @@
+"""Functions with a cache of their plans, which also allocate the arrays of their results."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from pydispatch._core.arrays cimport ElementType
+from pydispatch._core.c_program cimport pyd_plan_hash, pyd_program_function_t, pyd_program_value_t
+from pydispatch._core.c_trace cimport PYD_TRACE_SCHEDULE
+from pydispatch._core.lock cimport pyd_lock, pyd_unlock
+from pydispatch._core.memory cimport Block
+from pydispatch._core.numpy_arrays cimport NPY_ARRAY_CARRAY, PyArrayObject, PyArray_DATA, PyArray_Descr
+from pydispatch._core.numpy_arrays cimport PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_Type
+from pydispatch._core.plan cimport Plan, make_plan
+from pydispatch._core.program cimport Module
+from pydispatch._core.public cimport PublicFunction
+from pydispatch._core.trace cimport span_begin, span_end
+
+cimport numpy as cnp
+
+import numpy as np
+
+from pydispatch._core.status import ArtifactError, Error
+
+cnp.import_array()
+
+
+cdef class PlannedFunction(PublicFunction):
+    """Base of Function: what it knows of its arguments and results, and its plans by the sizes of calls."""
+
+    def __init__(self, Module module not None, uint32_t index):
+        if self.module is not None:
+            raise Error("a Function is made once")
+        cdef const pyd_program_function_t* function = module.function(index)
+        cdef const pyd_program_value_t* value
+        cdef uint32_t i, offset = 0
+        self.describe(module, index, function)
+        self.plans = [None] * PLAN_SLOTS
+        self.dims_count = function.dims_count
+        self.args = <Value*>calloc(self.arg_count + self.result_count + 1, sizeof(Value))
+        if self.args == NULL:
+            raise MemoryError()
+        self.outs = self.args + self.arg_count
+        for i in range(self.arg_count):
+            value = &function.args[i]
+            if value.kind == 0:
+                self.args[i].descr = <PyObject*>(<ElementType>self.arg_types[i]).dtype
+                self.args[i].rank, self.args[i].dims_offset = value.rank, offset
+                self.careful = self.careful or (<ElementType>self.arg_types[i]).packed
+                offset += value.rank
+            else:
+                self.scalar_count += 1
+        for i in range(self.result_count):
+            value = &function.results[i]
+            if value.kind == 0:
+                self.outs[i].descr = <PyObject*>(<ElementType>self.result_types[i]).dtype
+                self.outs[i].rank, self.outs[i].tied = value.rank, value.tied
+                self.careful = self.careful or (<ElementType>self.result_types[i]).packed
+                self.tensor_results += 1
+        self.simple = self.result_count == 1 and self.tensor_results == 1
+        self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
+
+    def __dealloc__(self):
+        free(self.args)
+
+    def close(self):
+        """Drop all cached plans."""
+        none = [None] * PLAN_SLOTS
+        pyd_lock(&self.lock)
+        last, plans = self.last, self.plans  # released after the lock, as that may run destructors of devices
+        self.last, self.plans = None, none
+        pyd_unlock(&self.lock)
+        del last, plans
+
+    cdef Plan last_plan(self):
+        """Return the plan of the last call, or None."""
+        cdef Plan plan
+        pyd_lock(&self.lock)
+        plan = self.last
+        pyd_unlock(&self.lock)
+        return plan
+
+    cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
+        """Lay out the arrays of a call in `words`, which has frame_words words."""
+        out_frame.dims = <int64_t*>words
+        out_frame.scalars = words + self.dims_count
+        out_frame.args = <void**>(out_frame.scalars + self.scalar_count)
+        out_frame.results = out_frame.args + self.arg_count
+        out_frame.out_scalars = <uint64_t*>(out_frame.results + self.result_count)
+
+    cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars):
+        """Return the plan for these shapes, from the cache or newly created.
+
+        The cache is bounded: a new plan may evict another.
+        """
+        cdef uint64_t key
+        cdef uint32_t first
+        cdef Plan plan, found
+        if self.module.closed:
+            raise Error(f"@{self.name}: its program was closed")
+        cdef uint64_t begin = span_begin()
+        key = pyd_plan_hash(self.module.program, self.index, dims, scalars)
+        first = <uint32_t>((key ^ key >> 32) % PLAN_SETS) * PLAN_WAYS
+        found = self.cached_plan(first, key, dims, scalars)
+        if found is None:
+            plan = make_plan(self.module, self.index, dims, scalars, key)
+            check_sizes(self, plan)
+            self.insert_plan(first, plan)
+        else:
+            plan = found
+        span_end(PYD_TRACE_SCHEDULE, self.name, begin, False)
+        return plan
+
+    cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars):
+        """Return the cached plan for these shapes, or None. `first`: the set of the cache that the key belongs to."""
+        cdef Plan _previous, plan = None  # the previous last plan is released after the lock
+        cdef uint32_t way
+        pyd_lock(&self.lock)
+        for way in range(PLAN_WAYS):
+            found = self.plans[first + way]
+            if found is not None and (<Plan>found).key == key and (<Plan>found).matches(dims, scalars):
+                plan = <Plan>found
+                _previous, self.last = self.last, plan
+                break
+        found = None
+        pyd_unlock(&self.lock)
+        return plan
+
+    cdef int insert_plan(self, uint32_t first, Plan plan) except -1:
+        """Insert a plan into the set of the cache that begins at `first`. A full set evicts its plans in turn."""
+        cdef Plan _previous
+        cdef uint32_t way
+        pyd_lock(&self.lock)
+        for way in range(PLAN_WAYS):
+            if self.plans[first + way] is None:
+                break
+        else:
+            self.evict += 1
+            way = self.evict % PLAN_WAYS
+        _evicted = self.plans[first + way]  # released after the lock
+        if not self.module.closed:  # another thread may have closed it while the plan was created
+            self.plans[first + way] = plan
+            _previous, self.last = self.last, plan
+        pyd_unlock(&self.lock)
+        return 0
+
+    cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
+        """Return a new array for a result, in memory of the pool, and its address.
+
+        Packed elements get an array for their unpacked form.
+        """
+        cdef ElementType kind = self.result_types[result]
+        if kind.packed:
+            shape = tuple([plan.result_dims(result)[axis] for axis in range(self.outs[result].rank)])
+            unpacked = np.empty(shape, kind.dtype)
+            out_data[0] = PyArray_DATA(<PyArrayObject*>unpacked)
+            return unpacked
+        cdef Block block = self.module.pool.acquire_result(plan.result_bytes[result], self.name, result)
+        cdef Value* value = &self.outs[result]
+        Py_INCREF(<object>value.descr)
+        cdef PyObject* made = PyArray_NewFromDescr(
+            &PyArray_Type, <PyArray_Descr*>value.descr, <int>value.rank, <const Py_ssize_t*>plan.result_dims(result),
+            NULL, block.data, NPY_ARRAY_CARRAY, NULL)
+        array = <object>made
+        Py_DECREF(array)
+        Py_INCREF(block)
+        PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>block)
+        out_data[0] = block.data
+        return array
+
+    cdef object scalar_result(self, uint32_t result, uint64_t word):
+        """Return the Python number of a scalar result."""
+        return (<ElementType>self.result_types[result]).unpack(word)
+
+
+cdef int check_sizes(PlannedFunction self, Plan plan) except -1:
+    """Raise ArtifactError if the memory of a result is not as large as its shape requires.
+
+    The program is not trusted here, because arrays are created over that memory.
+    """
+    cdef uint32_t i, axis
+    cdef uint64_t size
+    cdef const int64_t* dims
+    for i in range(self.result_count):
+        if self.outs[i].descr == NULL:
+            continue
+        dims = plan.result_dims(i)
+        size = plan.result_tensor_bytes(i)
+        if size != plan.result_bytes[i]:
+            raise ArtifactError(
+                f"@{self.name}: result {i} has {plan.result_bytes[i]} bytes, but its shape "
+                f"{tuple([dims[axis] for axis in range(self.outs[i].rank)])} takes {size}")
+    return 0

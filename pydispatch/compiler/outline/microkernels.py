@@ -1,0 +1,91 @@
+"""External functions that a kernel calls as microkernels: their declarations, objects, and strides as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Region
+
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.dialects import iree_codegen
+from pydispatch.ir.dialects.hal import dialect as hal
+
+
+class Microkernels:
+    """Declarations of the microkernels that one kernel calls, and the objects that define them.
+
+    Attributes:
+        declarations: (symbol, type as text) → declaration.
+        objects: Objects to link for all targets.
+        objects_by_target: Target → objects to link for only that target.
+    """
+
+    def __init__(self) -> None:
+        self.declarations: dict[tuple[str, str], func.FuncOp] = {}
+        self.objects: list[Attribute] = []
+        self.objects_by_target: dict[Attribute, list[Attribute]] = {}
+
+    def declare(
+        self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
+    ) -> func.FuncOp:
+        """Return the declaration of the external function, created once for each type.
+
+        If a symbol is called with several types, the second declaration is named `symbol.1`, the third `symbol.2`; the
+        attribute hal.import.name then states the symbol.
+        """
+        symbol = op.u_kernel_fn_name.data
+        extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
+        key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")
+        if key not in self.declarations:
+            other_types = sum(1 for name, _ in self.declarations if name == symbol)
+            name = f"{symbol}.{other_types}" if other_types else symbol
+            declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
+            declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
+            if other_types:
+                declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
+            set_location(declaration, op)
+            self.declarations[key] = declaration
+        return self.declarations[key]
+
+    def add_objects(self, op: iree_codegen.UkernelGenericOp) -> None:
+        """Add the objects that a call states: a list for all targets, or one for each target."""
+        attribute = op.attributes.get("hal.executable.objects")
+        if isinstance(attribute, ArrayAttr):
+            self.objects += [o for o in attribute.data if o not in self.objects]
+        elif isinstance(attribute, hal.ExecutableObjectsAttr):
+            for target, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
+                known = self.objects_by_target.setdefault(target, [])
+                known += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in known]
+
+    def all_objects(self) -> Attribute | None:
+        """Return the objects that the microkernels are linked with; None if there are none.
+
+        They are one list for all targets, or, if some object is for one target only, a list for each target.
+        """
+        if not self.objects_by_target:
+            return ArrayAttr(self.objects) if self.objects else None
+        by_target = self.objects_by_target
+        lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in by_target.values()]
+        return hal.ExecutableObjectsAttr(ArrayAttr(list(by_target)), ArrayAttr(lists))
+
+
+def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
+    """Return the dimensions of tensor operand `index` whose strides are passed to the microkernel.
+
+    They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all.
+    """
+    if op.num_strided_outer_dims is not None:
+        return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
+    if op.strided_dims is None:
+        return list(range(rank))
+    rows = op.strided_dims.data
+    row = rows[index] if index < len(rows) else None
+    dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
+    if row is None or any(not 0 <= d < rank for d in dims):
+        listed = "nothing" if row is None else dims
+        raise CompileError(f"strided_dims gives {listed} for operand {index} of rank {rank}", location_of(op))
+    return dims

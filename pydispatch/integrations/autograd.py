@@ -1,0 +1,82 @@
+"""Derivatives of PyTorch operators in autograd and in its functional transforms."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydispatch.errors import InvalidArgumentError
+
+Backward = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
+"""Function backward(context, gradients of the results) -> gradient of each argument, or None."""
+
+
+def make_differentiable(torch: Any, name: str, library: Any, backward: Backward) -> None:
+    """Register a derivative that also works in functional transforms, unlike `torch.library.register_autograd`.
+
+    Args:
+        torch: The module torch.
+        name: "library::operator".
+        library: The `torch.library.Library` that has registered the operator.
+        backward: Function of a call's context and the gradients of its results that returns the gradients of its
+            arguments; see `_save_arguments` for the context.
+    """
+    namespace, _, operator = name.partition("::")
+    op = getattr(getattr(torch.ops, namespace), operator).default
+
+    def forward(*args: Any) -> Any:
+        """Call the operator itself."""
+        # A call is differentiated without gradients on; the outer levels of functional transforms need them.
+        with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
+            return op(*args)
+
+    def differentiate(context: Any, *gradients: Any) -> tuple[Any, ...]:
+        """Return the gradients of the arguments, for those of the results."""
+        return backward(context, gradients)
+
+    # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
+    methods = {"forward": forward, "setup_context": _save_arguments, "backward": differentiate}
+    members = {key: staticmethod(value) for key, value in methods.items()}
+    autograd_function: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
+    single_level = importlib.import_module("torch._functorch.autograd_function").enable_single_level_autograd_function
+
+    def kernel(*args: Any) -> Any:
+        """Call the operator, with a backward pass where a gradient is needed."""
+        if any(_has_tangent(torch, arg) for arg in args):
+            raise InvalidArgumentError(
+                f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "
+                f"torch.func.jacrev, or jacrev of jacrev for second derivatives)"
+            )
+        is_needed = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
+        if not is_needed:
+            with torch._C._AutoDispatchBelowAutograd():
+                return op(*args)
+        with single_level():  # of the levels of functional transforms, such as torch.func.grad of torch.func.grad
+            return autograd_function.apply(*args)
+
+    library.impl(operator, kernel, "Autograd")
+
+
+def _has_tangent(torch: Any, value: Any) -> bool:
+    """Return whether forward-mode differentiation passes a tangent with a value."""
+    forward_ad = torch.autograd.forward_ad
+    if forward_ad._current_level < 0 or not isinstance(value, torch.Tensor):
+        return False
+    return forward_ad.unpack_dual(value).tangent is not None
+
+
+def let_users_differentiate(torch: Any, name: str) -> None:
+    """Allow `torch.library.register_autograd` to replace the derivative, which raises an error."""
+    torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
+
+
+def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name.
+
+    Tensors are saved by PyTorch. `ctx.others` has one entry per value: None for a tensor, and any other value itself.
+    """
+    values = [*inputs, *(output if isinstance(output, (tuple, list)) else (output,))]
+    is_tensor = [hasattr(value, "dtype") for value in values]
+    ctx.save_for_backward(*(value for value, kept in zip(values, is_tensor, strict=True) if kept))
+    ctx.others = [None if kept else value for value, kept in zip(values, is_tensor, strict=True)]
