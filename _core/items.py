@@ -104,8 +104,8 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
 def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
     """Submit a call for each item and return one future for the list of results; see Function.submit_many.
 
-    is_returned: whether the error of a call takes the place of its result in the list. Otherwise an item that cannot be
-    submitted cancels the calls before it, and its error is raised here.
+    Arguments are those of `in_order`, except that an error is not yielded but an element of the list. An item that
+    cannot be submitted cancels the calls before it, and its error is raised here, unless `is_returned`.
     """
     futures: list[concurrent.futures.Future[Any]] = []
     for index, item in enumerate(items):
