@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -183,4 +184,10 @@ def of_element(element: Attribute) -> DType:
         return {builtin.f32: C64, builtin.f64: C128}[element.element_type]
     if isinstance(element, builtin.IndexType):
         return I64
-    return {dtype.element: dtype for dtype in DTYPES.values() if dtype.is_float}[element]
+    return _float_types()[element]
+
+
+@functools.cache
+def _float_types() -> dict[Attribute, DType]:
+    """Return the floating-point element types by their MLIR types."""
+    return {dtype.element: dtype for dtype in DTYPES.values() if dtype.is_float}
