@@ -17,6 +17,8 @@ MOST_ALIGNMENT = 4096
 """Largest alignment of bindings that a variant may ask for, in bytes."""
 
 _TEXT = frozenset((str,))
+_NUMBERS_OR_NULL = frozenset((int, type(None)))
+_LISTS_OR_NULL = frozenset((list, type(None)))
 
 
 def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
@@ -75,7 +77,10 @@ def _are_texts(value: object) -> bool:
 
 def _are_numbers(value: object) -> bool:
     """Return whether a manifest value is a list of function numbers, with null for exports without one."""
-    return type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value)
+    if type(value) is not list or not _NUMBERS_OR_NULL.issuperset(map(type, value)):
+        return False
+    numbers = [n for n in value if n is not None]
+    return not numbers or (min(numbers) >= 0 and max(numbers) < 2**32 - 1)
 
 
 def _are_counts(value: object) -> bool:
@@ -83,7 +88,7 @@ def _are_counts(value: object) -> bool:
 
     The contents of the counts are checked by profiles.
     """
-    return type(value) is list and all(n is None or type(n) is list for n in value)
+    return type(value) is list and _LISTS_OR_NULL.issuperset(map(type, value))
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -114,7 +119,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
         and _are_counts(variant.get("flops", []))
         and type(variant.get("calls", [])) is type(variant.get("warnings", [])) is list
         and _are_numbers(variant.get("contracts", []))
-        and all(type(variant.get(key, {})) is dict for key in ("ptx", "spirv", "wgsl"))
+        and type(variant.get("ptx", {})) is type(variant.get("spirv", {})) is type(variant.get("wgsl", {})) is dict
     )  # fmt: skip
 
 
