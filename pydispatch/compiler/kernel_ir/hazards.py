@@ -86,10 +86,8 @@ class Hazards:
     def join(self, other: Hazards) -> None:
         """Merge the state of another control-flow path that reaches the same point."""
         self.read_since_barrier |= other.read_since_barrier
-        for (
-            key,
-            by,
-        ) in other.written_since_barrier.items():  # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
+        for key, by in other.written_since_barrier.items():
+            # SEVERAL_INVOCATIONS, the larger number, if it is so on either path
             self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
 

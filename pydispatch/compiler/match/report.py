@@ -121,7 +121,7 @@ class Report:
         """Record a near miss if it is among the deepest ones of its pattern. A mismatch of the root itself is not
         recorded.
         """
-        if mismatch.is_of_root(op):
+        if mismatch.is_other_root_operation(op):
             return
         kept = self.near.setdefault(pattern, [])
         if len(kept) >= _MAX_NEAR_MISSES and mismatch.depth <= kept[-1].depth:

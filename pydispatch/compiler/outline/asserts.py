@@ -91,11 +91,15 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)
     flag = tensor.SplatOp(none.result, [], type_)
+    # The new last result is the flag, the new last argument, updated in place.
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
     checked_dispatch = flow.DispatchOp(
         operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
         result_types=[[*(result.type for result in dispatch.results), type_]],
-        properties={**_kept(dispatch), "tied_operands": DenseArrayBase.from_list(i64, tied)},
+        properties={
+            **_properties_without_tied_operands(dispatch),
+            "tied_operands": DenseArrayBase.from_list(i64, tied),
+        },
         attributes=dict(dispatch.attributes),
     )
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
@@ -118,5 +122,5 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     erase_op(replaced)
 
 
-def _kept(dispatch: flow.DispatchOp) -> dict[str, Attribute]:
+def _properties_without_tied_operands(dispatch: flow.DispatchOp) -> dict[str, Attribute]:
     return {k: v for k, v in dispatch.properties.items() if k not in ("operandSegmentSizes", "tied_operands")}

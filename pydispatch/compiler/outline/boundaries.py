@@ -84,9 +84,11 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
         around = value.block.parent_op()
         from_end = len(value.block.args) - value.index
         if value.block in jumps:
+            # Any operand of a jump may be passed: positions are not compared.
             yield from ((v, jump) for jump in jumps[value.block] for v in jump.operands)
         elif around is not None:
-            yield from ((v, around) for v in around.operands[-from_end:][:1])
+            initial = around.operands[-from_end:][:1]  # empty if the operation has fewer operands
+            yield from ((v, around) for v in initial)
             yield from _yielded(around, from_end)
 
 

@@ -159,12 +159,12 @@ class Bounds:
             return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), self._maximum(size, 0))
         if isinstance(stride, int):
             forwards = self._steps(rest, abs(stride))
-            if stride > 0 or offset is None:
+            if stride > 0 or offset is None:  # a clamped offset leaves as many elements in either direction
                 return forwards
             return self._minimum(start // -stride + 1, self._elements_down_from(start, rest))
-        size_of_step = self._maximum(
-            self._maximum(stride, self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)), 1
-        )
+        negated = self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)
+        absolute = self._maximum(stride, negated)
+        size_of_step = self._maximum(absolute, 1)
         forwards = self._steps(rest, size_of_step)
         if offset is None:
             return forwards
@@ -209,22 +209,23 @@ class Bounds:
             holds = self._put(arith.OrIOp(holds, self._compare("sle", shortest, 0))).results[0]
         self._require(holds, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
-    def _index_range(self, expr: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
+    def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an index expression over its loops."""
         if isinstance(expr, AffineConstantExpr):
             return expr.value, expr.value
         if isinstance(expr, AffineDimExpr):
-            steps = loops[expr.position]
-            assert steps is not None
-            return 0, self._plus(self._minimum(self._term(steps), OVERFLOW_GUARD), -1)
+            size = loop_sizes[expr.position]
+            assert size is not None
+            # A larger size is out of bounds in any case; capped, it cannot overflow the index computations.
+            return 0, self._plus(self._minimum(self._term(size), OVERFLOW_GUARD), -1)
         assert isinstance(expr, AffineBinaryOpExpr)
         a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
-        low, high = self._index_range(a, loops)
+        low, high = self._index_range(a, loop_sizes)
         if expr.kind is AffineBinaryOpKind.Add:
-            other = self._index_range(b, loops)
+            other = self._index_range(b, loop_sizes)
             return self._plus(low, other[0]), self._plus(high, other[1])
         assert isinstance(b, AffineConstantExpr)
-        n = b.value
+        n = b.value  # positive in divisions and remainders
         if expr.kind is AffineBinaryOpKind.Mul:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)

@@ -34,7 +34,7 @@ class FusionReport:
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)
     _formed: list[flow.DispatchOp] = field(default_factory=list)
-    """The operations of `dispatches`, as long as those of hand-written kernels are not inserted."""
+    """The operation of each of `dispatches`, by index, until `_list_all` inserts those of hand-written kernels."""
     _pending: list[tuple[str, ...]] = field(default_factory=list)
     """The operations of each group that is not outlined yet, as text."""
     _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class FusionReport:
         """Record for each dispatch why the dispatches that read its results were not fused with it."""
         numbers = {op: n for n, op in enumerate(self._formed)}  # indices of formed dispatches; others have none
         apart: dict[int, dict[Boundary, None]] = {}  # index of a dispatch → why its readers are others
-        jumps = jumps_of(function)  # of the function's control flow, through which results reach their readers
+        jumps = jumps_of(function)  # block -> the branches to it, which pass results to their readers
         for consumer in walk(function):
             if not isinstance(consumer, flow.DispatchOp):
                 continue

@@ -62,6 +62,8 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
             count.add(op)
     except _NotCountable:
         return None
+    # Element types of the products and, as CPUs may multiply them without widening, of narrow arguments. Of several
+    # types, none is stated.
     types = {str(type_) for type_ in count.types | _narrow(source)}
     terms = [[factor, *sizes] for sizes, factor in sorted(count.total.items()) if factor]
     return attribute_of(types.pop() if len(types) == 1 else "", terms)
@@ -84,7 +86,7 @@ class _FlopCounter:
         total: The count as a polynomial of sizes.
         types: Element types that are computed with.
         sizes: What is known of the sizes of the function's tensors.
-        words: For each scalar argument, the index of its first 32-bit word among the constants of the dispatch.
+        first_words: For each scalar argument, the index of its first 32-bit word among the constants of the dispatch.
     """
 
     source: func.FuncOp
@@ -96,13 +98,13 @@ class _FlopCounter:
 
         Sizes that an operation makes equal are recorded, so that the polynomial has one variable for them.
         """
-        self.sizes, self.words, at = Sizes(), dict[SSAValue, int](), 0
+        self.sizes, self.first_words, at = Sizes(), dict[SSAValue, int](), 0
         for argument in self.source.body.block.args:
             self.sizes.record_value(argument)
             if not isinstance(argument.type, TensorType):
-                self.words[argument] = at
+                self.first_words[argument] = at
                 at += words_of(argument.type)
-        has_dynamic_sizes = bool(self.words)  # dynamic sizes are scalar arguments
+        has_dynamic_sizes = bool(self.first_words)  # dynamic sizes are scalar arguments
         for op in self.source.body.block.ops if has_dynamic_sizes else ():
             for result in op.results:
                 self.sizes.record_value(result)
@@ -166,10 +168,10 @@ class _FlopCounter:
             return total
         if isinstance(term, Dim):
             raise _NotCountable
-        if term in self.words:
+        if term in self.first_words:
             if words_of(term.type) != _INDEX_WORDS:
                 raise _NotCountable
-            return Counter({(self.words[term],): 1})
+            return Counter({(self.first_words[term],): 1})
         op = term.owner
         if isinstance(op, Block) or op.name not in ("arith.addi", "arith.muli"):
             raise _NotCountable

@@ -45,10 +45,11 @@ def save_updated_rows(function: Operation) -> None:
         for op in list(block.ops):
             if isinstance(op, GlobalLoadOp) and isinstance(op.result.type, TensorType):
                 updates = _updates_of(op, op.result.type)
-                rows = [one for update in updates if (one := _rows_of(update)) is not None]
-                following = _hoist(op, rows, updates) if updates and len(rows) == len(updates) else None
-                if following is not None:
-                    _save(op, following, op.result.type, rows)
+                rows = [replaced for update in updates if (replaced := _rows_of(update)) is not None]
+                has_all_rows = bool(updates) and len(rows) == len(updates)
+                insertion_point = _hoist_positions(op, rows, updates) if has_all_rows else None
+                if insertion_point is not None:  # the operation after the computation of the positions
+                    _save(op, insertion_point, op.result.type, rows)
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _is_read(use: Use) -> bool:
     return op.name in (*RETURNS, "tensor.extract", "tensor.dim")
 
 
-def _hoist(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
+def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequence[Operation]) -> Operation | None:
     """Move the operations that compute the positions of rows directly after a load.
 
     Return the operation after them. Return None, and move nothing, if they have effects or depend on the load.

@@ -172,7 +172,7 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
     for size in dims:
         block = Block(arg_types=[IndexType()])
         levels.append(levels[-1].nested(block))
-        indices.append(levels[-1].counts(block.args[0], size))
+        indices.append(levels[-1].assume_counts_to(block.args[0], size))
     if depth is not None:
         nest.emit_row_reductions(elements, levels[depth], indices[:depth])
         for value, _ in nest.row_stores:
@@ -298,7 +298,7 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
 
 def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
     """Return the map from indices of a nest to the offset within a row; `inner` has the sizes of inner dimensions."""
-    return lambda build, indices: [build.join(indices[outer_rank:], inner)]
+    return lambda build, indices: [build.linear_index(indices[outer_rank:], inner)]
 
 
 def probe(frame: Frame) -> Elements:

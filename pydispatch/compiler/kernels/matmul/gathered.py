@@ -79,7 +79,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         return None
     reshape, pages = value.op, value.op.operands[0]
     shape = shape_of(pages)
-    axis = _merged_dim(reshape)
+    axis = _merged_dim(reshape)  # of the pages of a table entry; axis + 1 has the rows of a page
     if axis is None or min(shape) < 1:
         return None
     expression, operations = _gathered_element(Expression(pages, tuple(range(len(shape)))))
@@ -87,22 +87,27 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
     if gather is None or gather.name != "tensor.extract":
         return None
     source, page_number, *indices = gather.operands
-    page, inner = expression.of(page_number), shape_of(source)[1:]
+    page_expression, page_shape = expression.of(page_number), shape_of(source)[1:]
     strides: dict[int, int] = {}
     for position, index in enumerate(indices):
         dim = expression.dim_of_index(index)
-        if dim is None and inner[position] == 1:
+        if dim is None and page_shape[position] == 1:
             continue  # a dimension that the tensor lacks
-        if dim is None or inner[position] != shape[dim] or dim in strides:
+        if dim is None or page_shape[position] != shape[dim] or dim in strides:
             return None
-        strides[dim] = prod(inner[position + 1 :])
+        strides[dim] = prod(page_shape[position + 1 :])
     if sorted(strides) != list(range(axis + 1, len(shape))):
         return None
-    if any(page.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
+    if any(page_expression.depends_on(d) for d in strides) or shape[axis + 1] < MIN_PAGE_ROWS:
         return None
-    of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
+    strides_of_axes = (*[0] * axis, *(strides[d] for d in range(axis + 1, len(shape))))
     return GatheredPages(
-        page=page, source=source, operations=(*operations, reshape), axis=axis, rows=shape[axis + 1], strides=of_axes
+        page=page_expression,
+        source=source,
+        operations=(*operations, reshape),
+        axis=axis,
+        rows=shape[axis + 1],
+        strides=strides_of_axes,
     )
 
 

@@ -85,10 +85,11 @@ class Panels:
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Return the stride along each dimension of the tensor, in elements, within a panel.
+        """Return the stride along each dimension of the tensor within a panel, without the steps of a group.
 
-        Along the dimension of groups it is the stride between groups, divided by the group size: for [K, N] as
-        [N / 16, K / 4, 16, 4], groups of K are 64 elements apart, and the stride of K is 16.
+        The unit along the panels' dimension and along the dimension of groups is a group of steps: callers add the step
+        in the group. For [K, N] as [N / 16, K / 4, 16, 4], groups of K are 64 elements apart, and the stride of K is
+        16; columns are 4 elements apart, and have the stride 1. Other strides are in elements.
         """
         layout = self.layout
         strides: list[int] = []

@@ -272,7 +272,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         outermost = 0 if sizes[0] == 1 else linear
         return [outermost, *reversed(reversed_indices)]
 
-    def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
+    def linear_index(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
         """Return the row-major linear index of `indices`: the inverse of `split`."""
         linear: Index = 0
         for index, size in zip(indices, sizes, strict=True):
@@ -296,12 +296,13 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
     def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], limit: Index | None) -> Builder:
         """Return a builder of the body of a loop with the given (low, high, step), which knows the bounds of its index.
 
-        `limit` is a bound that the index is below; None for `high`.
+        `limit` is a bound that the index is below, of which more is known than of a computed `high`, such as the size
+        of a dimension; None for `high`.
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
         if low == 0 and step == 1:
-            inner.counts(index, high)
+            inner.assume_counts_to(index, high)
         inner.assume_below(index, high if limit is None else limit)
         return inner
 

@@ -34,8 +34,6 @@ def equal(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
 
 def not_less(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
     """Return whether lhs >= rhs, signed: a bool if that is known, else an i1."""
-    if rhs == 0 and build.less(lhs, 0) is False:
-        return True
     less = build.less(lhs, rhs)
     if isinstance(less, bool):
         return not less

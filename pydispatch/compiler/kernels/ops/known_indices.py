@@ -33,7 +33,7 @@ class KnownIndices:
         self._not_negative.add(value)
         return value
 
-    def counts(self, value: SSAValue, limit: Index) -> SSAValue:
+    def assume_counts_to(self, value: SSAValue, limit: Index) -> SSAValue:
         """Record that `value` counts from 0 to limit - 1 in steps of one, and return `value`."""
         self._counters[value] = limit
         return self.assume_below(value, limit)

@@ -39,18 +39,18 @@ def negative_zero(build: Builder, type_: Attribute) -> SSAValue:
 
 
 def with_fresh_accumulators(
-    build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]
+    build: Builder, carried: Carried, is_sum: Sequence[bool], inside: Callable[[Carried], Carried]
 ) -> Carried:
     """Emit a loop whose float sums start at -0, add them to the carried sums, and return the new carried values.
 
     Args:
         build: Emits the additions after the loop.
         carried: The values before the loop.
-        sums: Whether each carried value is a float sum; a value beyond its end is none. The loop continues all
+        is_sum: Whether each carried value is a float sum; a value beyond its end is none. The loop continues all
             other values.
         inside: Emits the loop from its initial values, and returns its final ones.
     """
-    fresh = [index < len(sums) and sums[index] for index in range(len(carried))]
+    fresh = [index < len(is_sum) and is_sum[index] for index in range(len(carried))]
     results = inside([negative_zero(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
     return [
         build.add(arith.AddfOp(before, after)) if own else after
@@ -161,7 +161,9 @@ class _SumNest:
         if level.step == 1:  # every index of the dimension, or of the current block
             indices = {**indices, dim: index}
             if isinstance(index, SSAValue):
-                build.counts(index, size)  # records its range: with the loop over blocks it visits 0, 1, ... size - 1
+                build.assume_counts_to(
+                    index, size
+                )  # records its range: with the loop over blocks it visits 0, 1, ... size - 1
         else:  # blocks: `index` is the first index of one, whose range the loop inside visits
             block_end = build.plus(index, level.step)
             is_whole_block = isinstance(size, int) and size % level.step == 0

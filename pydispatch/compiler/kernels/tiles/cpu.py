@@ -106,12 +106,14 @@ def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
     if not part.transposed or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, low=(0, 0), high=(rows, columns))
         return
-    target, source = TileView(build.source, tile), TileView(build.source, part.value, first=part.first)
+    op = build.source  # the operation that the copy is emitted for
+    to_view, from_view = TileView(op, tile), TileView(op, part.value, first=part.first)
     for row in range(0, rows, SIDE):
         for column in range(0, columns, SIDE):
             height, width = min(SIDE, rows - row), min(SIDE, columns - column)
-            block = source.view(build, column, row, (width, height))  # the source is the part before transposition
-            build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
+            from_block = from_view.view(build, column, row, (width, height))  # of the part before transposition
+            to_block = to_view.view(build, row, column, (height, width))
+            build.add(TransposeOp(operands=[from_block, to_block]))
 
 
 def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.tiles.parts import element_of, put, shape_of
-from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, lane_layout, run_of
+from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, adjacent_elements_of, lane_layout
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp
 
 MOST_SLOTS = 128
@@ -45,7 +45,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
         form, unit = "tensor", (16, 16)
         fits = generation >= first and steps % 16 == 0
     else:
-        run = run_of(wide)  # a lane has run x run adjacent elements; 4 x 8 lanes are a unit
+        run = adjacent_elements_of(wide)  # a lane has run x run adjacent elements; 4 x 8 lanes are a unit
         form, unit = "fma", (4 * run, 8 * run)
         fits = element == total
     fits = fits and all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
@@ -117,12 +117,12 @@ class _ProductEmitter:
         self.op, self.form, self.invocations = op, form, invocations
         groups_down, self.groups_across = groups
         self.block_rows, self.block_columns = rows // groups_down, columns // self.groups_across
-        total: Attribute = element_of(op.c)
-        adjacent_elements = run_of(bit_width(total) or 64)  # of a lane
+        sum_type: Attribute = element_of(op.c)
+        adjacent_elements = adjacent_elements_of(bit_width(sum_type) or 64)  # of a lane
         self.layout = lane_layout(form, self.block_rows, self.block_columns, adjacent_elements)
         function = _enclosing_function(op)
         entry = Builder(Block(), op)
-        self.sums = storage(entry, total, rows * columns // invocations, PRIVATE)
+        self.sums = storage(entry, sum_type, rows * columns // invocations, PRIVATE)
         first = function.body.block.first_op
         assert first is not None
         for allocation in list(entry.block.ops):  # the memory of the sums is allocated at the start of the function
@@ -133,17 +133,17 @@ class _ProductEmitter:
         """Emit the product. Sums of a product in a loop are loaded before and stored after the loop."""
         loop = self._accumulating_loop()
         if loop is None:
-            self._invocations(build, self._load_sums)
-            self._invocations(build, self._multiply)
-            self._invocations(build, self._store_sums)
+            self._emit_per_invocation(build, self._load_sums)
+            self._emit_per_invocation(build, self._multiply)
+            self._emit_per_invocation(build, self._store_sums)
             return
         around = loop.parent
         assert around is not None
-        self._invocations(build, self._multiply)
+        self._emit_per_invocation(build, self._multiply)
         following = loop.next_op
         for body, anchor in ((self._load_sums, loop), (self._store_sums, following)):
             outside = Builder(Block(), self.op)
-            self._invocations(outside, body)
+            self._emit_per_invocation(outside, body)
             for written in list(outside.block.ops):
                 written.detach()
                 assert anchor is not None
@@ -162,7 +162,7 @@ class _ProductEmitter:
                 return None
         return loop
 
-    def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+    def _emit_per_invocation(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Emit `body` once for each invocation of the workgroup; it gets a builder and the invocation's number."""
         build.parallel(0, self.invocations, body, limit=self.invocations)
 

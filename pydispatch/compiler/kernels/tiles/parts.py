@@ -85,8 +85,10 @@ class TileView:
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
-        """Return whether `size` rows (dimension 0) or columns (1) are inside the memref, and the first index of the
-        other dimension is not negative; a bool where that is known at compile time.
+        """Return whether `size` rows (dimension 0) or columns (1) are inside the memref; a bool where that is known.
+
+        Of the other dimension, only the first index is checked, for not being negative. Its end is left to another
+        call, or to the caller's loop over it.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)

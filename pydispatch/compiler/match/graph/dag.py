@@ -39,10 +39,9 @@ class Mismatch:
     reason: str
     op: Operation | None = None
 
-    def is_of_root(self, root: Operation) -> bool:
-        """Return whether `root` itself is another operation than the pattern's; then its reason begins with
-        "expected".
-        """
+    def is_other_root_operation(self, root: Operation) -> bool:
+        """Return whether the reason is that `root` itself is another operation than the root of the pattern."""
+        # Reasons of other kinds begin with the operand or attribute in which the operations differ.
         return self.depth == 0 and self.op is root and self.reason.startswith("expected")
 
 

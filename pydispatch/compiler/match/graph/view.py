@@ -112,9 +112,10 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
 
 
 def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
-    """Return the node of a tensor whose axes of size 1 are others than those of its operand; reads: the map of both.
+    """Return the node of a tensor that differs from its operand in axes of size 1 alone.
 
-    Operands that differ from their own operands in such axes alone are skipped.
+    A chain of such reshapes is one node, which reads the tensor before them. reads: index of the result -> index of the
+    operand.
     """
     result, operand = op.results[0], op.operands[0]
     source = source_of(operand)
@@ -183,12 +184,11 @@ def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
     inside = GraphView()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
-        moved = _moved(inside.node(value), inside, back, op, {})
+        moved = _translated(inside.node(value), inside, back, op, done={})
         if not isinstance(moved, Node):  # the result is an operand itself
             return None
         if moved.label == "splat" and view.node(moved.children[0]).is_constant:  # a constant of the program around op
-            scalar = view.node(moved.children[0])
-            moved.key, moved.label, moved.children, moved.parts = scalar.key, "constant", (), scalar.parts
+            _become_constant(moved, scalar=view.node(moved.children[0]))
         moved.value, moved.type = result, result.type
         moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]  # initial contents, overwritten
         nodes.append(moved)
@@ -216,10 +216,15 @@ def _inside(value: SSAValue, op: Operation) -> bool:
     return owner is not op and op.is_ancestor(owner)
 
 
-def _moved(
+def _become_constant(node: Node, scalar: Node) -> None:
+    """Turn a node into the constant tensor whose elements are all the constant `scalar`."""
+    node.key, node.label, node.children, node.parts = scalar.key, "constant", (), scalar.parts
+
+
+def _translated(
     node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Translate a node of the scratch function to a node or value of the program.
+    """Translate a node of the scratch function, in which `op` was normalized, to a node or value of the program.
 
     Args:
         node: The node.
@@ -232,7 +237,7 @@ def _moved(
         return done[node]
     if node.value in back:
         return back[node.value]
-    children = [_moved(inside.node(c), inside, back, op, done) for c in node.children]
-    unread = [back[u] for u in node.unread if u in back]
+    children = [_translated(inside.node(c), inside, back, op, done) for c in node.children]
+    unread = [back[u] for u in node.unread if u in back]  # initial contents that the operation overwrites
     done[node] = replace(node, children=children, op=op, value=None, unread=unread)
     return done[node]

@@ -72,12 +72,13 @@ class MatcherIndex:
         self.tree: Tree[int] = Tree()  # matchers by the computation of their root
         self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
         self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
-        self.any: list[int] = []  # matchers of any root
+        self.of_any_root: list[int] = []  # matchers of any root
         self.roots: dict[int, int] = {}  # matcher in `tree` → key of the computation of its root, without the operands
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
+        # Local matchers look at the root alone: one rejection holds for all operations of the kind.
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
-        self.refused: dict[Hashable, set[int]] = {}  # `kind_of` an operation → local matchers that rejected one
-        self.count = len(matchers)
+        self.rejections: dict[Hashable, set[int]] = {}  # `kind_of` an operation → local matchers that rejected one
+        self.matcher_count = len(matchers)
         for ordinal, matcher in enumerate(matchers):
             self._add(ordinal, matcher)
 
@@ -112,7 +113,7 @@ class MatcherIndex:
             for name in names:
                 self.by_name.setdefault(name, []).append(ordinal)
         else:
-            self.any.append(ordinal)
+            self.of_any_root.append(ordinal)
 
     def candidates(self, op: Operation) -> list[int]:
         """Return the indices of the matchers to try, in order, without local ones that rejected an operation of the
@@ -121,19 +122,19 @@ class MatcherIndex:
         if not self.local:
             return self._candidates(op)
         kind = kind_of(op)
-        refused = self.refused.setdefault(kind, set())
-        if len(refused) == len(self.local) == self.count:
+        rejected = self.rejections.setdefault(kind, set())
+        if len(rejected) == len(self.local) == self.matcher_count:
             return []
-        return [ordinal for ordinal in self._candidates(op) if ordinal not in refused]
+        return [ordinal for ordinal in self._candidates(op) if ordinal not in rejected]
 
     def refuse(self, ordinal: int, op: Operation) -> None:
         """Record that a matcher rejected an operation."""
         if ordinal in self.local:
-            self.refused.setdefault(kind_of(op), set()).add(ordinal)
+            self.rejections.setdefault(kind_of(op), set()).add(ordinal)
 
     def _candidates(self, op: Operation) -> list[int]:
         """Return the indices of the matchers whose requirement `op` meets, in order."""
-        candidates = set(self.any)
+        candidates = set(self.of_any_root)
         candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
             candidates.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))

@@ -155,7 +155,10 @@ class Interpreter:
         return held[0]
 
     def forget_users(self, value: SSAValue) -> None:
-        """Remove the users of a value from the view. Callers use it before they change these uses."""
+        """Remove the nodes of a value's users, and of the operations around them, from the view for matching.
+
+        Callers use it before they change these uses. The node of an operation with regions depends on those inside.
+        """
         for use in value.uses:
             user: Operation | None = use.operation
             while user is not None and user is not self.program:

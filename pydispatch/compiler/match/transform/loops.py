@@ -94,7 +94,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                 for handle, values in zip(gathered, results, strict=False):
                     handle += values
                 break
-    explain(run, matchers, run.ops(op, env), index)
+    report_near_misses(run, matchers, run.ops(op, env), index)
     env[op.results[0]] = env[op.operands[0]]
     env.update(zip(op.results[1:], gathered, strict=True))
 
@@ -123,8 +123,9 @@ def _run_action(run: Interpreter, action: Any, handles: list[list[Any]]) -> list
                  "what may say no belongs into the matcher")  # fmt: skip
 
 
-def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: MatcherIndex) -> None:
-    """Report near misses of matchers without matches: try them on all operations that are similar to their root.
+def report_near_misses(run: Interpreter, matchers: list[Any], roots: list[Operation], index: MatcherIndex) -> None:
+    """Report near misses of matchers without matches: try them on all operations that meet the index's
+    requirement for their root.
 
     A matcher that fails records its reason in `run.report`.
     """
@@ -134,6 +135,7 @@ def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index
         for candidate in walk(root) if chosen else ():
             for ordinal, matcher in chosen:
                 if candidate is not root and index.may_match_at(candidate, ordinal):
+                    # The further parameters of a matcher get handles without operations, at which it may fail.
                     no_handles: list[list[Any]] = [[] for _ in matcher.body.block.args[1:]]
                     _run_matcher(run, matcher, candidate, extras=no_handles)
 

@@ -169,6 +169,7 @@ class Decomposition:
             if inner is last:
                 break
             if isinstance(inner, IndexOp):
+                # Dimension of the attention -> loop of the generic that computes the scores.
                 dim = self.loops.scores.index(inner.dim.value.data)
                 values[inner.result] = body.add(regions.IndexOp(dim))
             else:

@@ -115,9 +115,14 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
     segments.
 
     A `pyd.recurrence` along the last dimension of (row, segment, element) stores the results. It carries `count` slots
-    in order, each with one value of each tensor. Arguments are those of `first_of_rows`, and:
+    in order, each with one value of each tensor.
 
-    size: number of elements of a row.
+    Args:
+        build: Builder of the code.
+        tensors: Tensors, (rows, n) each, that are ordered together.
+        size: Number of elements n of a row.
+        before: Function that emits whether one element precedes another.
+        count: Number of elements to select.
     """
     segments = max(1, size // SEGMENT)
     length, rows, width = size // segments, shape_of(tensors[0].type)[0], len(tensors)
@@ -155,7 +160,10 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
 
     types = [TensorType(element_of(t), [rows, segments, count]) for t in tensors]
     selected = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
-    return selected if segments == 1 else _selected(build, selected, segments * count, before, count)
+    if segments == 1:
+        return selected
+    # The recursion ends: each level divides the number of elements by SEGMENT / count or more.
+    return _selected(build, selected, segments * count, before, count)
 
 
 def _inserted(

@@ -34,7 +34,7 @@ from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 from pydispatch.ir.op_info import SHOWS_VALUES
 
 
-def _by(body: Region) -> Before:
+def _comparator_of(body: Region) -> Before:
     """Return the comparison function of a comparator region, which takes pairs of the first tensors."""
     count = len(body.block.args) // 2
 
@@ -63,7 +63,7 @@ def _ordered(
     outer = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
     flat = [collapsed_rows(build, t) for t in transposed]
     if isinstance(count, SSAValue) or count == shape[-1]:
-        ordered = sorted_rows(build, flat, _by(body))
+        ordered = sorted_rows(build, flat, _comparator_of(body))
     else:
         size = size_of(build, flat[0], axis=1)
         if isinstance(size, SSAValue):
@@ -71,11 +71,12 @@ def _ordered(
             build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
         if selects_by_heap(build, count, size):
             if along != len(shape) - 1:
+                # As no memory of its own, the transposition would be fused into the heap's scan of the rows.
                 flat = [_contiguous(build, t) for t in flat]
             *ordered, of_heap = top_of_rows(build, flat, body, count, positions or IndexType())
             ordered += [of_heap] if positions is not None else []  # a heap returns the positions in any case
         else:
-            ordered = first_of_rows(build, flat, _by(body), count)
+            ordered = first_of_rows(build, flat, _comparator_of(body), count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in ordered]

@@ -37,6 +37,9 @@ BLOCK = 512
 """Elements of a block. Blocks run side by side. The values that they begin with are a scan of the blocks' totals, of
 which there are `BLOCK` times fewer than elements."""
 
+LONG_ROW = 4 * BLOCK
+"""Elements of a row up to which blocks are too few to pay for combining them."""
+
 FEW_ROWS = 64
 """Rows below which blocks are worth reading everything twice."""
 
@@ -46,8 +49,8 @@ def _scan(op: Operation, build: Build) -> None:
     assert isinstance(op, Scan)
     require_tensors(op)
     shape = shape_of(op.inputs[0].type)
-    rows = prod(shape[:-1]) if DYNAMIC not in shape[:-1] else FEW_ROWS
-    is_long = shape[-1] == DYNAMIC or shape[-1] > 4 * BLOCK
+    rows = prod(shape[:-1]) if DYNAMIC not in shape[:-1] else FEW_ROWS  # an unknown number counts as many
+    is_long = shape[-1] == DYNAMIC or shape[-1] > LONG_ROW
     combine = _combining(op, build.reassociate)
     if combine is not None and op.along == len(shape) - 1 and rows < FEW_ROWS and is_long:
         results = _in_blocks(op, build, combine)
@@ -77,14 +80,14 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
 
 def _in_order(op: Scan, build: Build) -> SSAValue:
     """Scan each row sequentially from its first element, and return the results."""
-    values, (out, before) = op.inputs[0], op.outputs
+    values, (out, initial) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
-        """Emit the value that a row begins with: the initial one, which an inclusive scan replaces at once."""
+        """Emit the value before a row: the initial value; 0 for an inclusive scan, whose first element replaces it."""
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
-        return [code.extract(before, row)]
+        return [code.extract(initial, row)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         """Emit one element: the combination including it, or before it in an exclusive scan."""

@@ -32,12 +32,12 @@ class Constant(TensorOp):
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the splat, the constant element at constant indices, or else an element of a table in memory."""
         attribute = op.properties["value"]
-        if not isinstance(attribute, DenseIntOrFPElementsAttr):
+        if not isinstance(attribute, DenseIntOrFPElementsAttr):  # elements in a resource
             raise unsupported(op, "large constants are operands of a dispatch")
         splat = splat_of(attribute)
         if splat is not None:
             return build.pure(arith.ConstantOp(splat))
-        linear = build.join(indices, shape_of(result))
+        linear = build.linear_index(indices, shape_of(result))
         if isinstance(linear, int):
             elements = list(attribute.iter_attrs())
             if not 0 <= linear < len(elements):  # only a loop without iterations reads outside of the constant
@@ -114,7 +114,7 @@ class FromElements(TensorOp):
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the scalar at constant indices; else choose among all scalars by the linear index."""
-        linear = build.join(indices, shape_of(result))
+        linear = build.linear_index(indices, shape_of(result))
         if isinstance(linear, int):
             return elements.scalar(op.operands[linear])
         selected = elements.scalar(op.operands[0])

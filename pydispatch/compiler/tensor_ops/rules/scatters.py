@@ -40,7 +40,7 @@ class Scatter(Update):
         slices, indices, whole = op.operands
         windows = op.windows()
         rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
-        for slice_dim, d in enumerate(self._kept(op)):
+        for slice_dim, d in enumerate(self._destination_dims_of_slices(op)):
             if d not in op.indexed:
                 rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
         return rows
@@ -59,8 +59,8 @@ class Scatter(Update):
         may overlap others, else that of the coordinates."""
         sizes = elements.dims(op.operands[2])
         if op.windows().begin_anywhere:
-            return build.join(self.position(elements, build, op, leading), sizes)
-        return build.join(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
+            return build.linear_index(self.position(elements, build, op, leading), sizes)
+        return build.linear_index(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether the coordinates of the element's slice are in bounds; other elements are not written."""
@@ -74,7 +74,7 @@ class Scatter(Update):
         target: list[Index] = [0] * len(shape_of(op.operands[2]))
         for d, index in zip(op.indexed, self._coordinates(elements, build, op, indices[:batch]), strict=True):
             target[d] = index
-        for d, index in zip(self._kept(op), indices[batch:], strict=True):
+        for d, index in zip(self._destination_dims_of_slices(op), indices[batch:], strict=True):
             target[d] = build.plus(target[d], index)
         return target
 
@@ -88,7 +88,7 @@ class Scatter(Update):
             mapping[old_element] = elements.at(build, destination, self.position(elements, build, op, indices))
         return clone_block(elements, build, block, mapping, point=indices)[0]
 
-    def _kept(self, op: Any) -> list[int]:
+    def _destination_dims_of_slices(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[0]))
         rank_of_result = len(shape_of(op.operands[2]))
@@ -97,10 +97,10 @@ class Scatter(Update):
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
         """Return the coordinates that the indices state for the slice at `batch`."""
-        listed = len(shape_of(op.operands[1])) > len(batch)
+        has_coordinate_dimension = len(shape_of(op.operands[1])) > len(batch)
         coordinates: list[Index] = []
         for position in range(len(op.indexed)):
-            value = elements.at(build, op.operands[1], [*batch, position] if listed else batch)
+            value = elements.at(build, op.operands[1], [*batch, position] if has_coordinate_dimension else batch)
             is_index = isinstance(value.type, IndexType)
             coordinates.append(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())))
         return coordinates

@@ -125,6 +125,7 @@ def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)
         step = stride if known is None else known
+        # Kernels clamp computed offsets, for which None stands; sizes and strides are checked at run time too.
         yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, whole=size_of(whole, axis))
 
 

@@ -87,7 +87,7 @@ class ExpandShape(View):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the linear index of each group: [i, j] of sizes [m, n] is i n + j."""
         sizes = elements.dims(result)
-        where = [build.join([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
+        where = [build.linear_index([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
         return elements.at(build, op.operands[0], where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -142,7 +142,7 @@ class Reshape(View):
             where[len(source_sizes) - 1 - back] = indices[len(result_sizes) - 1 - back]
             back += 1
         middle = slice(front, len(result_sizes) - back)
-        linear = build.join(indices[middle], result_sizes[middle])
+        linear = build.linear_index(indices[middle], result_sizes[middle])
         where[front : len(source_sizes) - back] = build.split(linear, source_sizes[front : len(source_sizes) - back])
         return elements.at(build, source, where)
 
@@ -213,9 +213,9 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     from_bits, to_bits = bits_of(have), bits_of(want)
     sizes, wanted = elements.dims(source), elements.dims(result)
     if from_bits == to_bits:
-        where = indices if len(sizes) == len(wanted) else build.split(build.join(indices, wanted), sizes)
+        where = indices if len(sizes) == len(wanted) else build.split(build.linear_index(indices, wanted), sizes)
         return from_integer(build, as_integer(build, elements.at(build, source, where), from_bits), want)
-    linear = build.join(indices, wanted)
+    linear = build.linear_index(indices, wanted)
     if to_bits > from_bits:
         if to_bits % from_bits:
             raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")

@@ -51,8 +51,9 @@ class LaneLayout:
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """Return the distribution of a block of height x width over 32 lanes.
 
-    Form "fma": 4 x 8 lanes, each with `run` x `run` adjacent elements (see `run_of`), so that the lanes together read
-    whole cache lines of A and B. Form "tensor": the layout of the accumulators of 16x8 matrix instructions.
+    Form "fma": 4 x 8 lanes, each with `run` x `run` adjacent elements (see `adjacent_elements_of`), so that the lanes
+    together read whole cache lines of A and B. Form "tensor": the layout of the accumulators of 16x8 matrix
+    instructions.
     """
     if form == "tensor":
         coordinates = [
@@ -69,7 +70,7 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     return LaneLayout(across=8, down=run, right=run, rows=rows, columns=columns)
 
 
-def run_of(bits: int) -> int:
+def adjacent_elements_of(bits: int) -> int:
     """Return the number of adjacent elements of a lane: as many elements of `bits` bits as fit in 16 bytes, 1 to 4."""
     return max(1, min(4, 128 // bits))
 
@@ -120,7 +121,9 @@ class MmaOp(IRDLOperation):
             rows, columns, inner = 16, 16, 16
             fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
         else:
-            run = run_of(_bits(c.element_type))  # adjacent elements of each of the 4 x 8 lanes, in both directions
+            run = adjacent_elements_of(
+                _bits(c.element_type)
+            )  # adjacent elements of each of the 4 x 8 lanes, in both directions
             rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
         if not fits:
             raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")

@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
-from pydispatch.ir.dialects.pyd.mma import lane_layout, run_of
+from pydispatch.ir.dialects.pyd.mma import adjacent_elements_of, lane_layout
 
 _SIDE, _LANE_SUMS = 16, 4
 """Rows, columns and steps of the fragments of A and B; and the sums of an instruction that each lane holds."""
@@ -76,7 +76,7 @@ def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], v
 
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
     """Emit the product of a block by multiply-adds; each lane has a small block of sums."""
-    body, run = emitter.body, run_of(bit_width(accumulator.element))
+    body, run = emitter.body, adjacent_elements_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     layout = lane_layout("fma", rows, columns, run)

@@ -111,7 +111,7 @@ def _parallel(
     inner.in_parallel = True
     point = list(indices)
     for dim, argument in zip(generic.loops, block.args, strict=True):
-        point[dim] = inner.counts(argument, sizes[dim])
+        point[dim] = inner.assume_counts_to(argument, sizes[dim])
     accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
     results = body_at(elements, inner, generic, point, accumulators)
     values, regions = [], []

@@ -98,21 +98,25 @@ class StepGroup(Position):
     """Group of steps of K that one instruction multiplies: `index` is the first step.
 
     Attributes:
-        count: Steps of the group before the end of K, at most a group; zeros are packed for the others.
+        steps_in_k: Steps of the group that are before the end of K; zeros are packed for the others.
     """
 
-    count: int
+    steps_in_k: int
 
     def exists(self, step: int) -> bool:
         """Return whether a step of the group is before the end of K."""
-        return step < self.count
+        return step < self.steps_in_k
 
     def source(self, build: Builder, step: int) -> Index:
         """Return the index along K of a step of the group."""
         return build.plus(self.index, step)
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset of a step: neighbouring steps of a group are adjacent."""
+        """Return the offset of a step in the packed copy, in elements.
+
+        The copy has all steps of a group of one row or column side by side, and one group after another: `stride` is
+        the number of rows or columns of the panel.
+        """
         return build.plus(build.times(self.index, stride), step)
 
 

@@ -259,9 +259,10 @@ def _reductions(
     """
     inner = [d for d in contraction.reductions if sizes[d] is not None]
     outer = [d for d in contraction.reductions if sizes[d] is None]
-    # The tiles of a batch share columns of B with all of its steps (`schedule._batched`), which fit by their choice.
+    # With a batch, the tiles were chosen so that packed columns of B with all steps of K fit the cache.
     if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
-        is_converted = schedule.pack_b and uses_b_once(problem, schedule)  # then it stays in the first-level cache
+        # Tiles of B that are used once are packed for the first-level cache.
+        is_converted = schedule.pack_b and uses_b_once(problem, schedule)
         half_of_packed = level.packed_bytes // 2  # A and B have equal shares
         available_bytes = level.converted_bytes if is_converted else half_of_packed
 

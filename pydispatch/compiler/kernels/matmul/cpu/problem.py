@@ -119,13 +119,16 @@ class Problem:
 
     @property
     def can_read_b_in_place(self) -> bool:
-        """Whether B may be read in place, by register blocks with at most N columns; panels always may."""
+        """Whether B may be read in place: in panels, or along N or K where M and N are known at compile time.
+
+        Register blocks then have at most N columns.
+        """
         if not self.b.is_readable_in_place:
             return False
-        if self.panel_width:
-            return True
+        is_in_panels = self.panel_width > 0
         is_along_k = self.is_b_transposed and self.a.is_contiguous_k
-        return self.m is not None and self.n is not None and (self.b.is_contiguous_n or is_along_k)
+        has_known_sizes = self.m is not None and self.n is not None
+        return is_in_panels or (has_known_sizes and (self.b.is_contiguous_n or is_along_k))
 
 
 # Reading in place

@@ -26,14 +26,16 @@ class Steps:
     """The reduced dimensions of the product of one register block: how `pyd.contract` runs over them.
 
     Attributes:
-        count: Steps of K in one `pyd.contract`. Reductions that continue K in the memory of both operands count too.
-        loops: Reductions that are emitted as loops around `pyd.contract`.
-        dims: Reductions that are further dimensions of K in `pyd.contract`, so that sums stay in registers.
+        count: Steps of K in one `pyd.contract`. A reduction whose elements follow those of K in the memory of both
+            operands is counted too: it and K are one longer dimension.
+        loop_dims: The other reductions if vectors are along K: they are loops around `pyd.contract`.
+        contract_dims: The other reductions elsewhere: they are dimensions of `pyd.contract`, so that sums stay in
+            registers.
     """
 
     count: Index
-    loops: tuple[int, ...]
-    dims: tuple[int, ...]
+    loop_dims: tuple[int, ...]
+    contract_dims: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Products:
                 dims_left.remove(dim)
         dims = tuple(d for d in dims_left if self.nest.sizes[d] != 1)
         if plan.vectorizes_k:  # a product with vectors along K has one reduced dimension
-            return Steps(count, loops=dims, dims=())
-        return Steps(count, loops=(), dims=dims)
+            return Steps(count, loop_dims=dims, contract_dims=())
+        return Steps(count, loop_dims=(), contract_dims=dims)
 
     def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
         """Return a reduction whose next index is `count` steps of K further in memory, in both operands; None for none.
@@ -165,7 +167,7 @@ class Products:
             sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, sums], properties=properties))
 
-        level(build, steps.loops, indices={})
+        level(build, steps.loop_dims, indices={})
 
     def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
@@ -185,7 +187,7 @@ class Products:
     def _memref_a(
         self, build: Builder, region: Region, view: OperandView, indices: Mapping[int, Index], rows: int, steps: Steps
     ) -> SSAValue:
-        """Return the `rows` rows of an operand from `indices` on as a memref of [rows, `steps.dims` ..., steps of K].
+        """Return rows of an operand from `indices` on as a memref of [rows, `steps.contract_dims` ..., steps of K].
 
         `indices` are those of dimensions in the tile; they are 0 for all others.
         """
@@ -202,7 +204,7 @@ class Products:
         steps: Steps,
         block: Block,
     ) -> SSAValue:
-        """Return the columns of an operand as a memref of [`steps.dims` ..., steps of K, columns].
+        """Return the columns of an operand as a memref of [`steps.contract_dims` ..., steps of K, columns].
 
         Parameters are those of `_memref_a`; `block` locates the columns where they are stored in panels.
         """
@@ -265,8 +267,8 @@ class Products:
             step = build.times(step, group)
             count = build.ceil_quotient(region.extent(contraction.k), group)
             stride = build.times(stride, group) if is_b else stride
-        shape: list[Index] = [*(self.nest.sizes[d] for d in steps.dims), count]
-        strides: list[Index] = [*(view.stride(build, d) for d in steps.dims), step]
+        shape: list[Index] = [*(self.nest.sizes[d] for d in steps.contract_dims), count]
+        strides: list[Index] = [*(view.stride(build, d) for d in steps.contract_dims), step]
         position = len(shape) if is_b else 0
         shape.insert(position, extent)
         strides.insert(position, stride)

@@ -42,7 +42,7 @@ from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.target.backend import Backend
-from pydispatch.ir.dialects.pyd.mma import LANES, LaneLayout, MmaOp, RematerializeOp, lane_layout, run_of
+from pydispatch.ir.dialects.pyd.mma import LANES, LaneLayout, MmaOp, RematerializeOp, adjacent_elements_of, lane_layout
 
 
 def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int) -> Kernel | None:
@@ -90,7 +90,7 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     b = Staging.of(elements, plan, plan.b, plan.tile.width, fills_negative_zero=False)
     sums = storage(elements.entry, plan.sums, plan.tile.slots, PRIVATE)
     sum_bits = scalar_width(plan.sums)
-    layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, run_of(sum_bits))
+    layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, adjacent_elements_of(sum_bits))
     build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
     workgroup = _Workgroup(
         frame=frame,

@@ -209,21 +209,23 @@ class Staging:
         row_count, step_count = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
         def load_run(inner: Builder, run: Run) -> None:
-            """Emit the loads of one run into private memory."""
+            """Emit the loads of one run, `vector_width` elements along K or along the rows, into private memory."""
             row_length, step_length = (
                 (1, operand.vector_width) if operand.is_k_contiguous else (operand.vector_width, 1)
             )
             # Rows beyond the end repeat the last ones; only steps beyond the end must not count.
-            row, _ = self._clamped_run(
+            row_run, _ = self._clamped_run(
                 inner, tile, extent=self.extent, index=run.row_run, length=row_length, size=row_count
             )
-            step, exists = self._clamped_run(
+            step_run, exists = self._clamped_run(
                 inner, iteration, extent=self.tile.depth, index=run.step_run, length=step_length, size=step_count
             )
             points: list[list[Index]] = []
             for i in range(operand.vector_width):
-                row_of_element = row if operand.is_k_contiguous else inner.linear(row, operand.vector_width, i)
-                step_of_element = inner.linear(step, operand.vector_width, i) if operand.is_k_contiguous else step
+                row_of_element = row_run if operand.is_k_contiguous else inner.linear(row_run, operand.vector_width, i)
+                step_of_element = (
+                    inner.linear(step_run, operand.vector_width, i) if operand.is_k_contiguous else step_run
+                )
                 indices = dict(location.outer)
                 for dims, index in ((operand.dims, row_of_element), (steps, step_of_element)):
                     indices.update(zip(dims, inner.split(index, [sizes[d] for d in dims]), strict=True))
@@ -259,7 +261,7 @@ class Staging:
     def _clamped_run(
         self, build: Builder, tile: Index, extent: int, index: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the position of a run along a dimension, in runs, and whether it exists; the last run if it does not.
+        """Return the number of a run along a dimension, and whether it exists; the last run if it does not.
 
         Args:
             build: The builder.

@@ -404,13 +404,16 @@ def workgroups_of(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
 
 
 def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups of the plan that the number of rows selects at run time."""
-    total, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
+    """Return the number of workgroups of the plan that the number of rows selects at run time.
+
+    plans: the general plan, and optionally one for few rows.
+    """
+    general, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
     if not skinny:
-        return total
+        return general
     condition = has_skinny_rows(plans[0], build, sizes)
     assert isinstance(condition, SSAValue)
-    return build.pure(arith.SelectOp(condition, build.value(skinny[0]), build.value(total)))
+    return build.pure(arith.SelectOp(condition, build.value(skinny[0]), build.value(general)))
 
 
 def tile_of(

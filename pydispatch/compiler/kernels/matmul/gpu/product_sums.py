@@ -92,9 +92,12 @@ class ProductSums:
             step = inner.linear(table_index, self.page_rows, i)
             return self.emit(inner, dims, reduced | {self.product.k: step}, own)
 
-        all_are_sums = [True] * len(sums)
+        # A page is summed from 0 and then added to `sums`, which bounds the rounding error.
         return with_fresh_accumulators(
-            build, sums, all_are_sums, lambda own: unrolled(build, self.page_rows, own, step_of_page)
+            build,
+            carried=sums,
+            is_sum=[True] * len(sums),
+            inside=lambda own: unrolled(build, self.page_rows, own, step_of_page),
         )
 
     def _step(self, build: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:

@@ -30,14 +30,14 @@ class PaddedInputs:
     Attributes:
         elements: Tensors of the dispatch function.
         generic: The reduction.
-        positions: The loop that blocks have several indices of; None where there is none.
+        position_loop: The loop that blocks have several indices of; None where there is none.
         sizes: Sizes of the loops of the reduction.
         pads: For each of these inputs (which input of the reduction, the pad that makes it).
     """
 
     elements: Elements
     generic: Structured
-    positions: int | None
+    position_loop: int | None
     sizes: tuple[Index, ...]
     pads: tuple[tuple[int, tensor.PadOp], ...]
 
@@ -59,20 +59,22 @@ class PaddedInputs:
             if padded and not any(channels in _dims(results[i]) for i in padded):
                 pads.append((ordinal, pad))
         return PaddedInputs(
-            elements=elements, generic=generic, positions=positions, sizes=tuple(sizes), pads=tuple(pads)
+            elements=elements, generic=generic, position_loop=positions, sizes=tuple(sizes), pads=tuple(pads)
         )
 
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
         """Return whether a block of `width` positions from `first` on reads no padding at any step.
 
         The elements at the first and at the last step and position are checked, between which all others are. True and
-        False are known at compile time. origin: index of each loop of the block.
+        False are known at compile time.
+
+        origin: index of each loop of the block; `first` replaces that of `position_loop`.
         """
         start, end = list(origin), list(origin)
         for dim in self.generic.loops:
             start[dim], end[dim] = 0, build.minus(self.sizes[dim], 1)
-        if self.positions is not None:
-            start[self.positions], end[self.positions] = first, build.plus(first, width - 1)
+        if self.position_loop is not None:
+            start[self.position_loop], end[self.position_loop] = first, build.plus(first, width - 1)
         is_interior: SSAValue | bool = True
         for ordinal, pad in self.pads:
             low, high = pad_amounts(self.elements, pad)
