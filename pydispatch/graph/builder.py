@@ -221,23 +221,23 @@ class Builder(OperationWriter):
         """Return a constant scalar; for complex types of the real type `dtype.real`."""
         return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
-    def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return a tensor with a shape that is known to equal its own, but is spelled with other symbols.
+    def as_shape(self, value: Tensor, shape: Sequence[Size]) -> Tensor:
+        """Return the tensor with a shape that is known to equal its own, but is spelled with other symbols.
 
-        Sizes that may differ are checked at run time.
+        The cast checks at run time that its sizes are those of `shape`.
         """
         shape = tuple(shape)
-        if of.shape == shape or of.known is not None:  # the shape of a constant has no symbols
-            return of
+        if value.shape == shape or value.known is not None:  # the shape of a constant has no symbols
+            return value
         cast_parts = []
-        for part in self.parts(of):
+        for part in self.parts(value):  # one, or the real and the imaginary part
             if not is_static(shape):
-                dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
+                dims = [self.index(n) for n, now in zip(shape, value.shape, strict=True) if isinstance(now, Expr)]
                 # States that the dynamic sizes of the operand are `dims`.
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
-            target = tensor_type(of.dtype.element, shape)
+            target = tensor_type(value.dtype.element, shape)
             cast_parts.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
-        return Tensor(of.dtype, shape, tuple(cast_parts))
+        return Tensor(value.dtype, shape, tuple(cast_parts))
 
     def scalar(self, tensor_: Tensor) -> SSAValue:
         """Return the element of a tensor of one element as an SSA value of type index. A computed element is read back

@@ -42,7 +42,10 @@ def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any
 
 
 def constant_attribute(value: Any, dtype: DType) -> Any:
-    """Return a number as an attribute of the element type. Integers wrap around."""
+    """Return a real number as an attribute of the element type. Integers wrap around.
+
+    dtype: the type; of a complex type, the number is the real or the imaginary part.
+    """
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
     unsigned = int(value) & ((1 << dtype.bits) - 1)

@@ -111,6 +111,7 @@ class Predictor:
         self._program = device(f"cpu?workers={threads}").load(memoryview(artifact), parameters or None)
         called = self._program[function]
         self._stacking = Stacking(called, constants)
+        self._function_name = self._stacking.name
         self._program_outputs = called.outputs
         self._inputs, self._keep, self._retries = inputs, keep, retries
         names = [value.name or f"result{i}" for i, value in enumerate(called.outputs)]
@@ -153,7 +154,7 @@ class Predictor:
         missing = [column for column in wanted.values() if column not in batch]
         if missing:
             raise InvalidArgumentError(
-                f"@{self._stacking.name}: {what}: there is no column '{missing[0]}'; there are: {', '.join(batch)}"
+                f"@{self._function_name}: {what}: there is no column '{missing[0]}'; there are: {', '.join(batch)}"
             )
         return {name: batch[column] for name, column in wanted.items()}
 
@@ -167,13 +168,14 @@ class Predictor:
         missing = [argument.name for argument in arguments if argument.name not in named]
         if missing:
             raise InvalidArgumentError(
-                f"@{self._stacking.name}: inputs: there is none for '{missing[0]}'; it takes "
+                f"@{self._function_name}: inputs: there is none for '{missing[0]}'; it takes "
                 f"{', '.join(argument.name for argument in arguments)}, and `inputs` gives {', '.join(named) or 'none'}"
             )
         stacked = [_stacked(named[argument.name]) for argument in arguments]
         rows = len(next(iter(batch.values())))
         for argument, value in zip(arguments, stacked, strict=True):
-            is_number = argument.tail is None  # tail: the sizes after the batch dimension
+            # An argument without a tail, the sizes after the batch dimension, is a number: it has no rows to stack.
+            is_number = argument.tail is None
             if is_number or value.dtype != argument.dtype or value.shape[:1] != (rows,):
                 raise InvalidArgumentError(
                     f"{argument.text}: expected an array of {argument.dtype} with {rows} rows, got {value.dtype}"

@@ -23,7 +23,7 @@ from pydispatch.frontends.torch.schema import (
     Symbolic,
     ValueName,
 )
-from pydispatch.integrations.torch_views import computed, shared_roots
+from pydispatch.integrations.torch_views import computed, is_node, shared_roots
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
 from pydispatch.tuning.compile import compile as compile_tuned
@@ -185,17 +185,21 @@ def _traced(module: Any) -> _Traced:
         if kind == "user_input":
             passed.append(position)
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
-    nodes = list(_outputs(module))
-    roots = shared_roots([node for node in nodes if hasattr(node, "meta")])
-    hidden = [node for node in dict.fromkeys(roots.values()) if node not in nodes]
-    listed = [*graph.outputs, *(fx.name_of(node) for node in hidden)]
-    results = tuple(
-        _view(node, roots[node], [*nodes, *hidden]) if roots.get(node, node) is not node
+    output_nodes = list(_outputs(module))  # nodes, or constants
+    roots = shared_roots([node for node in output_nodes if is_node(node)])
+    hidden = [node for node in dict.fromkeys(roots.values()) if node not in output_nodes]
+    # Each output and then each hidden tensor: in the exported graph, and as a node.
+    pairs = [*zip(graph.outputs, output_nodes, strict=True), *((fx.name_of(node), node) for node in hidden)]
+    result_nodes = [node for _, node in pairs]
+    results = tuple(  # how a call builds the result of each pair
+        _view(node, roots[node], result_nodes) if roots.get(node, node) is not node
         else _result(output, names, graph, node)
-        for output, node in zip(listed, [*nodes, *hidden], strict=True)
+        for output, node in pairs
     )  # fmt: skip
     # Inputs, constants and views among the outputs are no results of the program.
-    computed_outputs = tuple(o for o, r in zip(listed, results, strict=True) if r.kind in ("tensor", "number"))
+    computed_outputs = tuple(
+        output for (output, _), result in zip(pairs, results, strict=True) if result.kind in ("tensor", "number")
+    )
     outputs = tuple(GraphOutput("user_output", output) for output in computed_outputs)
     program = ExportedProgram(
         replace(graph, outputs=computed_outputs), tuple(inputs), outputs, ranges={}, guards=(), names=(),
@@ -203,7 +207,7 @@ def _traced(module: Any) -> _Traced:
     )  # fmt: skip
     placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
     model = Model(_NAME, program, weights={}, constants=constants)
-    return _Traced(model, tuple(passed), results, count=len(nodes), inputs=placeholders)
+    return _Traced(model, tuple(passed), results, count=len(output_nodes), inputs=placeholders)
 
 
 def _outputs(module: Any) -> Sequence[Any]:

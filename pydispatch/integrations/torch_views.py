@@ -36,6 +36,11 @@ def _storage(node: Any) -> int | None:
     return int(value.untyped_storage()._cdata) if hasattr(value, "untyped_storage") else None
 
 
+def is_node(value: Any) -> bool:
+    """Return whether a value is a node of a torch.fx graph, as opposed to a constant."""
+    return hasattr(value, "meta")
+
+
 def computed(value: Any, known: Mapping[Any, Any]) -> Any:
     """Return an argument of a node with nodes replaced by their values.
 
@@ -43,7 +48,7 @@ def computed(value: Any, known: Mapping[Any, Any]) -> Any:
     """
     if isinstance(value, (tuple, list)):
         return [computed(item, known) for item in value]
-    if not hasattr(value, "meta"):
+    if not is_node(value):
         return value
     if value in known:
         return known[value]

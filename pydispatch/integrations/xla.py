@@ -105,7 +105,8 @@ class JaxFunction:
 
         def backward(saved: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
             """Return the gradient of each argument, or None, from the gradients of the results."""
-            known = (*saved, *map(self._seed, saved[count:], _items(gradients)))
+            results = saved[count:]  # after the arguments
+            known = (*saved, *map(self._seed, results, _items(gradients)))  # numbered as `gradient.operands` counts
             computed = rule(*(known[operand] for operand in gradient.operands))
             gradient_of = dict(zip(gradient.positions, _items(computed), strict=True))
             return tuple(gradient_of.get(i) for i in range(count))

@@ -121,7 +121,7 @@ class Tile:
     transpose_of: Tile | None = None
 
     @property
-    def size(self) -> str:
+    def shape_text(self) -> str:
         """Shape as text, such as "16x8"."""
         return "x".join(map(str, self.shape))
 
@@ -177,7 +177,7 @@ def described(entity: Entity) -> str:
                 else f"memory of the {'invocation' if entity.is_private else 'workgroup'}"
             )
         case Tile():
-            return f"a tile of {entity.size} {entity.dtype}"
+            return f"a tile of {entity.shape_text} {entity.dtype}"
         case Known():
             name = getattr(entity.value, "__name__", None) or getattr(entity.value, "name", None)
             return f"'{name}' of Python" if isinstance(name, str) else f"{entity.value!r} of Python"

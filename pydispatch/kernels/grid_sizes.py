@@ -29,7 +29,7 @@ class _Undecided(BaseException):
 
 
 @dataclass
-class Sizes:
+class GridCall:
     """Emission state of one call of a function that computes a grid.
 
     Attributes:
@@ -58,13 +58,13 @@ class Sizes:
 class Size:
     """Size of a view that is known in calls only, or result of arithmetic on sizes; arithmetic on it emits operations.
 
-    sizes: the call of the grid function that it belongs to. name: its SSA name.
+    call: the call of the grid function that it belongs to. name: its SSA name.
     """
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, sizes: Sizes, name: str) -> None:
-        self.sizes, self.name = sizes, name
+    def __init__(self, call: GridCall, name: str) -> None:
+        self.call, self.name = call, name
 
     def __repr__(self) -> str:
         return "a size"
@@ -72,19 +72,22 @@ class Size:
     def _binary(self, operation: str, other: object, is_reversed: bool = False) -> Size:
         """Emit a binary operation with another size or int. With `is_reversed` the other operand is the first one."""
         if isinstance(other, int):
-            other = self.sizes.constant(other)
+            other = self.call.constant(other)
         if not isinstance(other, Size):
             return NotImplemented
         a, b = (other, self) if is_reversed else (self, other)
-        return Size(self.sizes, self.sizes.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
+        return Size(self.call, self.call.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
 
     def _comparison(self, predicate: str, other: object) -> bool:
-        """Return the assumed result of a comparison with another size or whole number."""
+        """Return the result that this call assumes of a comparison with another size or whole number.
+
+        Another call assumes the other result: the code has a branch for each.
+        """
         if not isinstance(other, Size):
             if not hasattr(other, "__index__"):  # without an error, == of a float would compare identities
                 raise TypeError(f"a size is compared with {other!r}, which is no whole number")
-            other = self.sizes.constant(operator.index(other))
-        return self.sizes.compare(predicate, self, other)
+            other = self.call.constant(operator.index(other))
+        return self.call.compare(predicate, self, other)
 
     def __add__(self, other: object) -> Size:
         return self._binary("arith.addi", other)
@@ -141,12 +144,12 @@ class Size:
         return self._comparison("ne", 0)
 
 
-def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | int]]) -> list[Size | int]:
+def called(source: Source, first_call: GridCall, results: Callable[[GridCall], list[Size | int]]) -> list[Size | int]:
     """Emit the computation of a grid function, and return the number of workgroups along the three axes.
 
     Args:
         source: Source of the kernel, for errors.
-        sizes: State of the first call, without assumed results of comparisons.
+        first_call: State of the first call, without assumed results of comparisons.
         results: Calls the grid function with symbolic sizes of this state.
 
     Raises:
@@ -154,15 +157,15 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
     """
     cases = 0
 
-    def branch(of: Sizes) -> list[Size | int]:
-        """Return the numbers of workgroups for the results of comparisons in `of.decided`.
+    def branch(call: GridCall) -> list[Size | int]:
+        """Return the numbers of workgroups for the results of comparisons in `call.decided`.
 
         The grid function is run with these. Where it needs one more comparison of sizes, both results are tried, and a
         branch on the comparison is emitted with the numbers of each.
         """
         nonlocal cases
         try:
-            return results(of)
+            return results(call)
         except _Undecided as undecided:
             condition = undecided.condition
         cases += 1
@@ -171,19 +174,19 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
                 f"kernel '{source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
                 "with + - * // instead, or give the grid in the call, kernel[x, y]"
             )
-        writers = of.writer.nested(), of.writer.nested()
+        writers = call.writer.nested(), call.writer.nested()
         for writer, is_true in zip(writers, (True, False), strict=True):
-            counts = branch(Sizes(writer, [*of.decided, is_true]))
+            counts = branch(GridCall(writer, [*call.decided, is_true]))
             named = [
                 count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
             ]
             writer.line(f"scf.yield {', '.join(named)} : index, index, index")
-        head, values = of.writer.results(["index"] * 3)
-        of.writer.branches(f"{head}scf.if {condition} -> (index, index, index)", *writers)
-        return [Size(of, value.name) for value in values]
+        head, values = call.writer.results(["index"] * 3)
+        call.writer.branches(f"{head}scf.if {condition} -> (index, index, index)", *writers)
+        return [Size(call, value.name) for value in values]
 
     try:
-        return branch(sizes)
+        return branch(first_call)
     except InvalidArgumentError:
         raise
     except Exception as error:

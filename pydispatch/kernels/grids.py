@@ -8,7 +8,7 @@ from typing import Any
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Literal, Scalar
-from pydispatch.kernels.grid_sizes import Size, Sizes, called
+from pydispatch.kernels.grid_sizes import GridCall, Size, called
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
@@ -47,33 +47,33 @@ def workgroup_counts(
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
 
-    def shape(parameter: Parameter, of: Sizes) -> tuple[Size | int, ...]:
-        """Return the sizes of a parameter: integers, and symbolic sizes whose operations `of` emits."""
+    def shape(parameter: Parameter, call: GridCall) -> tuple[Size | int, ...]:
+        """Return the sizes of a parameter: integers, and symbolic sizes whose operations `call` emits."""
         sizes = (parameter.type and parameter.type.shape) or ()
         return tuple(
-            size if isinstance(size, int) else Size(of, symbols[parameter.name, d]) for d, size in enumerate(sizes)
+            size if isinstance(size, int) else Size(call, symbols[parameter.name, d]) for d, size in enumerate(sizes)
         )
 
-    def results(sizes: Sizes) -> list[Size | int]:
+    def results(call: GridCall) -> list[Size | int]:
         """Return the numbers of workgroups that the grid function computes from symbolic sizes."""
         assert callable(grid)
         views: dict[str, Any] = {}
         for parameter in passed:
-            view: Any = _Shape(shape(parameter, sizes)) if parameter.is_view else None
+            view: Any = _Shape(shape(parameter, call)) if parameter.is_view else None
             if parameter.group:
                 view = (*views.get(parameter.group, ()), view)
             views[parameter.group or parameter.name] = view
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
-    sizes = Sizes(writer)
+    call = GridCall(writer)
     if grid is None:
         chosen = []
         for size, extent in covered:
-            count = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
+            count = Size(call, size.name) if isinstance(size, Scalar) else int(size.value)
             chosen.append(count if extent == 1 else -(-count // extent))
         chosen += [1] * (3 - len(chosen))
     else:
-        chosen = called(source, sizes, results) if callable(grid) else _checked_counts(source, grid)
+        chosen = called(source, call, results) if callable(grid) else _checked_counts(source, grid)
     return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in chosen]
 
 

@@ -64,11 +64,11 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, end: SSAValue) 
     is_full = build.compare("sle", build.plus(loop.lb, share), end)
     full, short = Block(), Block()
 
-    def step(inner: Build, number: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit step `number`, from 0 on, of the version of `share` steps, and return the values that it carries."""
+    def step(inner: Build, step_index: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit step `step_index`, from 0 on, of the version of `share` steps, and return the values that it carries."""
         counter, *variables = loop.body.block.args
         values: dict[SSAValue, SSAValue] = dict(zip(variables, carried, strict=True))
-        values[counter] = inner.value(inner.plus(loop.lb, number))
+        values[counter] = inner.value(inner.plus(loop.lb, step_index))
         *operations, terminator = loop.body.block.ops
         for op in operations:
             inner.insert(op.clone(values))

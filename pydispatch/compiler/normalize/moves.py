@@ -59,16 +59,18 @@ def projection(rank: int, results: Sequence[int]) -> AffineMap:
 def _transpose(op: Operation, build: Build) -> None:
     """Replace `linalg.transpose` by a generic that copies."""
     assert isinstance(op, TransposeOp)
-    permutation = op.numbers()
+    permutation = op.dimension_numbers()
     map = projection(len(permutation), [permutation.index(d) for d in range(len(permutation))])
     build.replace(*moved(build, op.input, op.init, map))
 
 
 def _broadcast(op: Operation, build: Build) -> None:
-    """Replace `linalg.broadcast` by a generic that copies; `op.numbers()` are the dimensions that it adds."""
+    """Replace `linalg.broadcast` by a generic that copies; `op.dimension_numbers()` are the dimensions that it adds."""
     assert isinstance(op, BroadcastOp)
     rank = len(shape_of(op.init.type))
-    build.replace(*moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.numbers()])))
+    build.replace(
+        *moved(build, op.input, op.init, projection(rank, [d for d in range(rank) if d not in op.dimension_numbers()]))
+    )
 
 
 def _pack(op: Operation, build: Build) -> None:

@@ -96,6 +96,6 @@ def _loops_of(nest: LoopNest, value: SSAValue) -> set[int]:
     owner = value.owner
     if isinstance(owner, linalg.IndexOp):
         return {owner.dim.value.data}
-    if isinstance(owner, Operation) and owner in nest.functions:
+    if isinstance(owner, Operation) and owner in nest.operations:
         return set().union(*(_loops_of(nest, operand) for operand in owner.operands))
     return set()

@@ -29,9 +29,11 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     one that uses an active number from outside of the loops.
     """
     nest = LoopNest(cotangents, op)
-    used = {operand for function in nest.functions if not isinstance(function, tensor.ExtractOp)
+    used = {operand for function in nest.operations if not isinstance(function, tensor.ExtractOp)
             for operand in function.operands}  # fmt: skip
-    if any(function.regions for function in nest.functions) or not cotangents.active.isdisjoint({*used, *nest.yielded}):
+    if any(function.regions for function in nest.operations) or not cotangents.active.isdisjoint(
+        {*used, *nest.yielded}
+    ):
         raise cotangents.refuse("a loop whose body has branches, or uses a number from outside")
     seeds = seeds_of(nest)
     for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
@@ -42,7 +44,7 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
                 if operand == [value, map]
             ]
             _add_to_operand(cotangents, nest, seeds, value, map, arguments)
-    for read in nest.functions:
+    for read in nest.operations:
         if isinstance(read, tensor.ExtractOp) and read.tensor in cotangents.active:
             add_to_source(nest, seeds, read)
 

@@ -92,9 +92,9 @@ class LoopNest:
         self.is_reduction = any("parallel" not in str(kind) for kind in op.iterator_types)
         # The operations that combine a new element with a result so far, such as the addition of a sum.
         self.combiners = [value.owner for value in self.yielded] if self.is_reduction else []
-        self.functions = [function for function in body if function not in self.combiners]  # they compute new elements
+        self.operations = [op for op in body if op not in self.combiners]  # they compute new elements
         results = self.arguments[len(self.inputs) :]
-        if any(operand in results for function in self.functions for operand in function.operands):
+        if any(operand in results for operation in self.operations for operand in operation.operands):
             raise cotangents.refuse(self.other_reduction)
 
     @property
@@ -142,8 +142,8 @@ class LoopNest:
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
                 _add(by_value, seed.element, seed.cotangent(elements.of(seed.element), *arguments))
-            for function in reversed(self.functions):
-                self._pull_back(function, elements, by_value, dependent)
+            for operation in reversed(self.operations):
+                self._pull_back(operation, elements, by_value, dependent)
             cotangents = [by_value[target] for target in targets if target in by_value]
             return reduce(operator.add, cotangents) if cotangents else None
 
@@ -152,34 +152,34 @@ class LoopNest:
     def _dependent(self, targets: Sequence[SSAValue]) -> set[SSAValue]:
         """Return the floats of the body that depend on the targets, with these."""
         dependent = set(targets)
-        for function in self.functions:
-            if dependent.intersection(function.operands):
-                dependent |= {result for result in function.results if is_float(result)}
+        for operation in self.operations:
+            if dependent.intersection(operation.operands):
+                dependent |= {result for result in operation.results if is_float(result)}
         return dependent
 
     def _pull_back(
-        self, function: Operation, elements: Elements, by_value: dict[SSAValue, Element], dependent: set[SSAValue]
+        self, operation: Operation, elements: Elements, by_value: dict[SSAValue, Element], dependent: set[SSAValue]
     ) -> None:
-        """Add the cotangents of the operands of a function of the body to `by_value`, if they depend on the targets.
+        """Add the cotangents of the operands of an operation of the body to `by_value`, if they depend on the targets.
 
         Args:
-            function: Operation of the body.
+            operation: Operation of the body.
             elements: Repeated values of the body.
             by_value: Cotangents of the values of the body so far.
             dependent: Values that depend on the targets.
         """
-        if not dependent.intersection(function.operands) or not function.results:
+        if not dependent.intersection(operation.operands) or not operation.results:
             return
-        result = function.results[0]
+        result = operation.results[0]
         cotangent = by_value.get(result)
         if cotangent is None:
             return
-        rule = ELEMENT_RULES.get(function.name)
+        rule = ELEMENT_RULES.get(operation.name)
         if rule is None:
-            raise self.cotangents.refuse(f"'{function.name.partition('.')[2]}' of numbers")
-        operands = [elements.of(operand) for operand in function.operands]
+            raise self.cotangents.refuse(f"'{operation.name.partition('.')[2]}' of numbers")
+        operands = [elements.of(operand) for operand in operation.operands]
         partials = rule(*operands, elements.of(result), cotangent)
-        for operand, partial in zip(function.operands, partials, strict=True):
+        for operand, partial in zip(operation.operands, partials, strict=True):
             if operand in dependent and partial is not None:
                 _add(by_value, operand, partial)
 
@@ -231,9 +231,9 @@ class LoopNest:
         block = Block(arg_types=[of.dtype.element for of, _ in every])
         repeated = [*self.arguments[: len(own)], *residuals]
         values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
-        for function in self.functions:
-            if not any(result in residuals for result in function.results):
-                block.add_op(function.clone(values))
+        for operation in self.operations:
+            if not any(result in residuals for result in operation.results):
+                block.add_op(operation.clone(values))
         extra = block.args[len(repeated) : len(repeated) + len(operands)]
         computed = compute(Elements(block, values), [element(block, value) for value in extra])
         if computed is None:

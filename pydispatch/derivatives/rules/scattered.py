@@ -26,23 +26,25 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
     slices, x = op.inputs[0], op.outputs[0]
     indices, of_result = cotangents.program_tensor(op.inputs[1]), cotangents.of(op.results[0])
     assert of_result is not None
-    depth = indices.shape[-1]
+    depth = indices.shape[-1]  # number of indexed axes of x
     new, old = op.body.block.args
     *body, end = op.body.block.ops
     is_sum = len(body) == 1 and body[0].name == "arith.addf" and set(body[0].operands) == {new, old}
-    if (not is_sum and end.operands[0] is not new) or not isinstance(depth, int):
+    replaces = end.operands[0] is new
+    if not (is_sum or replaces) or not isinstance(depth, int):
         raise cotangents.refuse("an assignment that combines elements otherwise than by a sum")
     of_slices = gathers.take_nd(trace, of_result, indices, batch=0)
     if is_sum:
         cotangents.add(x, of_result)
-        counts = _is_inside(trace, indices, of_result)
+        is_effective = _is_inside(trace, indices, of_result)
     else:
         zeros = cotangents.zeros(slices)
-        cotangents.add(x, scatters.scatter_first(trace, of_result, indices, zeros, depth, lambda s, old, new: new))
-        counts = _is_last(trace, indices, of_result)
-    lead = (*counts.shape, *(1 for _ in range(of_slices.rank - counts.rank)))
-    mask = shapes.reshape(trace, counts, lead)
-    chosen = formula(trace, lambda counts, d: counts.where(d, 0.0), mask, of_slices)
+        of_x = scatters.scatter_first(trace, of_result, indices, zeros, depth, combine=lambda s, old, new: new)
+        cotangents.add(x, of_x)
+        is_effective = _is_last(trace, indices, of_result)
+    trailing_ones = [1] * (of_slices.rank - is_effective.rank)
+    mask = shapes.reshape(trace, is_effective, (*is_effective.shape, *trailing_ones))
+    chosen = formula(trace, lambda is_chosen, d: is_chosen.where(d, 0.0), mask, of_slices)
     cotangents.add(slices, shapes.reshape(trace, chosen, cotangents.program_tensor(slices).shape))
 
 

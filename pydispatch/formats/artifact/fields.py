@@ -36,7 +36,7 @@ class ManifestFault(Exception):
         return ArtifactError(f"{member}: {where}: expected {self.expected}, got {shown}")
 
 
-# Readers of an entry start from a copy of its JSON object, `rest`. text_field(), integer_field() and list_field()
+# Readers of an entry start from a copy of its JSON object, `rest`. take_text(), take_integer() and take_list()
 # remove the field that they return. At the end `rest` has only fields that this version does not know: the `extra` of
 # the entry.
 
@@ -48,7 +48,7 @@ def json_object(value: object) -> Extra:
     return value.copy()
 
 
-def text_field(rest: Extra, key: str) -> str:
+def take_text(rest: Extra, key: str) -> str:
     """Remove the field `key` from `rest` and return it, a non-empty string; raise a fault for anything else."""
     value = rest.pop(key, MISSING)
     if type(value) is not str or not value:
@@ -56,7 +56,7 @@ def text_field(rest: Extra, key: str) -> str:
     return value
 
 
-def integer_field(rest: Extra, key: str, low: int, high: int) -> int:
+def take_integer(rest: Extra, key: str, low: int, high: int) -> int:
     """Remove the field `key` from `rest` and return it, an integer from `low` to `high`; raise a fault otherwise."""
     value = rest.pop(key, MISSING)
     if type(value) is not int or not low <= value <= high:
@@ -64,7 +64,7 @@ def integer_field(rest: Extra, key: str, low: int, high: int) -> int:
     return value
 
 
-def list_field(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
+def take_list(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
     """Remove the field `key`, a list, from `rest`, and return its items converted by `make`.
 
     A fault that `make` raises gets the path to the item, such as `shape[2]`.

@@ -40,7 +40,8 @@ _NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
 class Member:
     """Member of the C structure that passes the results, arguments and fields of an import call.
 
-    `offset` and `size` are in bytes; `offset` counts from the beginning of the whole structure, also for results.
+    `type` is the MLIR type, as it is declared; `c_type` is that in C. `offset` and `size` are in bytes; `offset` counts
+    from the beginning of the whole structure, also for results.
     """
 
     name: str

@@ -11,12 +11,12 @@ from pydispatch.formats.artifact.fields import (
     MISSING,
     Extra,
     ManifestFault,
-    integer_field,
     json_object,
-    list_field,
     named_size,
     size_item,
-    text_field,
+    take_integer,
+    take_list,
+    take_text,
     text_item,
 )
 
@@ -31,7 +31,7 @@ def _parameter(value: object) -> None:
     for key in ("scope", "key", "type"):
         if type(rest.get(key, MISSING)) is not str:
             raise ManifestFault(key, "a string", rest.get(key, MISSING))
-    list_field(rest, "shape", size_item)
+    take_list(rest, "shape", size_item)
 
 
 def _unique(names: list[str], where: str) -> None:
@@ -88,8 +88,8 @@ class ValueEntry:
         name = rest.pop("name", MISSING)
         if type(name) is not str:
             raise ManifestFault("name", "a string", name)
-        shape = list_field(rest, "shape", named_size) if "shape" in rest else None
-        return cls(name, text_field(rest, "type"), shape, rest)
+        shape = take_list(rest, "shape", named_size) if "shape" in rest else None
+        return cls(name, take_text(rest, "type"), shape, rest)
 
     def to_json(self) -> Extra:
         shape = {} if self.shape is None else {"shape": self.shape}
@@ -124,9 +124,9 @@ class FunctionEntry:
         """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
         rest = json_object(value)
         inputs, outputs = (
-            list_field(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
+            take_list(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
         )
-        return cls(text_field(rest, "name"), text_field(rest, "signature"), inputs, outputs, rest)
+        return cls(take_text(rest, "name"), take_text(rest, "signature"), inputs, outputs, rest)
 
     def to_json(self) -> Extra:
         sides = {"inputs": self.inputs, "outputs": self.outputs}
@@ -160,19 +160,19 @@ class VariantEntry:
     def from_json(cls, value: object) -> VariantEntry:
         """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
         rest = json_object(value)
-        alignment = integer_field(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
+        alignment = take_integer(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
         if alignment & (alignment - 1):
             raise ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():
             if key in rest and not fits(rest[key]):
                 raise ManifestFault(key, expected, rest[key])
         return cls(
-            name=text_field(rest, "name"),
-            member=text_field(rest, "member"),
-            format=text_field(rest, "format"),
-            requires=list_field(rest, "requires", text_item),
+            name=take_text(rest, "name"),
+            member=take_text(rest, "member"),
+            format=take_text(rest, "format"),
+            requires=take_list(rest, "requires", text_item),
             alignment=alignment,
-            imports=list_field(rest, "imports", text_item),
+            imports=take_list(rest, "imports", text_item),
             extra=rest,
         )
 
@@ -204,12 +204,12 @@ class ExecutableEntry:
     def from_json(cls, value: object) -> ExecutableEntry:
         """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
         rest = json_object(value)
-        name = text_field(rest, "name")
-        exports = list_field(rest, "exports", text_item)
-        variants = list_field(rest, "variants", VariantEntry.from_json)
+        name = take_text(rest, "name")
+        exports = take_list(rest, "exports", text_item)
+        variants = take_list(rest, "variants", VariantEntry.from_json)
         _unique(exports, f"exports of executable '{name}'")
         _unique([v.name for v in variants], f"variants of executable '{name}'")
-        return cls(name, exports, variants, rest)
+        return cls(name, exports, variants, rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
         variants = [v.to_json() for v in self.variants]
@@ -235,7 +235,7 @@ class ConstantEntry:
     @classmethod
     def from_json(cls, value: object) -> ConstantEntry:
         rest = json_object(value)
-        return cls(text_field(rest, "member"), text_field(rest, "dtype"), list_field(rest, "shape", size_item), rest)
+        return cls(take_text(rest, "member"), take_text(rest, "dtype"), take_list(rest, "shape", size_item), rest)
 
     def to_json(self) -> Extra:
         return {**self.extra, "member": self.member, "dtype": self.dtype, "shape": self.shape}
@@ -287,8 +287,8 @@ class Manifest:
         rest = json_object(value)
         try:
             header = json_object(rest.pop("pydispatch", MISSING))
-            version = text_field(header, "version")
-            written = integer_field(header, "format", low=1, high=2**31)
+            version = take_text(header, "version")
+            written = take_integer(header, "format", low=1, high=2**31)
         except ManifestFault as fault:
             fault.path.insert(0, "pydispatch")
             raise
@@ -302,13 +302,13 @@ class Manifest:
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise ManifestFault("pydispatch.producers", "an object of strings", producers)
         if "parameters" in rest:  # checked in a copy: they stay in `rest` and thus in `extra`, for people
-            list_field(rest.copy(), "parameters", _parameter)
+            take_list(rest.copy(), "parameters", _parameter)
         return cls(
             version=version,
             producers=producers,
-            functions=list_field(rest, "functions", FunctionEntry.from_json),
-            executables=list_field(rest, "executables", ExecutableEntry.from_json),
-            constants=list_field(rest, "constants", ConstantEntry.from_json),
+            functions=take_list(rest, "functions", FunctionEntry.from_json),
+            executables=take_list(rest, "executables", ExecutableEntry.from_json),
+            constants=take_list(rest, "constants", ConstantEntry.from_json),
             extra={**rest, "pydispatch": header} if header else rest,
         )
 

@@ -11,21 +11,21 @@ LAST_USE = 1 << 31
 class Step(IntEnum):
     """Step of a procedure."""
 
-    RUN = 1
-    MOVE = 2
+    RUN = 1  # run a function of the program
+    MOVE = 2  # copy slots to slots, all at once
     JUMP = 3
     BRANCH = 4
-    READ = 5
-    LOAD = 6
-    STORE = 7
-    OBSERVE = 8
-    DROP = 9
+    READ = 5  # scalar slot = element of a tensor
+    LOAD = 6  # slot = global
+    STORE = 7  # global = slot, when the call succeeds
+    OBSERVE = 8  # pass values to a check
+    DROP = 9  # release the value of a slot
     RETURN = 10
-    CONSTANT = 11
-    SCALAR = 12
-    DIM = 13
-    VIEW = 14
-    SAVE = 15
+    CONSTANT = 11  # tensor slot = constant of the program
+    SCALAR = 12  # scalar slot = immediate value
+    DIM = 13  # scalar slot = size of a tensor along an axis
+    VIEW = 14  # tensor slot = bytes of another in another shape
+    SAVE = 15  # tensor slot = another, with its rows saved that are updated in place
 
 
 class CheckKind(IntEnum):

@@ -52,7 +52,14 @@ class Field(NamedTuple):
 
 
 class _Scalar(NamedTuple):
-    """Field whose offset is not known yet."""
+    """Field of a parameter, whose offset is not known yet.
+
+    Attributes:
+        size: Bytes of the field.
+        kind: "binding", an address; "constant", one or two 32-bit words; "extended", the word of an i32 with its sign
+            extended to 64 bits; or "number".
+        value: Index of the binding, or of the first word; of a number, its bits.
+    """
 
     size: int
     kind: str
@@ -149,11 +156,11 @@ def _scalar(text: str, index: int) -> _Scalar:
         types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
         raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
     if match["constant"]:
-        return _Scalar(size, "constant", int(match["constant"]))
+        return _Scalar(size, kind="constant", value=int(match["constant"]))
     value = int(match["number"])
     if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
         raise ValueError(f"parameter {index} is '{text:.60}', which does not fit into {type_}")
-    return _Scalar(size, "number", value & ((1 << 8 * size) - 1))
+    return _Scalar(size, kind="number", value=value & ((1 << 8 * size) - 1))
 
 
 def _up(at: int, alignment: int) -> int:

@@ -131,12 +131,12 @@ class _ModuleChecker:
     def _locate_ids(self, inst: SpirvInstruction) -> None:
         """Find the ids of an instruction, and check them: in bounds, result defined once, type declared before."""
         locate_ids(inst, self.tables.bound, self.fail, self._case_words)
-        if inst.type and inst.type_id not in self.declared.types:
-            raise self.fail(inst.at + inst.type, f"id {inst.type_id} is no type that was declared before")
-        if inst.result:
+        if inst.type_word and inst.type_id not in self.declared.types:
+            raise self.fail(inst.at + inst.type_word, f"id {inst.type_id} is no type that was declared before")
+        if inst.result_word:
             if self.results.setdefault(inst.id, inst.at) != inst.at:
-                raise self.fail(inst.at + inst.result, f"id {inst.id} is defined twice")
-            if inst.type:
+                raise self.fail(inst.at + inst.result_word, f"id {inst.id} is defined twice")
+            if inst.type_word:
                 self.local[inst.id] = inst.type_id
 
     def _case_words(self, selector: int) -> int:

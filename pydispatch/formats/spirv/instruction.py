@@ -20,31 +20,31 @@ class SpirvInstruction:
         op: Opcode.
         words: All words of the instruction.
         at: Index of the first word in the module.
-        type: Index in `words` of the type id; 0 without one, and before `operands.locate_ids`.
-        result: Index in `words` of the result id; 0 without one, and before `operands.locate_ids`.
+        type_word: Index in `words` of the type id; 0 without one, and before `operands.locate_ids`.
+        result_word: Index in `words` of the result id; 0 without one, and before `operands.locate_ids`.
         ids: Indices in `words` of the other ids.
     """
 
     op: int
     words: list[int]
     at: int
-    type: int = 0
-    result: int = 0
+    type_word: int = 0
+    result_word: int = 0
     ids: Sequence[int] = ()
 
     @property
     def id(self) -> int:
         """Return the id of the result; 0 if there is none."""
-        return self.words[self.result] if self.result else 0
+        return self.words[self.result_word] if self.result_word else 0
 
     @property
     def type_id(self) -> int:
-        return self.words[self.type] if self.type else 0
+        return self.words[self.type_word] if self.type_word else 0
 
     def uses(self) -> Iterator[int]:
         """Yield the ids that the instruction uses, including its type."""
-        if self.type:
-            yield self.words[self.type]
+        if self.type_word:
+            yield self.words[self.type_word]
         for position in self.ids:
             yield self.words[position]
 

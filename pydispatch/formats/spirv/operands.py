@@ -141,8 +141,8 @@ def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Calla
         if inst.op not in patterns():
             raise fail(inst.at, f"opcode {inst.op}, which the linker does not know")
         layout = _walked_positions(inst, fail, case_words)
-    inst.type, inst.result, inst.ids = layout
-    for position in (inst.type, inst.result, *inst.ids):
+    inst.type_word, inst.result_word, inst.ids = layout
+    for position in (inst.type_word, inst.result_word, *inst.ids):
         if position and not 0 < inst.words[position] < bound:
             raise fail(inst.at + position, f"id {inst.words[position]}, the bound is {bound}")
 
@@ -175,7 +175,8 @@ class _Walk:
         self.words, self.opcode = inst.words, inst.op
         self.first = inst.at  # index in the module of the instruction's first word, for errors
         self.at, self.last = 1, len(inst.words)  # indices in the instruction: the next word, and the end
-        self.fail, self.case_words = fail, case_words
+        self.fail = fail
+        self.case_words = case_words  # id of a switch's selector -> number of words of a case literal
         self.type = self.result = 0
         self.ids: list[int] = []
 

@@ -18,8 +18,8 @@ _DEBUG = frozenset((Op.NOP, Op.SOURCE_CONTINUED, Op.SOURCE, Op.SOURCE_EXTENSION,
                     Op.NO_LINE, Op.STRING))  # fmt: skip
 _DECORATIONS = frozenset((Op.DECORATE, Op.MEMBER_DECORATE, Op.DECORATE_ID, Op.DECORATE_STRING,
                           Op.MEMBER_DECORATE_STRING))  # fmt: skip
-_GROUPS = frozenset((Op.DECORATION_GROUP, Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE))
-_HEAD = frozenset((Op.NAME, Op.MEMBER_NAME, Op.CAPABILITY, Op.EXTENSION, Op.MEMORY_MODEL, Op.ENTRY_POINT,
+_DECORATION_GROUPS = frozenset((Op.DECORATION_GROUP, Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE))
+_BEFORE_TYPES = frozenset((Op.NAME, Op.MEMBER_NAME, Op.CAPABILITY, Op.EXTENSION, Op.MEMORY_MODEL, Op.ENTRY_POINT,
                    Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID, Op.EXT_INST_IMPORT))  # fmt: skip
 
 
@@ -96,17 +96,17 @@ class _PartsReader:
         op, parts = inst.op, self.parts
         if op in _DEBUG:
             return
-        if op in _GROUPS:
+        if op in _DECORATION_GROUPS:
             raise self.fail(
                 inst.at, "groups of decorations cannot be linked; spirv-opt --flatten-decorations removes them"
             )
         if op == Op.TYPE_FORWARD_POINTER:
             raise self.fail(inst.at, "pointers declared ahead (physical addresses) cannot be linked")
-        if op in _HEAD or op in _DECORATIONS:
+        if op in _BEFORE_TYPES or op in _DECORATIONS:
             self._head(inst)
             return
         self._locate_ids(inst)
-        if inst.result:
+        if inst.result_word:
             self._define(inst)
         if op == Op.FUNCTION:
             self.function = parts.functions[inst.id] = SpirvFunction(inst)
@@ -121,21 +121,21 @@ class _PartsReader:
         """Find the ids of an instruction, and check that they are in bounds and that its type is declared before."""
         locate_ids(inst, self.parts.tables.bound, self.fail, self._case_words)
         type_ = self.parts.globals.get(inst.type_id)
-        if inst.type and (type_ is None or not Op.TYPE_VOID <= type_.op <= Op.TYPE_FUNCTION):
-            raise self.fail(inst.at + inst.type, f"id {inst.type_id} is no type that was declared before")
+        if inst.type_word and (type_ is None or not Op.TYPE_VOID <= type_.op <= Op.TYPE_FUNCTION):
+            raise self.fail(inst.at + inst.type_word, f"id {inst.type_id} is no type that was declared before")
 
     def _define(self, inst: SpirvInstruction) -> None:
         """Record the definition of an id; raise ArtifactError if it is defined twice."""
         if inst.id in self.defined:
             raise self.fail(inst.at, f"id {inst.id} is defined twice")
         self.defined.add(inst.id)
-        if inst.type:
+        if inst.type_word:
             self.types[inst.id] = inst.type_id
 
     def _global(self, inst: SpirvInstruction) -> None:
         """Add a type, constant or variable whose operands are defined before it."""
         parts = self.parts
-        if not inst.result:
+        if not inst.result_word:
             raise self.fail(inst.at, f"opcode {inst.op} outside a function")
         if inst.op == Op.EXT_INST:  # debug information of a whole module
             if not parts.sets.get(inst.words[3], "").startswith(DEBUG_SETS):
@@ -187,7 +187,7 @@ class _PartsReader:
     def _check_body(self, function: SpirvFunction) -> None:
         """Check the ids and the calls in a function body."""
         parts = self.parts
-        own = {inst.id for inst in (*function.parameters, *function.body) if inst.result}
+        own = {inst.id for inst in (*function.parameters, *function.body) if inst.result_word}
         for inst in function.body:
             if inst.op == Op.EXT_INST and inst.words[3] not in parts.sets:
                 raise self.fail(inst.at, f"id {inst.words[3]} is no set of instructions")

@@ -172,6 +172,8 @@ class _Walker:
                 resources.append(self._resource(id, type_, storage, written=id in use.written))
         workgroup_size, size_spec = self._workgroup_size(record)
         knows_subgroups = not built_ins.isdisjoint((BuiltIn.SUBGROUP_ID, BuiltIn.NUM_SUBGROUPS, BuiltIn.SUBGROUP_SIZE))
+        # Without shared memory or subgroup ids, subgroup operations assume that the workgroup is one subgroup.
+        one_subgroup = use.has_subgroup_ops and not shared_bytes and not knows_subgroups
         return EntryPoint(
             name=record.name,
             workgroup_size=workgroup_size,
@@ -180,7 +182,7 @@ class _Walker:
             push_constant_bytes=push_constant_bytes,
             shared_bytes=shared_bytes,
             uses_grid_size=BuiltIn.NUM_WORKGROUPS in built_ins,
-            one_subgroup=use.has_subgroup_ops and not shared_bytes and not knows_subgroups,
+            one_subgroup=one_subgroup,
         )
 
     def _resource(self, id: int, type_: int, storage: int, *, written: bool) -> Resource:

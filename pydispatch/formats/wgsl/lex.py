@@ -69,7 +69,7 @@ def tokens_of(text: str, where: str) -> list[WgslToken]:
 
 
 def _comment_end(text: str, at: int, where: str) -> int:
-    """Return the offset after a block comment; block comments nest."""
+    """Return the offset after a block comment; block comments nest. at: offset after the opening `/*`."""
     depth, start = 1, at
     while depth:
         edge = _COMMENT_EDGE.search(text, at)

@@ -117,7 +117,7 @@ def _text(
         prefix, attempt = f"merged{attempt}_", attempt + 1
     offset_count = max(1, sum(len(group) for group in bindings))
     # The first `directives` tokens are the directives of the module, such as `enable f16;`.
-    parts = [text[: tokens[module.directives].start]] if module.directives else []
+    parts = [text[: tokens[module.first_declaration_token].start]] if module.first_declaration_token else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     slices: dict[str, tuple[str, str]] = {}

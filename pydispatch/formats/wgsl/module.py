@@ -104,12 +104,12 @@ class WgslModule:
     tokens: Sequence[WgslToken]
     enables: tuple[str, ...]
     requires: tuple[str, ...]
-    directives: int
-    """The token where declarations begin."""
+    first_declaration_token: int
+    """Index of the token where declarations begin, after the directives."""
     declarations: tuple[Declaration, ...]
     named: Mapping[str, Declaration] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """Values of overrides by name: see `with_overrides`."""
+    """Values of overrides by name, None for an unknown value: see `with_overrides`."""
 
     @cached_property
     def entry_points(self) -> list[Declaration]:

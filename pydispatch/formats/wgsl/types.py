@@ -81,15 +81,15 @@ def minimum_size(module: WgslModule, type_: str) -> tuple[int, bool]:
     if named is not None and named.kind == "struct" and named.members:
         *members, (_, last) = named.members
         before = _struct(module, [t for _, t in members], depth=0)
-        element = _element(module, last)
+        element = _runtime_array_stride(module, last)
         if before is not None and element is not None:
             size, alignment = element
             return -(-before.size // alignment) * alignment + size, False
-    element = _element(module, type_)
+    element = _runtime_array_stride(module, type_)
     return (4 if element is None else element[0]), False
 
 
-def _element(module: WgslModule, type_: str) -> tuple[int, int] | None:
+def _runtime_array_stride(module: WgslModule, type_: str) -> tuple[int, int] | None:
     """Return the stride and the alignment of a runtime-sized array in bytes; None for other types."""
     if not type_.startswith("array<"):
         return None

@@ -171,7 +171,7 @@ class NodeCall:
         if kind != field:
             raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}; expected {_TYPE_NAMES[field]}")
         value = getattr(attribute, field)
-        if value is None:
+        if value is None:  # the attribute states its type, but has no value of it
             raise self.fail(f"attribute '{name}' is {_TYPE_NAMES[kind]}, which the file does not have")
         return value
 

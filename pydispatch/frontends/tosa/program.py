@@ -30,7 +30,7 @@ def translated(module: ModuleOp) -> ModuleOp:
     for function in functions:
         names = [argument.name_hint or "" for argument in function.body.blocks[0].args]
         with b.at(function):
-            results = tracer.results_of(function, b.begin(tracer.inputs_of(function, names, {})))
+            results = tracer.results_of(function, b.begin(tracer.inputs_of(function, names, sizes={})))
             b.finish(function.sym_name.data, {f"result{index}": tensor for index, tensor in enumerate(results)})
     return b.module
 

@@ -103,18 +103,20 @@ class ArrayView:
         """Return the index of each element of a slice along each dimension, and whether it is inside of the view.
 
         `indices` are those of `_indices`. The results have the shape of the slice.
+
+        Tiles of indices are broadcast together. Their axes are those of the first tile, as NumPy's advanced indices.
         """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
-        shared = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
+        tile_shape = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
         shape: list[int] = []
         axes: list[int] = []
-        first = None
+        tile_axis = None
         for index in indices:
             if isinstance(index, np.ndarray):
-                if first is None:
-                    first = len(shape)
-                    shape += shared
-                axes.append(first)
+                if tile_axis is None:
+                    tile_axis = len(shape)
+                    shape += tile_shape
+                axes.append(tile_axis)
             elif isinstance(index, slice):
                 axes.append(len(shape))
                 shape.append(index.stop - index.start)
@@ -125,7 +127,9 @@ class ArrayView:
             if isinstance(index, slice):
                 place = np.arange(index.start, index.stop).reshape(-1, *[1] * (len(shape) - axis - 1))
             elif isinstance(index, np.ndarray):
-                place = np.broadcast_to(index, shared).reshape(*shared, *[1] * (len(shape) - axis - len(shared)))
+                place = np.broadcast_to(index, tile_shape).reshape(
+                    *tile_shape, *[1] * (len(shape) - axis - len(tile_shape))
+                )
             else:
                 place = np.asarray(index)
             place = np.broadcast_to(place, shape).astype(np.int64)

@@ -23,7 +23,7 @@ class Products(Slices):
         if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0]:
             raise self.error(
                 node,
-                f"'@' of tiles of {lhs.size} and {rhs.size}",
+                f"'@' of tiles of {lhs.shape_text} and {rhs.shape_text}",
                 "the second has as many rows as the first has columns; t.T is the transposed tile",
             )
         if lhs.dtype != rhs.dtype or lhs.dtype not in ACCUMULATOR_TYPES:

@@ -315,7 +315,9 @@ class Slices(Scans):
             if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
                 sizes = "x".join(map(str, part.shape))
                 raise self.error(
-                    origin, f"a tile of {tile.size} is stored into {sizes} elements", "store a tile of the same shape"
+                    origin,
+                    f"a tile of {tile.shape_text} is stored into {sizes} elements",
+                    "store a tile of the same shape",
                 )
             self.check_type(origin, tile, memory.dtype, f"{what} is {memory.dtype}")
             # A tile that reads other elements of the memory than it is stored to is computed before the first store.

@@ -95,7 +95,7 @@ class SpirvOutput:
         self._same: dict[int, int] = {}  # id of a type or constant → id of the first equal one
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
-            operands = self._operands(inst.op, inst.words, inst.type, inst.result, inst.ids)
+            operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.ids)
             if inst.op in _SHAREABLE:
                 first = self._keys.setdefault(self._key(inst.op, operands, inst.id), inst.id)
                 self._same[inst.id] = first

@@ -151,7 +151,7 @@ class Taker:
             for d in parts.decorations.get(inst.id, ()) if d[0] != Decoration.SPEC_ID
         ]  # fmt: skip
         members = parts.member_decorations.get(inst.id, [])
-        type_ = self.map[inst.type_id] if inst.type else 0
+        type_ = self.map[inst.type_id] if inst.type_word else 0
         is_own = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
         new_id = (out.add if is_own else out.share)(inst.op, operands, type_, decorations, members)
         if new_id not in out.names and parts.tables.names.get(inst.id):
@@ -165,7 +165,7 @@ class Taker:
         positions = set(inst.ids)
         return [
             ids[word] if at in positions else word
-            for at, word in enumerate(inst.words) if at and at not in (inst.type, inst.result)
+            for at, word in enumerate(inst.words) if at and at not in (inst.type_word, inst.result_word)
         ]  # fmt: skip
 
     def _specialized(self, inst: SpirvInstruction) -> int:
@@ -279,7 +279,7 @@ class _Writer:
         for index, parameter in enumerate(self.function.parameters):
             self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
         for inst in body:
-            if inst.result:
+            if inst.result_word:
                 self.ids[inst.id] = out.id()
                 self._decorate(inst.id)
         for id in wanted:
@@ -296,7 +296,7 @@ class _Writer:
         lines += [self._line(inst) for inst in body]
         left = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
         for inst in (*left, *body):
-            pointee = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
+            pointee = parts.pointee(inst.type_id) if inst.type_word and inst.op not in _PLAIN_POINTERS else None
             storage = None if pointee is None else pointee.storage
             if storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
                 out.pointers_vary = True  # the output needs the capability VariablePointers
@@ -331,10 +331,10 @@ class _Writer:
         words = list(inst.words)
         for position in inst.ids:
             words[position] = ids[words[position]]
-        if inst.type:
-            words[inst.type] = self.taker.map[words[inst.type]]
-        if inst.result:
-            words[inst.result] = ids[words[inst.result]]
+        if inst.type_word:
+            words[inst.type_word] = self.taker.map[words[inst.type_word]]
+        if inst.result_word:
+            words[inst.result_word] = ids[words[inst.result_word]]
         return words
 
     def _call(self, inst: SpirvInstruction) -> list[int]:

@@ -150,7 +150,7 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
     position; x: column of the padded image. The subscript (h, tile, i) means h * tile + i.
     """
     assert isinstance(op, InputTransformOp)
-    letters = op.transformed(op.letters())
+    letters = op.transformed_letters()
     sizes = _sizes(build, op.outputs[0], letters)
     products = WinogradProducts(op, build, sizes)
     image = _pad_to_whole_tiles(op, build, sizes)
@@ -193,7 +193,7 @@ def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, 
 def _lower_filter_transform(op: Operation, build: Build) -> None:
     """Lower winograd.filter_transform to U = G g G^T: first along H into [a, w, c, f], then along W."""
     assert isinstance(op, FilterTransformOp)
-    letters = op.transformed(op.letters())
+    letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
     _, matrix, _ = matrices(op.tile, op.kernel)
     rows = products.contract(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
@@ -206,7 +206,7 @@ def _lower_output_transform(op: Operation, build: Build) -> None:
     its tile. Tiles are collapsed into the dimensions H and W of the image.
     """
     assert isinstance(op, OutputTransformOp)
-    letters = op.transformed(op.letters())
+    letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
     matrix, _, _ = matrices(op.tile, op.kernel)
     rows = products.contract(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")

@@ -94,6 +94,7 @@ class ExpandShape(View):
         """Require that each size of the source is the product of the sizes that it becomes."""
         for axis, group in enumerate(reassociation(op)):
             product = multiply([size_of(op.results[0], d) for d in group])
+            # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
             what = f"axis {axis}: the dimensions {group} that it becomes have {{}}"
             yield Equal(size_of(op.operands[0], axis), product, what)
 

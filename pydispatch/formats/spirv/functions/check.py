@@ -42,8 +42,8 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
         op=op,
         words=[0, inst.type_id, inst.id, *inst.words[4:]],
         at=inst.at,
-        type=1,
-        result=2,
+        type_word=1,
+        result_word=2,
         ids=[position - 1 for position in inst.ids],
     )
     check_instruction(FunctionChecker(declared, SpirvFunction(inst), is_open=False), inner)
@@ -66,7 +66,7 @@ def _check(code: FunctionChecker) -> list[int]:
     check_blocks(declared, function)
     for inst in function.body:
         check_instruction(code, inst)
-        if inst.type:
+        if inst.type_word:
             code.values[inst.id] = inst.type_id
     for at, id, type_ in code.phis:
         if code.type_of(id) != type_ and not code.is_open:

@@ -50,6 +50,7 @@ def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tenso
     dtype = start.dtype
     count = (_count_of_integers if dtype.is_integer else _count_of_floats)(call, start, limit, delta)
     position = shapes.iota(call.b, [count], axis=0, dtype=dtype)
+    # Elementwise operations on known tensors give a known tensor, which may state a shape.
     if start.known is not None and delta.known is not None and position.known is not None:
         return elementwise.binary(call.b, "add", start, elementwise.binary(call.b, "mul", position, delta))
     return formula(call.b, lambda i, a, d: a + i * d, position, _scalar(call, start), _scalar(call, delta))

@@ -135,7 +135,8 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
         raise call.fail(f"k is {count} for axis {axis} of {x}")
-    if k is not None and call.maybe_sizes(k) is None:
+    is_computed_in_call = k is not None and call.maybe_sizes(k) is None  # not known from the shapes of inputs
+    if is_computed_in_call:
         (HostInteger.of(call.b, count) <= n).require(f"TopK: k is larger than axis {axis} of {x}")
     return ordering.top_k(call.b, x, count, axis, largest=largest)
 

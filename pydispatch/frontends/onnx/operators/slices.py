@@ -22,34 +22,37 @@ def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return x[starts:ends:steps] along axes, all of which may be computed in each call.
+    """Return x[starts:ends:steps] along axes, all of chosen_axes may be computed in each call.
 
     Before version 10 they are attributes.
     """
     begins: list[Integer]
     limits: list[Integer]
-    which: list[int] | ChosenAxes
+    chosen_axes: list[int] | ChosenAxes  # the latter: axes that are computed in each call
     if call.version < 10:
         begins, limits, strides = [*call.integers("starts")], [*call.integers("ends")], None
-        which = call.axes(call.integers("axes", list(range(len(begins)))), x.rank)
+        chosen_axes = call.axes(call.integers("axes", list(range(len(begins)))), x.rank)
     else:
         if starts is None or ends is None:
             raise call.fail("its starts or ends are missing")
         begins, limits = call.integers_of(starts, "starts"), call.integers_of(ends, "ends")
-        which = call.axes(range(len(begins)), x.rank) if axes is None else call.axes_of(axes, x.rank)
+        chosen_axes = call.axes(range(len(begins)), x.rank) if axes is None else call.axes_of(axes, x.rank)
         strides = None if steps is None else call.integers_of(steps, "steps")
     count = len(begins)
     strides = strides if strides is not None else [1] * count
-    named = which.axes if isinstance(which, ChosenAxes) else which
-    if any(len(bounds) != count for bounds in (limits, named, strides)):
-        raise call.fail(f"{count} starts, {len(limits)} ends, {len(named)} axes and {len(strides)} steps are given")
-    if isinstance(which, ChosenAxes):
+    known_axes = chosen_axes.axes if isinstance(chosen_axes, ChosenAxes) else chosen_axes
+    if any(len(bounds) != count for bounds in (limits, known_axes, strides)):
+        raise call.fail(
+            f"{count} starts, {len(limits)} ends, {len(known_axes)} axes and {len(strides)} steps are given"
+        )
+    if isinstance(chosen_axes, ChosenAxes):
+        # All axes are sliced: `scattered` gives an axis its value if it is chosen, else the default.
         ones: list[Integer] = [1] * x.rank
-        begins = [*which.scattered(begins, [0] * x.rank)]
-        limits = [*which.scattered(limits, x.shape)]
-        strides = ones if steps is None else [*which.scattered(strides, ones)]
-        which = list(range(x.rank))
-    for axis, begin, limit, stride in zip(which, begins, limits, strides, strict=True):
+        begins = [*chosen_axes.scattered(begins, [0] * x.rank)]
+        limits = [*chosen_axes.scattered(limits, x.shape)]
+        strides = ones if steps is None else [*chosen_axes.scattered(strides, ones)]
+        chosen_axes = list(range(x.rank))
+    for axis, begin, limit, stride in zip(chosen_axes, begins, limits, strides, strict=True):
         if isinstance(stride, int):
             x = _slice_axis(call, x, axis, begin, limit, stride)
         else:
@@ -66,7 +69,7 @@ def _slice_by_computed_step(
     first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
     low, high = (_from_end(call, position, size) for position in (start, end))
     low, high = low.max(0).min(last), high.max(first).min(last)
-    # Rounded towards -inf, the quotient of a distance of at least one step counts the steps after the first element.
+    # ceil((high - low) / step), by a floor division.
     count = ((high - low - is_forward.where(1, -1)) // step + 1).max(0)
     return indexing.strided_axis(call.b, x, axis, low, count.size("count"), step)
 

@@ -86,7 +86,7 @@ def _static(tracer: StablehloTracer, sizes: list[Size]) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
 
 
-def _numbers(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Tensor]:
+def _numeric_attributes(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Tensor]:
     """Return the numeric attributes of a custom call as constants with their types. Other attributes are not passed to
     kernels.
     """
@@ -107,12 +107,14 @@ def _kernel(
     results: list[Any] = []
     for result in op.results:
         shape = shape_of(result.type)
-        known: list[Size] = [n if n is not None else _like(tracer, op, operands, axis) for axis, n in enumerate(shape)]
+        known: list[Size] = [
+            n if n is not None else _size_of_same_axis(tracer, op, operands, axis) for axis, n in enumerate(shape)
+        ]
         results.append((dtype_of(result.type), tuple(known)))
-    return custom.custom_call(tracer.b, target, operands, results, _numbers(tracer, config))
+    return custom.custom_call(tracer.b, target, operands, results, _numeric_attributes(tracer, config))
 
 
-def _like(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], axis: int) -> Size:
+def _size_of_same_axis(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], axis: int) -> Size:
     """Return the dynamic size of a result along an axis, which is assumed to be that of the first operand."""
     if not operands or axis >= operands[0].rank:
         raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")

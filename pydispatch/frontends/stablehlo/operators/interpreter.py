@@ -55,26 +55,26 @@ def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) 
 # -- probes of loops
 
 
-def probes_of_loop(op: Operation) -> list[Operation]:
+def probes_of_loop(loop: Operation) -> list[Operation]:
     """Return the probes in the body of a loop whose values checks after the loop read."""
-    checked = {_name(other) for other in _checks_beside(op)}
-    body = op.regions[1].blocks.first
+    checked = {_name(other) for other in _checks_after_loop(loop)}
+    body = loop.regions[1].blocks.first
     inner_ops = [] if body is None else body.ops
     return [inner for inner in inner_ops if inner.name == "interpreter.probe" and _name(inner) in checked]
 
 
-def _checks_beside(op: Operation) -> list[Operation]:
-    """Return the checks of probes in the block of a loop."""
-    block = op.parent_block()
+def _checks_after_loop(loop: Operation) -> list[Operation]:
+    """Return the checks of probes in the block that a loop is in, which read what its probes recorded."""
+    block = loop.parent_block()
     return [] if block is None else [other for other in block.ops if other.name == "check.expect_serialized_eq"]
 
 
-def _values_needed(tracer: StablehloTracer, op: Operation, name: str) -> int:
+def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
     """Return how many values of a probe in a loop the checks after the loop need: those of its first iterations.
 
     Values that the probe's name has from before the loop are counted first.
     """
-    last = max(tracer.integer(other, "iteration") for other in _checks_beside(op) if _name(other) == name)
+    last = max(tracer.integer(other, "iteration") for other in _checks_after_loop(loop) if _name(other) == name)
     if last >= MOST_RECORDED:
         raise tracer.b.fail(
             f"a check names iteration {last} of probe '{name}', and a loop records the first {MOST_RECORDED}",

@@ -29,12 +29,13 @@ of these. `counts` is [windows, 1].
 
 
 def _pooled(
-    builder: Builder, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
-) -> list[Tensor]:
+    builder: Builder, tensors: list[Tensor], output_size: Sizes, *, reduce_equal_windows: Reduce,
+    reduce_gathered_windows: ReduceWindows,
+) -> list[Tensor]:  # fmt: skip
     """Pool tensors of one shape along their last axes, and return the pooled tensors.
 
     Each axis is divided into as many windows as `output_size` states; each window is reduced over all tensors together.
-    Windows of equal size use `reduce`, others `reduce_windows`.
+    Windows of equal size are an axis of the reshaped tensor, others are gathered, and padded to the longest one.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
@@ -44,14 +45,16 @@ def _pooled(
         if out == n:
             continue
         if out == 1:
-            pooled = reduce(pooled, axis)
+            pooled = reduce_equal_windows(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            reduced = reduce([shapes.reshape(builder, x, split) for x in pooled], axis + 1)
+            reduced = reduce_equal_windows([shapes.reshape(builder, x, split) for x in pooled], axis + 1)
             pooled = [shapes.squeeze(builder, x, [axis + 1]) for x in reduced]
         else:
             indices, counts = _windows(builder, n, out)
-            reduced = reduce_windows([gathers.take(builder, x, indices, axis) for x in pooled], axis + 1, counts)
+            reduced = reduce_gathered_windows(
+                [gathers.take(builder, x, indices, axis) for x in pooled], axis + 1, counts
+            )
             pooled = [shapes.squeeze(builder, x, [axis + 1]) for x in reduced]
     return pooled
 
@@ -95,7 +98,13 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
         total = reductions.reduce(builder, "add", counted, [axis], keep=True)
         return [formula(builder, lambda v, c: v / c.to(inner), total, count)]
 
-    (means,) = _pooled(builder, [ew.convert(builder, self, inner)], output_size, mean, mean_of_windows)
+    (means,) = _pooled(
+        builder,
+        [ew.convert(builder, self, inner)],
+        output_size,
+        reduce_equal_windows=mean,
+        reduce_gathered_windows=mean_of_windows,
+    )
     return ew.convert(builder, means, self.dtype)
 
 
@@ -138,6 +147,10 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         index = formula(builder, lambda whole, n, at: whole * n + at, index, size, axis_index)
     positions = shapes.broadcast_to(builder, index, self.shape)
     values, positions = _pooled(
-        builder, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis)
+        builder,
+        [self, positions],
+        output_size,
+        reduce_equal_windows=reduce,
+        reduce_gathered_windows=lambda parts, axis, counts: reduce(parts, axis),
     )
     return values, positions

@@ -19,7 +19,7 @@ Normalized = tuple[Tensor, Saved, Saved]
 """A normalized tensor, and the mean and 1 / sqrt(variance + epsilon), which its gradients need."""
 
 
-def _saved(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
+def _with_saved_statistics(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
     """Mark the mean and the inverse deviation as results that PyTorch saves for gradients."""
     return normalized, Saved(mean), Saved(root)
 
@@ -37,7 +37,7 @@ def native_layer_norm(
 ) -> Normalized:
     """Normalize over the last axes. Return the result, the mean, and the inverse deviation."""
     axes = _last_axes(builder, input, normalized_shape)
-    return _saved(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
+    return _with_saved_statistics(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
 
 
 @converts("aten.layer_norm")
@@ -70,7 +70,7 @@ def native_group_norm(
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
     """Normalize each group of channels. Return the result, the mean, and the inverse deviation."""
-    return _saved(*normalization.group_norm(builder, input, group, weight, bias, eps))
+    return _with_saved_statistics(*normalization.group_norm(builder, input, group, weight, bias, eps))
 
 
 @converts("aten.group_norm")
@@ -105,8 +105,9 @@ def _normalize_by_batch(
     builder: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Normalize x by the mean and variance of the batch. Return the result and the updated running statistics, None
-    where there are none.
+    """Normalize x by the mean and variance of the batch. Return the result and the updated running statistics.
+
+    running: the running mean and variance; None, as its update, for one that is not tracked.
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(builder, m, axes) for m in normalization.moments(builder, x, axes))
@@ -121,7 +122,9 @@ def _normalize_by_batch(
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(normalized, mean, formula(builder, lambda v: (v + eps).unary("rsqrt"), variance)), updated
+    return _with_saved_statistics(
+        normalized, mean, formula(builder, lambda v: (v + eps).unary("rsqrt"), variance)
+    ), updated
 
 
 @converts("aten.batch_norm")
@@ -172,7 +175,7 @@ def _batch_norm_inference(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
     )
     empty = builder.constant([], input.dtype)
-    return _saved(normalized, mean=empty, root=empty)
+    return _with_saved_statistics(normalized, mean=empty, root=empty)
 
 
 @converts("aten._native_batch_norm_legit_functional")

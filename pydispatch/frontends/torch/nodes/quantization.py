@@ -101,7 +101,10 @@ def dequantize_per_channel(
 def quantize_per_token(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
 ) -> Tensor:
-    """Return clamp(round(input / scale + zero_point)): unlike that of a tensor, the sum is rounded."""
+    """Return clamp(round(input * (1 / scale) + zero_point)).
+
+    `quantize_per_tensor`, by contrast, rounds before it adds the zero point.
+    """
     moved = add_(builder, mul(builder, input, div(builder, 1.0, scales)), zero_points)
     return _clamp_to_integers(builder, _round_half_to_even(builder, moved), quant_min, quant_max, dtype)
 

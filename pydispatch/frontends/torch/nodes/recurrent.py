@@ -56,24 +56,32 @@ def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
 
 
 def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
-    """Emit a step of an LSTM. The gates are in the order input, forget, cell, output."""
+    """Emit a step of an LSTM. The gates are in the order input, forget, cell, output.
 
-    def written(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
+    x: the gates' share of the input, already multiplied by the input weights. state: [h, c], hidden and cell state.
+    """
+
+    def next_output_and_cell(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
         """Return the output and the new cell state c of one element, from its gates i, f, g and o."""
         cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
         return [o.unary("logistic") * cell.unary("tanh"), cell]
 
     gates = _split_gates(builder, ew.binary(builder, "add", x, _hidden_product(builder, state, weights)), count=4)
-    output, cell = formulas(builder, written, *gates, state[1])
+    output, cell = formulas(builder, next_output_and_cell, *gates, state[1])
     if weights.projection is not None:
         output = linear(builder, output, weights.projection)
     return [output, cell]
 
 
 def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
-    """Emit a step of a GRU. The gates are in the order reset, update, new."""
+    """Emit a step of a GRU. The gates are in the order reset, update, new.
 
-    def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
+    x: the gates' share of the input, already multiplied by the input weights. state: [h], the hidden state.
+    """
+
+    def next_hidden(
+        r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element
+    ) -> list[Element]:
         """Return the new state of one element, from its gates for the input (r, z, n) and for the state h (hr, hz,
         hn).
         """
@@ -83,7 +91,7 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
 
     return formulas(
         builder,
-        written,
+        next_hidden,
         *_split_gates(builder, x, count=3),
         *_split_gates(builder, _hidden_product(builder, state, weights), count=3),
         state[0],

@@ -121,7 +121,10 @@ def transpose(builder: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
 def _write_transposed(
     builder: Builder, base: Tensor, new_part: Tensor, output_index: int, dim0: int, dim1: int
 ) -> Tensor:
-    """Return the base of a view in which two axes are swapped, replaced by `new_part`."""
+    """Return the new base of a view in which two axes are swapped: the view's new contents, swapped back.
+
+    All functions of VIEWS take the base and the output's index; here the view covers the whole base.
+    """
     return transpose(builder, new_part, dim0, dim1)
 
 

@@ -85,8 +85,9 @@ def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[
 
 
 def _start_index(
-    tracer: Tracer, memory: TensorMemory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
-) -> Size:
+    tracer: Tracer, memory: TensorMemory, flat: Tensor, *, offset: Size, size: Sizes, stride: Sizes,
+    start: Size | None,
+) -> Size:  # fmt: skip
     """Return the index in the storage vector of the first element that as_strided reads.
 
     Raise CompileError for accesses out of bounds; dynamic sizes are checked at run time.
@@ -129,7 +130,7 @@ def as_strided(
 ) -> Tensor:
     """Return the elements of the storage at offset + sum of index * stride."""
     flat, _, offset = _storage_vector(tracer, self)
-    first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
+    first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
     shape: Shape = tuple(size)
     static_terms = [n for n in (first, *stride) if not isinstance(n, Expr)]
     if len(static_terms) == len(shape) + 1:
@@ -159,10 +160,10 @@ def as_strided_scatter(
     vector is shaped back to the tensor. Raise CompileError for a view.
     """
     builder, whole = tracer.b, self.whole
-    flat, order, offset = _storage_vector(tracer, self)
+    flat, order, offset = _storage_vector(tracer, self)  # order: axes by stride, the largest first
     if whole is not self:
         raise builder.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
-    first = _start_index(tracer, self, flat, offset, size, stride, storage_offset)
+    first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
     positions = shapes.broadcast_to(builder, reductions.size_as(builder, first, I64), size)
     for d, step in enumerate(stride):
         along = shapes.reshape(

@@ -61,7 +61,7 @@ class Winograd(OnTensorsOp):
 
     @property
     def layout(self) -> str:
-        """Return one letter per dimension of the untransformed tensor."""
+        """Return one letter per dimension of the untransformed tensor, such as "nhwc"."""
         dimensions = self.properties[self.DIMENSIONS]
         assert isinstance(dimensions, DenseArrayBase)
         dims = tuple(numbers(dimensions))
@@ -70,9 +70,12 @@ class Winograd(OnTensorsOp):
             raise VerifyException(f"{self.DIMENSIONS} are {wanted}, got {list(dims)}")
         return self.LAYOUTS[dims]
 
-    def transformed(self, letters: str) -> str:
-        """Return the letters of the dimensions of the transformed tensor; `a` and `b` index the elements of a tile."""
-        listed = list(letters)
+    def transformed_letters(self) -> str:
+        """Return one letter per dimension of the transformed tensor; `a` and `b` index the elements of a tile.
+
+        An image in the layout "nhwc" becomes "abnhwc", where h and w count tiles.
+        """
+        listed = list(self.tile_letters())
         for axis, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
             listed.insert(axis, letter)
         return "".join(listed)
@@ -94,9 +97,9 @@ class Winograd(OnTensorsOp):
         self.verify_shapes(source, result)
 
     def transformed_rank(self) -> int:
-        return len(self.letters()) + 2
+        return len(self.tile_letters()) + 2
 
-    def letters(self) -> str:
+    def tile_letters(self) -> str:
         """Return the letters of the transformed tensor's dimensions, in order, without those of a tile's elements."""
         raise NotImplementedError
 
@@ -135,7 +138,7 @@ class Image(Winograd):
     DIMENSIONS: ClassVar[str] = "image_dimensions"
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}
 
-    def letters(self) -> str:
+    def tile_letters(self) -> str:
         return "nhwc"  # transformed tensors are of this order in either layout
 
 
@@ -157,7 +160,7 @@ class InputTransformOp(Image):
             size = sizes[letter]
             sizes[letter] = _tiles(size if size == DYNAMIC else size - self.kernel + 1, self.tile)
         sizes |= dict.fromkeys("ab", self.transformed_tile)  # rows and columns of a transformed tile
-        self.check_sizes("the transformed image", result, self.transformed(self.letters()), sizes)
+        self.check_sizes("the transformed image", result, self.transformed_letters(), sizes)
 
 
 @op_definition
@@ -168,7 +171,7 @@ class OutputTransformOp(Image):
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that tiles become an image of as many pixels."""
-        sizes = _plain_sizes(source, self.transformed(self.letters()))
+        sizes = _plain_sizes(source, self.transformed_letters())
         for letter in "ab":  # rows and columns of a tile
             if sizes[letter] not in (DYNAMIC, self.transformed_tile):
                 raise VerifyException(f"{source.type} has tiles of {sizes[letter]}, expected {self.transformed_tile}")
@@ -187,7 +190,7 @@ class FilterTransformOp(Winograd):
     DIMENSIONS: ClassVar[str] = "kernel_dimensions"
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}
 
-    def letters(self) -> str:
+    def tile_letters(self) -> str:
         return "cf"  # channels and filters, beside a and b
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
@@ -197,7 +200,7 @@ class FilterTransformOp(Winograd):
             if sizes[letter] not in (DYNAMIC, self.kernel):
                 raise VerifyException(f"{source.type} has kernels of {sizes[letter]}, expected {self.kernel}")
         sizes |= dict.fromkeys("ab", self.transformed_tile)  # rows and columns of a transformed tile
-        self.check_sizes("the transformed filter", result, self.transformed(self.letters()), sizes)
+        self.check_sizes("the transformed filter", result, self.transformed_letters(), sizes)
 
 
 OPERATIONS: list[type[Operation]] = [InputTransformOp, FilterTransformOp, OutputTransformOp]

@@ -51,13 +51,13 @@ class _MoveOp(IRDLOperation):
         """Return the name of the only property, which is a keyword in the syntax."""
         return next(iter(cls.get_irdl_definition().properties))
 
-    def numbers(self) -> list[int]:
+    def dimension_numbers(self) -> list[int]:
         """Return the dimensions that the property lists."""
         value = self.properties[self.keyword()]
         assert isinstance(value, DenseArrayBase)
         return [int(v) for v in value.get_values()]
 
-    def check_elements(self, expected: Sequence[int]) -> None:
+    def check_output(self, expected: Sequence[int]) -> None:
         """Check that the output has the shape `expected` and the element type of the input."""
         check_results([self.init], [r.type for r in self.res])
         source, target = self.input.type, self.init.type
@@ -87,10 +87,10 @@ class TransposeOp(_MoveOp):
 
     def verify_(self) -> None:
         """Check that the permutation is one of the input's dimensions, and that the output has the permuted shape."""
-        shape, permutation = shape_of(self.input.type), self.numbers()
+        shape, permutation = shape_of(self.input.type), self.dimension_numbers()
         if sorted(permutation) != list(range(len(shape))):
             raise VerifyException(f"permutation {permutation} is not one of the {len(shape)} dimension(s) of the input")
-        self.check_elements([shape[d] for d in permutation])
+        self.check_output([shape[d] for d in permutation])
 
 
 @op_definition
@@ -103,7 +103,7 @@ class BroadcastOp(_MoveOp):
 
     def verify_(self) -> None:
         """Check that the output has the dimensions of the input and the added ones."""
-        added, shape, target = self.numbers(), list(shape_of(self.input.type)), shape_of(self.init.type)
+        added, shape, target = self.dimension_numbers(), list(shape_of(self.input.type)), shape_of(self.init.type)
         if len(set(added)) != len(added) or any(not 0 <= d < len(target) for d in added):
             raise VerifyException(f"dimensions {added} are not different dimensions of the output {self.init.type}")
         if len(shape) + len(added) != len(target):
@@ -111,7 +111,7 @@ class BroadcastOp(_MoveOp):
                 f"the output has rank {len(target)}, expected {len(shape)} of the input and {len(added)} new"
             )
         source = iter(shape)
-        self.check_elements([target[d] if d in added else next(source) for d in range(len(target))])
+        self.check_output([target[d] if d in added else next(source) for d in range(len(target))])
 
 
 @op_definition

@@ -301,7 +301,7 @@ class _Tile:
         is_initialized = not (
             self.plan.sums_in_registers
             and starts_at_zero(self.contraction.generic.outputs[0])
-            and not self.products.steps(build, region).loops
+            and not self.products.steps(build, region).loop_dims
         )
         target = Target(self.sums, self._offset(build, block))
         for step in steps:
