@@ -170,10 +170,10 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     )
 
     def corner(value: Element, largest: Element) -> Element:
-        """Return the element with 1 in the first row and column; NaN there for a matrix with an infinity or NaN.
+        """Return 1 at (0, 0), NaN there for a matrix with an infinity or NaN, and the element elsewhere.
 
-        The first row and column of Q are those of the identity: no reflection changes them. largest: largest magnitude
-        in the matrix.
+        The first row and column of Q are those of the identity, as no reflection changes them: their other elements are
+        0 already. largest: largest magnitude in the matrix.
         """
         one = largest.unary("is_finite").where(value.const(1.0), float("nan"))
         row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)

@@ -24,11 +24,11 @@ class Element:
     """Element of a tensor in a formula. Python numbers in the formula become constants of its type.
 
     Attributes:
-        s: Builder of the scalar operations that the formula emits.
+        scalars: Builder of the scalar operations that the formula emits.
         scalar: The element's SSA values and type.
     """
 
-    s: Reals
+    scalars: Reals
     scalar: Scalar
 
     @property
@@ -38,60 +38,60 @@ class Element:
 
     def const(self, value: complex | bool) -> Element:
         """Return a constant of this element's type."""
-        return Element(self.s, self.s.const(value, self.dtype))
+        return Element(self.scalars, self.scalars.const(value, self.dtype))
 
     def unary(self, name: str) -> Element:
         """Apply a function of one number by its name."""
-        return Element(self.s, self.s.unary(name, self.scalar))
+        return Element(self.scalars, self.scalars.unary(name, self.scalar))
 
     @property
     def real(self) -> Element:
         """Real part."""
-        return Element(self.s, self.s.real(self.scalar))
+        return Element(self.scalars, self.scalars.real(self.scalar))
 
     @property
     def imag(self) -> Element:
         """Imaginary part."""
-        return Element(self.s, self.s.imag(self.scalar))
+        return Element(self.scalars, self.scalars.imag(self.scalar))
 
     def with_imag(self, imag: Element) -> Element:
         """Return the complex number whose real part is this element."""
-        return Element(self.s, self.s.complex(self.scalar, imag.scalar))
+        return Element(self.scalars, self.scalars.complex(self.scalar, imag.scalar))
 
     def conj(self) -> Element:
         """Return the complex conjugate."""
-        return Element(self.s, self.s.conj(self.scalar))
+        return Element(self.scalars, self.scalars.conj(self.scalar))
 
     def to(self, dtype: DType) -> Element:
         """Convert the number to another type."""
-        return Element(self.s, self.s.convert(self.scalar, dtype))
+        return Element(self.scalars, self.scalars.convert(self.scalar, dtype))
 
     def bits(self, dtype: DType) -> Element:
         """Reinterpret the bits as another type of the same width."""
-        return Element(self.s, self.s.bitcast(self.scalar, dtype))
+        return Element(self.scalars, self.scalars.bitcast(self.scalar, dtype))
 
     def position(self, axis: int, dtype: DType) -> Element:
         """Return the index of the element along an axis of the result."""
-        return Element(self.s, self.s.position(axis, dtype))
+        return Element(self.scalars, self.scalars.position(axis, dtype))
 
     def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
         """Apply a function of two numbers by its name; `swapped` exchanges the operands."""
         a, b = self.scalar, self._scalar(other)
-        return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
+        return Element(self.scalars, self.scalars.binary(name, *((b, a) if swapped else (a, b))))
 
     def compare(self, order: str, other: Value) -> Element:
         """Compare this element with another one; order: eq, ne, lt, le, gt or ge."""
-        return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
+        return Element(self.scalars, self.scalars.compare(order, self.scalar, self._scalar(other)))
 
     def where(self, yes: Value, no: Value) -> Element:
         """Return `yes` if this element, a bool, is true, else `no`. One of them must be an element."""
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
-        return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
+        return Element(self.scalars, self.scalars.select(self.scalar, known._scalar(yes), known._scalar(no)))
 
     def _scalar(self, other: Value) -> Scalar:
         """Return another operand as a scalar; a number becomes a constant of this element's type."""
-        return other.scalar if isinstance(other, Element) else self.s.const(other, self.dtype)
+        return other.scalar if isinstance(other, Element) else self.scalars.const(other, self.dtype)
 
     __add__, __radd__ = _operator("add"), _operator("add", swapped=True)
     __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)

@@ -53,7 +53,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             size = value.real.unary("abs")
             if value.dtype.is_complex:
                 size = size + value.imag.unary("abs")
-            return (value.position(1, I64) >= Element(value.s, position)).where(size, -1.0)
+            return (value.position(1, I64) >= Element(value.scalars, position)).where(size, -1.0)
 
         chosen = argument(builder, "max", formula(builder, length, column), axis=1, keep=True)
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), axis=1)
@@ -72,7 +72,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                     those of the row that is exchanged with row j; `chosen`, the index of that row.
             """
             above, best, chosen, corner, pivot = others
-            i, k, at = value.position(1, I64), value.position(2, I64), Element(value.s, position)
+            i, k, at = value.position(1, I64), value.position(2, I64), Element(value.scalars, position)
             is_chosen_row = i.is_equal(chosen)
             value = i.is_equal(at).where(best, is_chosen_row.where(above, value))
             left = is_chosen_row.where(corner, left)
@@ -82,12 +82,12 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
         def noted(before: Element, chosen: Element) -> Element:
             """Record the chosen row, from 1, as the pivot of row j."""
-            return before.position(1, I64).is_equal(Element(before.s, position)).where(chosen.to(I32) + 1, before)
+            return before.position(1, I64).is_equal(Element(before.scalars, position)).where(chosen.to(I32) + 1, before)
 
         def first(before: Element, pivot: Element) -> Element:
             """Return the position of the first zero pivot, from 1: `before` unless that is 0 and this pivot is zero."""
             is_first = pivot.is_equal(0.0) & before.is_equal(0)
-            return is_first.where(Element(before.s, position).to(I32) + 1, before)
+            return is_first.where(Element(before.scalars, position).to(I32) + 1, before)
 
         return [
             formula(builder, element, a, column, top, row, chosen, corner, pivot),
@@ -180,7 +180,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     def below(value: Element, order: str) -> Element:
         """Return whether an element is below the row (gt), or in or below it (ge)."""
-        return value.position(1, I64).compare(order, Element(value.s, diagonal))
+        return value.position(1, I64).compare(order, Element(value.scalars, diagonal))
 
     def size(value: Element) -> Element:
         """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
@@ -199,21 +199,20 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     rest = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
 
-    def reflection(alpha: Element, rest: Element, unit: Element) -> list[Element]:
+    def reflection(alpha: Element, rest: Element, scale: Element) -> list[Element]:
         """Return the new element of the diagonal, the factor, and the divisor of the vector.
 
         The vector is the column divided by the divisor. `alpha` is the element in the row and `rest` the sum of the
-        squares below it, both after division by `unit`.
+        squares below it, both after division by `scale`.
         """
         length = alpha.unary("abs")
         is_zero = rest.is_equal(0.0) & alpha.imag.is_equal(0.0)
-        beta = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
-        whole = beta.to(alpha.dtype)
-        return [
-            is_zero.where(alpha, whole) * unit.to(alpha.dtype),
-            is_zero.where(0.0, (whole - alpha) / whole),
-            is_zero.where(1.0, alpha - whole),
-        ]
+        beta_real = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
+        beta = beta_real.to(alpha.dtype)
+        diagonal = is_zero.where(alpha, beta) * scale.to(alpha.dtype)
+        factor = is_zero.where(0.0, (beta - alpha) / beta)
+        divisor = is_zero.where(1.0, alpha - beta)
+        return [diagonal, factor, divisor]
 
     beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
 
@@ -225,7 +224,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
         Elements above the row in column j, and all left of the column, are unchanged.
         """
-        k, at = value.position(axis=2, dtype=I64), Element(value.s, position)
+        k, at = value.position(axis=2, dtype=I64), Element(value.scalars, position)
         is_below, is_in_or_below = below(value, "gt"), below(value, "ge")
         in_column = is_below.where(v, is_in_or_below.where(beta, value))
         return (k > at).where(new, k.is_equal(at).where(in_column, value))
@@ -243,7 +242,7 @@ def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Te
 
     def noted(before: Element, factor: Element) -> Element:
         """Return the factor at the position, and the element from before elsewhere."""
-        return before.position(1, I64).is_equal(Element(before.s, position)).where(factor, before)
+        return before.position(1, I64).is_equal(Element(before.scalars, position)).where(factor, before)
 
     return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
 
@@ -264,7 +263,7 @@ def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
 
 def _leading(position: Scalar, value: Element) -> Element:
     """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
-    i, at = value.position(1, I64), Element(value.s, position)
+    i, at = value.position(1, I64), Element(value.scalars, position)
     return (i > at).where(value, i.is_equal(at).where(value.const(1.0), 0.0))
 
 

@@ -102,12 +102,13 @@ def positions(builder: Builder, written: Callable[[ResultPositions], Element], s
 
 @dataclass(frozen=True, eq=False)
 class ResultPositions:
-    """Positions of the elements of a result, for formulas without operands. s: emits operations in the body of the
-    formula.
+    """Positions of the elements of a result, for formulas without operands.
+
+    scalars: emits operations in the body of the formula.
     """
 
-    s: Scalars
+    scalars: Scalars
 
     def at(self, axis: int, dtype: DType = I64) -> Element:
         """Return the index of the element along an axis."""
-        return Element(self.s, self.s.position(axis, dtype))
+        return Element(self.scalars, self.scalars.position(axis, dtype))

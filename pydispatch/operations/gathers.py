@@ -123,21 +123,21 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     axes = list(by_axis)
     if len(axes) == 1:
         return take(builder, x, by_axis[axes[0]], axes[0])
-    if (folded := _folded(builder, x, indices)) is not None:
-        return folded
+    if (constant := _computed_at_compile_time(builder, x, indices)) is not None:
+        return constant
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     whole_axes = [d for d in range(x.rank) if d not in by_axis]
     before, after = whole_axes[:first], whole_axes[first:]
-    others = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
+    result_axis_of = {d: n if n < first else n + len(shape) for n, d in enumerate(whole_axes)}
     positions = {
         d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
     }
-    result = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
-    return _elements(builder, x, result, positions, others)
+    result_shape = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
+    return _elements(builder, x, result_shape, positions, result_axis_of)
 
 
-def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+def _computed_at_compile_time(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     """Return x[indices], computed at compile time, if x is a small constant and the indices are constant; else None."""
     if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
         return None

@@ -73,8 +73,8 @@ def multiply_high(lhs: Element, rhs: Element) -> Element:
     if bits == 64:
         extended = arith.MulSIExtendedOp if lhs.dtype.kind is Kind.INT else arith.MulUIExtendedOp
         op = extended(lhs.scalar.value, rhs.scalar.value)
-        lhs.s.block.add_op(op)
-        return Element(lhs.s, Scalar(lhs.dtype, (op.results[1],)))
+        lhs.scalars.block.add_op(op)
+        return Element(lhs.scalars, Scalar(lhs.dtype, (op.results[1],)))
     wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]
     return (lhs.to(wide) * rhs.to(wide)).binary("shift_right", bits).to(lhs.dtype)
 

@@ -165,10 +165,11 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         if not is_complex:
             return columns, vectors
         first, second = rows_of_pairs(columns)
-        turned = times_imaginary_unit(builder, first)
-        phase = formulas(builder, unit_conjugate, product_of(first, second), product_of(turned, second))
+        real_part = product_of(first, second)
+        imaginary_part = product_of(times_imaginary_unit(builder, first), second)  # of the inner product, as i x first
+        phase_real, phase_imaginary = formulas(builder, unit_conjugate, real_part, imaginary_part)
         return tuple(  # type: ignore[return-value]
-            slicing.concat(builder, [u, times_number(builder, v, *phase)], axis=1)
+            slicing.concat(builder, [u, times_number(builder, v, phase_real, phase_imaginary)], axis=1)
             for u, v in map(rows_of_pairs, (columns, vectors))
         )
 
@@ -299,7 +300,8 @@ def _sweep_until_converged(
         n: Order of the matrices; a sweep has n - 1 rounds, in which each pair of rows meets once.
         tensors: The state of the iteration.
         rotate: Function that returns the state after a round.
-        residual: Function that returns the residual of each matrix, which is 0 if the matrix has converged.
+        residual: Function that returns the squared relative residual of each matrix. A matrix has converged if it is
+            at most (n * eps)**2.
         reset_index: Index of a tensor that is set to 0 before each sweep.
     """
     dtype = tensors[0].dtype

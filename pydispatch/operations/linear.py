@@ -34,14 +34,14 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
         `position` is j as an element.
         """
-        column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, j)
+        column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _diagonal_element(builder, a, j)
         row = adjoint(builder, column)
 
         def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
             """Return an element minus its part of the outer product, left * above / pivot, right of and below the
             diagonal element j.
             """
-            at = Element(value.s, position)
+            at = Element(value.scalars, position)
             later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
             return later.where(value - left * above / _real(pivot), value)
 
@@ -65,12 +65,12 @@ def _real(value: Element) -> Element:
 
 def triangular_solve(
     builder: Builder, a: Tensor, y: Tensor, *, left: bool = True, lower: bool = True, transposed: bool = False,
-    conjugated: bool = False, unit: bool = False,
+    conjugated: bool = False, has_unit_diagonal: bool = False,
 ) -> Tensor:  # fmt: skip
     """Solve op(a) x = y, or x op(a) = y if not `left`. op transposes if `transposed`, and conjugates if `conjugated`.
 
-    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; with `unit` its diagonal is
-    1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
+    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; its diagonal is
+    not read if it `has_unit_diagonal`. y is [..., n, m], or [..., m, n] if not `left`.
     """
     n = order_of(builder, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or differ(y.shape[-2 if left else -1], n):
@@ -94,7 +94,7 @@ def triangular_solve(
         column, row, pivot = (
             slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),
             slice_axis(builder, x, axis=1, start=j, limit=j + 1),
-            _element(builder, matrix, j),
+            _diagonal_element(builder, matrix, j),
         )
 
         def element(value: Element, factor: Element, row: Element, pivot: Element) -> Element:
@@ -102,8 +102,8 @@ def triangular_solve(
 
             `factor` is the element of the matrix in column j, `row` that of row j of x, `pivot` the diagonal element.
             """
-            solved = row if unit else row / pivot
-            i, at = value.position(1, I64), Element(value.s, position)
+            solved = row if has_unit_diagonal else row / pivot
+            i, at = value.position(1, I64), Element(value.scalars, position)
             return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
 
         return formula(builder, element, x, column, row, pivot)
@@ -113,7 +113,7 @@ def triangular_solve(
     return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
 
 
-def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
+def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:
     """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
     return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
 

@@ -12,7 +12,7 @@ from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import control, elementwise, reductions, shapes, slicing
 from pydispatch.operations.formulas import Element, formula
-from pydispatch.operations.sampling import Tap, sampled, zero_taps
+from pydispatch.operations.sampling import Tap, sampled, zero_padded_taps
 
 # -- non-maximum suppression
 
@@ -157,7 +157,16 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
 def mean_of_boxes(
     builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
 ) -> Tensor:
-    """Return the mean of the samples of each cell, [boxes, channels, cells...]. `images` is the image of each box."""
+    """Return the mean of the samples of each cell, [boxes, channels, cells...].
+
+    Args:
+        builder: The builder.
+        x: Images, [images, channels, height, width].
+        images: Index of the image of each box, [boxes].
+        taps: Taps of the samples along each spatial axis.
+        cells: Numbers of rows and columns of cells in a box.
+        ratio: Samples of a cell along each axis.
+    """
     count, channels = images.shape[0], x.shape[1]
     high, wide = cells
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
@@ -212,7 +221,7 @@ def moved_windows(
         )
         step = strides[d]
         positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
-        taps.append(zero_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
+        taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
     samples = sampled(builder, images, (n * shared, channels // shared, kernel_size, *out), taps)
     if mask is not None:

@@ -72,23 +72,24 @@ def sampled(
     return formula(builder, sum_of_products, *terms)
 
 
-def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the linear taps of each position; elements outside of the axis have weight 0. `length` is the size of the
-    axis in the type of the positions.
+def zero_padded_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the linear taps of each position, an index and a weight each; outside of the axis the weight is 0.
+
+    length: size of the axis, converted to the element type of `positions`.
     """
     taps = []
-    for offset, weight in LINEAR:
+    for offset, weight in LINEAR:  # weight: function of the fraction of the position
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after the position, clamped to the axis."""
             return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
 
-        def part(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
+        def tap_weight(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
             """Return the weight of the tap `offset` elements after the position; 0 outside of the axis."""
             low = value.unary("floor")
             return _where_inside(low + offset, size, weight(value - low))
 
-        taps.append(Tap(formula(builder, index, positions, length), formula(builder, part, positions, length)))
+        taps.append(Tap(formula(builder, index, positions, length), formula(builder, tap_weight, positions, length)))
     return taps
 
 
@@ -107,14 +108,14 @@ class GridSampler:
     Attributes:
         mode: Interpolation: nearest, linear or cubic.
         beyond: Values outside of the image: zeros, border, or reflection.
-        corners: Whether -1 is the center of the first element; otherwise it is its outer edge.
+        aligns_corners: Whether -1 is the center of the first element; otherwise it is its outer edge.
         onnx: Whether the steps have the order of ONNX: round, clamp or reflect positions, select elements. PyTorch
             rounds last, and for cubic interpolation clamps or reflects the elements instead of the positions.
     """
 
     mode: str
     beyond: str
-    corners: bool
+    aligns_corners: bool
     onnx: bool = False
 
     def position(self, value: Element, n: Element) -> Element:
@@ -125,21 +126,21 @@ class GridSampler:
         value = self._scaled(value, n)
         if self.mode == "nearest" and self.onnx:  # ONNX rounds, then clamps or reflects; PyTorch rounds last
             return self.inside(value.unary("round_even"), n)
-        value = self.inside(value, n) if self._moves_positions else value
+        value = self.inside(value, n) if self._moves_positions_inside else value
         return value.unary("round_even") if self.mode == "nearest" else value
 
-    def speed(self, value: Element, n: Element) -> Element:
+    def position_derivative(self, value: Element, n: Element) -> Element:
         """Return the derivative of `position` by the coordinate; 0 where the position is clamped.
 
         A position that is reflected an odd number of times moves in the opposite direction: its derivative is negative.
         """
         last = n.to(value.dtype) - 1.0
-        derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
-        if self.beyond == "zeros" or not self._moves_positions:
+        derivative = last * 0.5 if self.aligns_corners else (last + 1.0) * 0.5
+        if self.beyond == "zeros" or not self._moves_positions_inside:
             return derivative
         value = self._scaled(value, n)
         if self.beyond == "reflection":
-            derivative = _direction(value, *self._mirrors(last)) * derivative
+            derivative = _direction_after_reflection(value, *self._mirrors(last)) * derivative
             value = self.inside(value, n)
         return ((value > 0.0) & (value < last)).where(derivative, 0.0)
 
@@ -151,7 +152,7 @@ class GridSampler:
         return _reflected(value, *self._mirrors(last)) if self.beyond == "reflection" else value
 
     @property
-    def _moves_positions(self) -> bool:
+    def _moves_positions_inside(self) -> bool:
         """Return whether positions are clamped or reflected. For cubic interpolation PyTorch moves the elements
         instead.
         """
@@ -160,11 +161,11 @@ class GridSampler:
     def _scaled(self, value: Element, n: Element) -> Element:
         """Return the position, in elements, of a normalized coordinate, without clamping or rounding."""
         of = n.to(value.dtype)
-        return (value + 1.0) * 0.5 * (of - 1.0) if self.corners else ((value + 1.0) * of - 1.0) * 0.5
+        return (value + 1.0) * 0.5 * (of - 1.0) if self.aligns_corners else ((value + 1.0) * of - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
         """Return the two positions at which positions outside of an image are reflected."""
-        return (0.0, last) if self.corners else (-0.5, last + 0.5)
+        return (0.0, last) if self.aligns_corners else (-0.5, last + 0.5)
 
 
 def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
@@ -207,7 +208,7 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
-    speeds = formula(builder, how.speed, at, length) if slopes else None
+    speeds = formula(builder, how.position_derivative, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
@@ -232,7 +233,7 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     return taps
 
 
-def _direction(value: Element, least: float, most: Element) -> Element:
+def _direction_after_reflection(value: Element, least: float, most: Element) -> Element:
     """Return the derivative of `_reflected`, 1 or -1."""
     width = (most - least).max(1e-6)
     moved = value - least

@@ -26,6 +26,8 @@ def over_steps(
 ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
     """Run steps over `inputs` [steps, batch, ...]. Return the outputs [steps, ...] and the final states.
 
+    The output of a step is its first state.
+
     Args:
         builder: The builder.
         inputs: The inputs.
@@ -39,7 +41,7 @@ def over_steps(
     b, steps = builder, inputs.shape[0]
 
     def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Do step `now` from the states `old`. Return the new states, and a list of the output."""
+        """Do step `now` from the states `old`. Return the new states, and a list with the output alone."""
         new = step(row(b, inputs, now), old)
         if lengths is None:
             return new, new[:1]

@@ -238,14 +238,18 @@ def select_and_scatter(
     loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = tuple(builder.index(n) for n in x.shape)
-    windows = [builder.index(n) for n in source.shape]
+    window_counts = [builder.index(n) for n in source.shape]
     chosen, source = with_an_element(builder, chosen), with_an_element(builder, source)
     last_window = [builder.index(n - 1) for n in source.shape]
     lows = [builder.index(n) for n in window.low]
-    chosen_value, sources = builder.value(chosen), builder.parts(source)
+    chosen_positions, sources = builder.value(chosen), builder.parts(source)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Combine the source of a window with the running element if the window selected it."""
+        """Combine the source of a window with the running element if the window selected it.
+
+        The loops are over the positions in the result, then over the steps in a window. `args` are an element of the
+        input that only states sizes, which is not read, and the running element.
+        """
         p = CoordinateBuilder(block, [])
         running = Scalar(x.dtype, tuple(args[1:]))
         at, valid = [], _true(p)
@@ -254,11 +258,12 @@ def select_and_scatter(
             step = p.index_constant(window.strides[d])
             window_index = p.add_op(arith.DivSIOp(position, step))
             exact = p.add_op(arith.CmpiOp(p.times(window_index, step), position, "eq"))
-            is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
-                                              p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
+            is_not_before = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
+            is_before_end = p.add_op(arith.CmpiOp(window_index, window_counts[d], "slt"))
+            is_inside = p.add_op(arith.AndIOp(is_not_before, is_before_end))
             valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, is_inside))))
             at.append(p.clamped(window_index, last_window[d]))
-        index = p.add_op(tensor.ExtractOp(chosen_value, at, I64.element))
+        index = p.add_op(tensor.ExtractOp(chosen_positions, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))

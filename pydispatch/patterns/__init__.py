@@ -217,12 +217,14 @@ def _pattern_of_program(program: Any, benefit: int, phase: str) -> Pattern:
     """Return the pattern that matches the computation of a program."""
     module = program.module()
     function = next(op for op in module.body.block.ops if op.name == "func.func" and op.sym_name.data == program.name)
+    # Parameters without a type are captured values, which are constants of the module.
     inputs = tuple((name, type) for name, type in program.parameters.items() if type is not None)
     _check_names(inputs)
     outputs = []
-    for ordinal, (type, stated) in enumerate(zip(function.function_type.outputs, function.res_attrs, strict=True)):
-        named = stated.data.get("pyd.shape")
-        texts = [n.data for n in named.data] if named is not None else map(str, type.get_shape())
+    results = zip(function.function_type.outputs, function.res_attrs, strict=True)
+    for ordinal, (type, result_attributes) in enumerate(results):
+        size_names = result_attributes.data.get("pyd.shape")  # of a result with dynamic sizes
+        texts = [n.data for n in size_names.data] if size_names is not None else map(str, type.get_shape())
         shape = tuple(int(text) if text.isdigit() else text for text in texts)
         outputs.append(Value("program", TensorType(str(type.element_type), shape), index=ordinal))
     return Pattern(program.name, inputs, tuple(outputs), benefit, phase, program=module)

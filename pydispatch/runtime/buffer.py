@@ -164,7 +164,10 @@ class Buffer:
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """Return the sizes of a shape, a number or a sequence: 3 -> (3,). Raise InvalidArgumentError for another value."""
+    """Return the sizes of a shape, a number or a sequence: 3 -> (3,).
+
+    Raise InvalidArgumentError for another value, in the name of `empty`, whose argument it is.
+    """
     try:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         result = tuple(operator.index(size) for size in sizes)

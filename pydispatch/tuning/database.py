@@ -58,7 +58,7 @@ class Database:
         data = cache.load(*parts)
         if data is None:
             root = cache.directory()
-            if cache.limit() and root is not None and Path(root, *parts).exists():
+            if cache.is_enabled() and root is not None and Path(root, *parts).exists():
                 self._note(f"{Path(root, *parts)}: a damaged entry is ignored")
             return None
         try:
@@ -70,7 +70,7 @@ class Database:
     def store(self, key: str, entry: Measurement) -> None:
         """Store an entry if the cache folder is writable."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
-        cache.store(data.encode(), *self._parts(key), folders=256)
+        cache.store(data.encode(), *self._parts(key), folder_count=256)  # `_parts`: two hexadecimal digits
 
     def _parts(self, key: str) -> tuple[str, str, str]:
         """Return the path of an entry. It depends on the release, which may generate other code for the same text."""

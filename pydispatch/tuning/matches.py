@@ -27,10 +27,11 @@ class MatchTunable(Tunable):
     """
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
+        """Create the tunable of `candidate` in `program`, which is computed `calls` times or more."""
         self.candidate, self.program, self.calls = candidate, program, calls
         self.subject = f"{describe_location(candidate.match.root)}, matched by {candidate.pattern.name}"
-        self.default = candidate.kernel
-        self.is_replaced = True
+        self.default = candidate.kernel  # the name of the pattern's kernel
+        self.is_replaced = True  # whether the match is computed by the pattern's kernel at present
 
     def neighbours(self, name: str) -> Sequence[str]:
         return [self.default, GENERATED]

@@ -17,7 +17,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
 from pydispatch.formats.elf import elf
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 
 def artifact(**changes: object) -> Artifact:
@@ -56,7 +56,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, format: str, *features: str) -> Non
     """Let this machine's CPU run code of a format and have features."""
     known = frozenset({"avx2", "fma", "avx512f"})
     monkeypatch.setattr(
-        cpu, "host", lambda workers: HostProperties((), format, frozenset(features), known, (), workers)
+        cpu, "host", lambda workers: DeviceProperties((), format, frozenset(features), known, (), workers)
     )
 
 

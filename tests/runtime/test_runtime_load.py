@@ -19,7 +19,7 @@ from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 from pydispatch.formats.program.program import Constant, FunctionArgument, Opcode, Result
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 A = np.arange(8, dtype=np.float32)
 
@@ -301,6 +301,6 @@ def test_levels() -> None:
 
 
 def test_host_answers_nothing_it_does_not_know() -> None:
-    host = HostProperties(("cpu",), "embedded-elf-x86_64", frozenset({"a"}), frozenset({"a", "b"}), (0,) * 8, 4)
+    host = DeviceProperties(("cpu",), "embedded-elf-x86_64", frozenset({"a"}), frozenset({"a", "b"}), (0,) * 8, 4)
     assert [host.answer("hal.cpu", key) for key in "abc"] == [1, 0, None]
     assert host.answer("cuda.device", "concurrency") is None

@@ -68,7 +68,7 @@ def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str
         if None in known.values() or any(_digest_of(file) is not None for file in missed):
             return
         head = json.dumps({**known, **dict.fromkeys(missed)}, sort_keys=True).encode() + b"\n"
-        cache.store(head + data, *_path(key, kind), folders=_FOLDERS[kind])
+        cache.store(head + data, *_path(key, kind), folder_count=_FOLDERS[kind])
 
 
 def _digest_of(file: str) -> str | None:

@@ -29,9 +29,9 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     one that uses an active number from outside of the loops.
     """
     nest = LoopNest(cotangents, op)
-    used = {operand for function in nest.operations if not isinstance(function, tensor.ExtractOp)
-            for operand in function.operands}  # fmt: skip
-    if any(function.regions for function in nest.operations) or not cotangents.active.isdisjoint(
+    used = {operand for operation in nest.operations if not isinstance(operation, tensor.ExtractOp)
+            for operand in operation.operands}  # fmt: skip
+    if any(operation.regions for operation in nest.operations) or not cotangents.active.isdisjoint(
         {*used, *nest.yielded}
     ):
         raise cotangents.refuse("a loop whose body has branches, or uses a number from outside")

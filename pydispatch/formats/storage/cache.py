@@ -66,23 +66,28 @@ def load(*parts: str) -> bytes | None:
     return data
 
 
-def store(data: bytes, *parts: str, folders: int = 1) -> None:
+def store(data: bytes, *parts: str, folder_count: int = 1) -> None:
     """Cache data under a relative path, and evict the least recently used files of its folder.
 
     Args:
         data: The data.
         parts: Components of the path below the cache directory.
-        folders: Number of folders over which such entries are spread; each may take this share of the size
+        folder_count: Number of folders over which such entries are spread; each may take this share of the size
             limit.
     """
     root = directory()
-    if root is None or limit() == 0 or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
+    if root is None or not is_enabled() or len(data) > MAX_BYTES - len(_MAGIC) - _DIGEST:
         return
     path = root.joinpath(*parts)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         whole_file.write(path, (_MAGIC, hashlib.sha256(data).digest(), data))
-        _trim(path, limit() // folders)
+        _trim(path, limit() // folder_count)
+
+
+def is_enabled() -> bool:
+    """Return whether the cache may store anything: the environment does not set its size to 0."""
+    return limit() > 0
 
 
 def limit() -> int:

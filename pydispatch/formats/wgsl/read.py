@@ -100,7 +100,7 @@ class _WgslReader:
             tokens=self.tokens,
             enables=tuple(lists["enable"]),
             requires=tuple(lists["requires"]),
-            directives=directives,
+            first_declaration_token=directives,
             declarations=tuple(declarations),
             named=named,
         )

@@ -31,6 +31,7 @@ class Range:
     @property
     def is_inside(self) -> bool:
         """Whether the range is known at compile time to lie within the view."""
+        # A single index is not checked: one out of bounds is an error of the kernel, as of a scalar access.
         known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
         return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]
 

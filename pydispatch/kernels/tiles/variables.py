@@ -153,8 +153,8 @@ class TileVariables(Updates):
     def spill_tiles(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:
         """Materialize tiles before statements that run repeatedly or conditionally.
 
-        Tiles that the statements change get a buffer of their own. Other tiles are computed here if the statements read
-        them, or if they are lazy and their sources may change.
+        Tiles that the statements change get a buffer of their own. Other tiles are computed here if they are lazy, and
+        the statements read them or they read memory, which the statements may change.
         """
         changed, read = assigned_in(inner), read_in(inner)
         for name, entity in self.environment.items():
@@ -163,8 +163,8 @@ class TileVariables(Updates):
             if name in changed:
                 self.environment[name] = self.materialized(node, entity, is_variable=True)
                 continue
-            is_lazy, has_sources = not entity.buffer, bool(entity.reads)
-            if is_lazy and (name in read or has_sources):
+            is_lazy, reads_memory = not entity.buffer, bool(entity.reads)
+            if is_lazy and (name in read or reads_memory):
                 self.environment[name] = self.materialized(node, entity)
 
 

@@ -96,7 +96,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
         ),
         OutputSection(".dynstr", reader.SHT_STRTAB, alloc, alignment=1, size=len(texts), content=texts),
     ]
-    if plan.bases:
+    if plan.based_words:
         tables.append(
             OutputSection(
                 name=".rela.dyn",
@@ -105,13 +105,13 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
                 alignment=8,
                 entry_size=24,
                 link=".dynsym",
-                size=24 * plan.bases,
+                size=24 * plan.based_words,
             )
         )
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
     arrays = sum(section.name.endswith("_array") for section in relocated)
     # Entries of _dynamic(): 2 of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
-    size = 16 * (8 + 4 * bool(plan.bases) + 2 * arrays)
+    size = 16 * (8 + 4 * bool(plan.based_words) + 2 * arrays)
     relocated.append(
         OutputSection(
             name=".dynamic", kind=reader.SHT_DYNAMIC, flags=write, alignment=8, entry_size=16, link=".dynstr", size=size
@@ -155,7 +155,7 @@ def _fill(
     by_name = {section.name: section for section in sections}
     table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, flags=0)
     relocations = applied([section for section in sections if section.parts], plan, table)
-    if plan.bases:
+    if plan.based_words:
         by_name[".rela.dyn"].content = relocations
     texts = by_name[".dynstr"].content
     offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in shown]
@@ -173,9 +173,9 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
         return by_name[name].address
 
     pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]
-    if plan.bases:
-        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, 24 * plan.bases)]
-        pairs += [(reader.DT_RELAENT, 24), (reader.DT_RELACOUNT, plan.bases)]
+    if plan.based_words:
+        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, 24 * plan.based_words)]
+        pairs += [(reader.DT_RELAENT, 24), (reader.DT_RELACOUNT, plan.based_words)]
     pairs += [(reader.DT_SYMTAB, address(".dynsym")), (reader.DT_SYMENT, 24), (reader.DT_STRTAB, address(".dynstr"))]
     pairs += [(reader.DT_STRSZ, by_name[".dynstr"].size), (reader.DT_HASH, address(".hash"))]
     for name, tag, size in ((".init_array", reader.DT_INIT_ARRAY, reader.DT_INIT_ARRAYSZ),

@@ -27,17 +27,17 @@ class RelocationPlan:
     def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
         """Collect what the parts need. Loads from the GOT that can do without an entry are relaxed in their contents.
 
-        Entries of defined symbols need the base as well, since they hold addresses.
+        GOT entries of defined symbols need the base as well, since they hold addresses.
         """
         self.machine = machine
-        self.entries: dict[LinkSymbol, int] = {}
-        self.bases = 0  # words to which the loader adds its base
+        self.entries: dict[LinkSymbol, int] = {}  # symbol -> byte offset of its entry in the GOT
+        self.based_words = 0  # number of words to which the loader adds its base
         for part in parts:
             content = bytearray(part.content)
             for relocation in part.relocations:
                 self._collect_requirements(part, content, relocation)
             part.content = bytes(content)
-        self.bases += sum(symbol.part is not None for symbol in self.entries)
+        self.based_words += sum(symbol.part is not None for symbol in self.entries)
 
     def _collect_requirements(self, part: InputSection, content: bytearray, relocation: Relocation) -> None:
         """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
@@ -54,7 +54,7 @@ class RelocationPlan:
                     f"{part.owner}: {rule.name} in {part.name} writes an address into memory that cannot be written; "
                     "compile it with -fPIC"
                 )
-            self.bases += 1
+            self.based_words += 1
         elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_GOT_FORMULAS):
             raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
 

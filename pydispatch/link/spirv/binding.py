@@ -16,10 +16,13 @@ from pydispatch.link.spirv.take import FunctionCopy, Taker
 class Binding:
     """Resolution of one import, for one set of buffers, to a function of a library.
 
+    An import passes each buffer with an offset parameter, which counts as a scalar. A library function may use a global
+    buffer variable instead of a buffer parameter, but has the offset.
+
     Attributes:
         kernel: Module that has the import.
         out: Module that linking makes.
-        taker: Copier of the library's functions.
+        copier: Copier of the library's functions.
         function: The import, as the kernel's module declares it.
         symbol: Name of the library function.
         buffers: Buffer variables of the kernel that calls pass, in the order of the import's buffer parameters.
@@ -27,10 +30,10 @@ class Binding:
     """
 
     def __init__(
-        self, kernel: SpirvParts, out: SpirvOutput, taker: Taker, function: SpirvFunction, symbol: str,
+        self, kernel: SpirvParts, out: SpirvOutput, copier: Taker, function: SpirvFunction, symbol: str,
         buffers: tuple[int, ...],
     ) -> None:  # fmt: skip
-        self.kernel, self.out, self.taker = kernel, out, taker
+        self.kernel, self.out, self.copier = kernel, out, copier
         self.function, self.symbol, self.buffers = function, symbol, buffers
         self.scalars = [p.type_id for p in function.parameters if not kernel.is_buffer(p.type_id)]
 
@@ -39,7 +42,7 @@ class Binding:
 
         Raises InvalidArgumentError if no overload of the library fits the call.
         """
-        library, parts = self.taker.library, self.taker.parts
+        library, parts = self.copier.library, self.copier.parts
         candidates = library.functions[self.symbol]
         for candidate in candidates:
             matched = self._match(parts.functions[candidate])
@@ -63,7 +66,7 @@ class Binding:
         parameters = function.parameters
         for wanted in self.function.parameters:
             if self.kernel.is_buffer(wanted.type_id):
-                if position < len(parameters) and self.taker.is_buffer_pointer(parameters[position].type_id):
+                if position < len(parameters) and self.copier.is_buffer_pointer(parameters[position].type_id):
                     matched.append((position, buffer))
                     position += 1
                 buffer += 1
@@ -80,14 +83,14 @@ class Binding:
     def _value_type(self, type_: int) -> int:
         """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
         caller."""
-        pointee = self.taker.parts.pointee(type_)
+        pointee = self.copier.parts.pointee(type_)
         return pointee.type if pointee is not None and pointee.storage == Storage.FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
         """Return whether `own`, a type of the kernel, and `theirs`, one of the library, are the same scalar type except
         for the sign of integers.
         """
-        a, b = self.kernel.globals[own], self.taker.parts.globals[theirs]
+        a, b = self.kernel.globals[own], self.copier.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
@@ -101,24 +104,24 @@ class Binding:
             candidate: Id of the function in the library.
             matched: Pairs (parameter position, buffer index) of its buffer parameters, as of `_match`.
         """
-        taker, out = self.taker, self.out
-        function = taker.parts.functions[candidate]
+        copier, out = self.copier, self.out
+        function = copier.parts.functions[candidate]
         used: list[tuple[int, int]] = []
-        for variable in taker.buffers_of(candidate):
-            binding = taker.parts.tables.decoration(variable, Decoration.BINDING) or 0
+        for variable in copier.buffers_of(candidate):
+            binding = copier.parts.tables.decoration(variable, Decoration.BINDING) or 0
             if binding >= len(self.buffers):
-                name = taker.parts.tables.names.get(variable, "")
+                name = copier.parts.tables.names.get(variable, "")
                 raise InvalidArgumentError(
-                    f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
+                    f"the function '{self.symbol}' of {copier.library.name} uses the buffer '{name}' at binding "
                     f"{binding}; bindings denote the buffers of the call, which passes {len(self.buffers)}"
                 )
-            used.append((variable, self._view(variable_type(taker.parts, variable), binding)))
+            used.append((variable, self._view(variable_type(copier.parts, variable), binding)))
         arguments = [
             (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
         ]
         copy = FunctionCopy(candidate, tuple(used), tuple(arguments))
-        callee = taker.request(copy)
-        type_ = taker.function_type(function, (position for position, _ in arguments))
+        callee = copier.request(copy)
+        type_ = copier.function_type(function, (position for position, _ in arguments))
         own = out.share(
             Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
         )
@@ -129,17 +132,17 @@ class Binding:
 
         Raises InvalidArgumentError if the element types have different widths.
         """
-        parts, out, variable = self.taker.parts, self.out, self.buffers[index]
+        parts, out, variable = self.copier.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
         assert pointee is not None
         own, their_block = out.block_type(variable), pointee.type
         mine, theirs = _element(self.kernel, own), _element(parts, their_block)
         if mine is not None and theirs is not None and not _compatible(mine, theirs):
             raise InvalidArgumentError(
-                f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {index} for "
+                f"the function '{self.symbol}' of {self.copier.library.name} takes buffer {index} for "
                 f"{type_text(parts, their_block)}, the program passes {type_text(self.kernel, own)}"
             )
-        return self.out.view(variable, self.taker.type(their_block))
+        return self.out.view(variable, self.copier.type(their_block))
 
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.
@@ -152,8 +155,8 @@ class Binding:
             callee: Id of the copy in the output.
             type_: Function type of the adapter.
         """
-        out, taker, adapter = self.out, self.taker, self.out.id()
-        result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
+        out, copier, adapter = self.out, self.copier, self.out.id()
+        result, theirs = self.function.head.type_id, copier.type(function.head.type_id)
         skipped = {position for position, _ in copy.arguments}
         lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
         own = [out.id() for _ in self.scalars]
@@ -163,14 +166,14 @@ class Binding:
         passed: list[int] = []
         rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, rest, strict=True):
-            wanted = taker.type(self._value_type(parameter))
+            wanted = copier.type(self._value_type(parameter))
             if wanted != out.same(source):  # the representative of types that are equal in the output
                 cast = out.id()
                 code.append(instruction(Op.BITCAST, [wanted, cast, value]))
                 value = cast
-            if wanted != taker.type(parameter):
+            if wanted != copier.type(parameter):
                 pointer = out.id()
-                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), pointer, Storage.FUNCTION]))
+                variables.append(instruction(Op.VARIABLE, [copier.type(parameter), pointer, Storage.FUNCTION]))
                 code.append(instruction(Op.STORE, [pointer, value]))
                 value = pointer
             passed.append(value)

@@ -180,13 +180,14 @@ def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: Wg
     Raises:
         InvalidArgumentError: The function does not fit its call.
     """
-    parameters = [type_ for _, type_ in function.members]
-    if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_spelled, entry.types))):
+    parameters = [type_ for _, type_ in function.members]  # members of a function are its parameters, type its result
+    if len(parameters) != len(entry.types) or not all(map(_fits, parameters, map(_type_text, entry.types))):
         raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")
-    if bool(function.type) != bool(entry.result) or not _fits(function.type, _spelled(entry.result)):
+    if bool(function.type) != bool(entry.result) or not _fits(function.type, _type_text(entry.result)):
         raise _misfit(entry, library, f"it returns {function.type or 'nothing'}, wanted is {entry.result or 'nothing'}")
     variables: dict[str, str] = {}
     for variable in library.module.reached([function]):
+        # A uniform variable is a buffer too, whose binding may be missing: `_buffer` reports that.
         if variable.kind == "var" and (variable.attribute("binding") is not None or variable.space == "uniform"):
             variables[variable.name] = _buffer(entry, library, variable, kernel)
     return variables
@@ -217,7 +218,7 @@ def _misfit(entry: Import, library: WgslLibrary, problem: str) -> InvalidArgumen
     return InvalidArgumentError(f"{library.name}: function '{entry.symbol}' does not fit its call: {problem}")
 
 
-def _spelled(type_: str) -> str:
+def _type_text(type_: str) -> str:
     """Return a type as the WGSL reader spells it, without the alias."""
     return {"vec2u": "vec2<u32>"}.get(type_, type_)
 

@@ -119,13 +119,13 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
     axis: one axis for vectors; a pair, or None, for matrices. Raise CompileError for other norms of matrices.
     """
     x = Array(trace, division_operands(trace, a)[0])  # integers as floats
-    both = axis is None or isinstance(axis, (tuple, list))
-    if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
+    is_matrix_norm = x.ndim > 1 and (axis is None or isinstance(axis, (tuple, list)))
+    if ord in (None, "fro") or (ord == 2 and not is_matrix_norm):
         squares = x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
         return np.sqrt(np.sum(squares, axis=axis, keepdims=keepdims))
     if x.dtype.kind == "c":
         x = abs(x)
-    if both and x.ndim > 1:
+    if is_matrix_norm:
         raise trace.fail(
             f"the norm of a matrix of order {ord!r} is not a part of programs",
             "there is the Frobenius norm, and orders 1, 2, inf, -inf and others of vectors: give axis=",

@@ -14,7 +14,7 @@ from pydispatch.runtime.buffer import Buffer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Source = Any
+HostMemory = Any
 """Bytes of the process: a contiguous array or another object with the buffer protocol, or their address as an int."""
 
 
@@ -92,16 +92,16 @@ class Context(Protocol):
     def release(self, block: Any) -> None:
         """Release a block to its pool. Never blocks, because any thread and the garbage collector may call it."""
 
-    def copy_in(self, block: Any, source: Source, size: int) -> None:
+    def copy_in(self, block: Any, source: HostMemory, size: int) -> None:
         """Copy `size` bytes of host memory to the start of a block. The source may change when the call returns."""
         if size:
             self.transfers.add("to_device", size)
             self.upload(block, source, size)
 
-    def upload(self, block: Any, source: Source, size: int) -> None:
+    def upload(self, block: Any, source: HostMemory, size: int) -> None:
         """Implement `copy_in`, which counts transfers, for a size greater than 0."""
 
-    def copy_out(self, block: Any, target: Source, size: int, at: int = 0) -> None:
+    def copy_out(self, block: Any, target: HostMemory, size: int, at: int = 0) -> None:
         """Copy `size` bytes from byte `at` of a block to host memory; the copy is complete on return."""
 
     def copy(self, source: Any, target: Any, size: int, at: int = 0, to: int = 0) -> None:
@@ -156,15 +156,15 @@ class DeviceMemory:
         self.context.copy_in(self.block, source, source.nbytes)
 
 
-def bytes_of(array: Any) -> Source:
+def bytes_of(array: Any) -> HostMemory:
     """Return an array itself, or its address if NumPy exposes no buffer for it (types of ml_dtypes)."""
     if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
         return array
     return array.__array_interface__["data"][0]
 
 
-def view_of(source: Source, size: int, writable: bool = False) -> memoryview:
-    """Return the first `size` bytes of a `Source` as a flat memoryview."""
+def view_of(source: HostMemory, size: int, writable: bool = False) -> memoryview:
+    """Return the first `size` bytes of a `HostMemory` as a flat memoryview."""
     if type(source) is int:
         return memory_at(source, size, writable)
     if size == 0:

@@ -31,7 +31,7 @@ from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify, remember
-from pydispatch.runtime.program.variants import Chosen, HostProperties
+from pydispatch.runtime.program.variants import Chosen, DeviceProperties
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,7 +67,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._synchronous: dict[int, bool] = {}
 
     @abstractmethod
-    def _host(self) -> HostProperties:
+    def _properties(self) -> DeviceProperties:
         """Return the properties by which variants are selected."""
 
     @abstractmethod
@@ -106,7 +106,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         linker = _Linker(self._executor(), dict(self._supplied), resolution, self._registry, dict(self._synchronous))
         sharing = _sharing.setdefault(self._context, Sharing())
         # One thread and this host memory are for the steps that the host itself runs.
-        module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
+        module = load(file, self._properties(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
         program = self._program(module, file.name, linker.executor, resolution.imports)
         # A program that uses nothing registered on this device can be pickled: it is loaded again from its source.

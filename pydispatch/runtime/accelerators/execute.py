@@ -302,7 +302,7 @@ class Executor(ABC):
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
         blocks += [None] * (record.count - len(blocks))
         # If a result has the memory of an argument, the plan without the copy between them, over the same buffers.
-        record = record.updating(memories)
+        record = record.in_place_variant(memories)
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.constant(index)
         self._run_once(record, blocks, constants, record.patterns_of(patterns))

@@ -30,7 +30,7 @@ class Record:
 
     Attributes:
         commands: Commands as in PlanData, with these changes.
-        arguments, results: (buffer, index, bytes) of each.
+        arguments, results: (index of the buffer, index of the argument or result, bytes) of each.
         constants: (buffer, index) of each.
         command_indices: Index of each command in the plan of the C core, which may have more of them.
         patterns: Fill pattern of each command; 0 for other commands.
@@ -77,17 +77,18 @@ class Record:
         """Return one pattern per command of this plan, from one per command of its data."""
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
 
-    def updating(self, memories: Sequence[Any]) -> Record:
-        """Return the plan for a call whose buffers have the memory `memories`.
+    def in_place_variant(self, memories: Sequence[Any]) -> Record:
+        """Return the plan for a call whose buffers have the memory `memories`, by index of the buffer.
 
         If a result has the memory of an argument, it is the plan without the copies of that argument to that result;
         it is cached.
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
-        argument_of = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
+        arguments, results = ([buffer for buffer, *_ in bound] for bound in (self.arguments, self.results))
+        argument_of = {id(memories[buffer]): buffer for buffer in arguments if memories[buffer] is not None}
         updated_results = tuple(
-            (argument_of[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in argument_of
+            (argument_of[id(memories[buffer])], buffer) for buffer in results if id(memories[buffer]) in argument_of
         )
         if not updated_results:
             return self

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pydispatch.formats.ptx.interface import capabilities, why_not
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
     from pydispatch.link.ptx.library import PtxLibrary
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMAT = "cuda-nvptx-fb"
 
 
-def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> HostProperties:
+def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> DeviceProperties:
     """Return the properties for variant selection on a device of a compute capability.
 
     has_cubins: whether the device executes machine code, not only PTX.
@@ -34,7 +34,7 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
         f"compile the program for it too, targets=('{architecture}', ...), and what is PTX already with nvcc -ptx "
         f"-arch={architecture} or an older one"
     )
-    return HostProperties(
+    return DeviceProperties(
         ids=("cuda", name), format=FORMAT, features=features, known=architecture_features, processor_data=(0,) * 8,
         workers=1, why_not=partial(why_not, major, minor), remedy=remedy,
     )  # fmt: skip

@@ -57,27 +57,26 @@ class RecordingExecutor(Executor, Generic[R]):
             context.executors.add(self)
 
     @abstractmethod
-    def record(
-        self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
-    ) -> R:
+    def record(self, plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False) -> R:
         """Record the commands of a plan over blocks; under the context's lock. timed: with a time stamp for each."""
 
-    def recordings(self, record: Record) -> RecordingCache[R]:
+    def recordings(self, plan: Record) -> RecordingCache[R]:
         """Return the recordings of a plan."""
-        if record.state is None:
+        if plan.state is None:
             with self.context.lock:
-                if record.state is None:
-                    record.state = RecordingCache(self.CAPACITY)
-        cache: RecordingCache[R] = record.state
+                if plan.state is None:
+                    plan.state = RecordingCache(self.CAPACITY)
+        cache: RecordingCache[R] = plan.state
         return cache
 
     @staticmethod
-    def key_of(record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
-        """Return the cache key of a recording: block numbers, and the constants and patterns if they depend on the
-        call.
+    def key_of(plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
+        """Return the cache key of a recording: block numbers, and the constants and patterns if they are deferred.
+
+        Deferred ones are known in a call only, as they depend on its scalars.
         """
         numbers = tuple([block.number if block is not None else 0 for block in blocks])
-        return (numbers, constants, tuple(patterns)) if record.has_deferred else numbers
+        return (numbers, constants, tuple(patterns)) if plan.has_deferred else numbers
 
 
 class FixedRecording(Generic[R]):

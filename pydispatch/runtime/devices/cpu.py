@@ -23,7 +23,7 @@ from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import ChainOptions, CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, remember
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Plugin
@@ -276,7 +276,7 @@ def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
 
-def host(workers: int) -> HostProperties:
+def host(workers: int) -> DeviceProperties:
     """Return the properties of this machine's CPU. Raises DeviceUnavailableError."""
     machine = elf.host_machine()
     if machine is None:
@@ -284,7 +284,7 @@ def host(workers: int) -> HostProperties:
     features, known_features, processor_data = _features()
     # Names that programs match with `hal.device.id`, the most specific one last.
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
-    return HostProperties(
+    return DeviceProperties(
         ids, format=f"embedded-elf-{_FORMATS.get(machine, machine)}", features=features, known=known_features,
         processor_data=processor_data, workers=workers,
     )  # fmt: skip

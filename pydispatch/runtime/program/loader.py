@@ -15,7 +15,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.runtime.program import derived, manifest
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.manifest import CONTRACTS, MANIFEST, PROGRAM
-from pydispatch.runtime.program.variants import Chosen, HostProperties, choose
+from pydispatch.runtime.program.variants import Chosen, DeviceProperties, choose
 
 
 class Linker(Protocol):
@@ -30,7 +30,7 @@ class Linker(Protocol):
 
 def load(
     file: ArtifactFile,
-    host: HostProperties,
+    properties: DeviceProperties,
     sched: Scheduler,
     pool: Pool,
     linker: Linker,
@@ -50,14 +50,14 @@ def load(
     """
     start = time.perf_counter()
     try:
-        module = _load(file, host, sched, pool, linker, parameters, sharing)
+        module = _load(file, properties, sched, pool, linker, parameters, sharing)
     except ArtifactError as error:
         # Errors of the C core do not name the artifact.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
     logs.runtime.info(
-        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms", file.name, host.ids[-1],
+        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms", file.name, properties.ids[-1],
         module.executable_count, len(module.functions()) + len(module.procedures()), len(module.constants()),
         1e3 * (time.perf_counter() - start),
     )  # fmt: skip
@@ -65,14 +65,14 @@ def load(
 
 
 def _load(
-    file: ArtifactFile, host: HostProperties, sched: Scheduler, pool: Pool, linker: Linker,
+    file: ArtifactFile, properties: DeviceProperties, sched: Scheduler, pool: Pool, linker: Linker,
     parameters: Mapping[str, Any] | None, sharing: Sharing | None,
 ) -> Module:  # fmt: skip
     """Create the module, bind constants and parameters, and link executables and host commands, in this order."""
     executables, functions = manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
-        module.answer(i, host.answer(category, key))
+        module.answer(i, properties.answer(category, key))
     for i, constant in enumerate(module.constants()):
         if constant is None:  # derived from others
             continue
@@ -87,7 +87,7 @@ def _load(
     if sorted(functions) != sorted(actual):
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
     module.interfaces = functions
-    variants = _link_executables(module, file, host, linker, executables)
+    variants = _link_executables(module, file, properties, linker, executables)
     if parameters is not None or module.parameters():  # after the executables, which state its alignment
         from pydispatch.runtime.program.parameters import bind
 
@@ -103,10 +103,10 @@ def _load(
 
 
 def _link_executables(
-    module: Module, file: ArtifactFile, host: HostProperties, linker: Linker, executables: list[Any]
+    module: Module, file: ArtifactFile, properties: DeviceProperties, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
     """Choose and link the variant of each executable that runs here, and load the contracts of its exports."""
-    variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]
+    variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
     stated = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]

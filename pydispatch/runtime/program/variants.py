@@ -14,7 +14,7 @@ from pydispatch.runtime.program.manifest import MANIFEST, PROGRAM
 
 
 @dataclass(frozen=True)
-class HostProperties:
+class DeviceProperties:
     """Properties of a device by which variants are chosen, and which programs may query.
 
     Attributes:
@@ -47,7 +47,7 @@ class HostProperties:
         if category == "hal.device.id":
             return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
         if key == "concurrency":
-            # Same results as IREE: queues of the device, workers of a dispatch.
+            # As in IREE, the number of queues of the device, and that of workers of a dispatch.
             return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
         return None
 
@@ -73,13 +73,13 @@ class Chosen:
     constants: list[int]
 
 
-def choose(module: Module, file: str, host: HostProperties, index: int, executable: dict[str, Any]) -> Chosen:
+def choose(module: Module, file: str, properties: DeviceProperties, index: int, executable: dict[str, Any]) -> Chosen:
     """Return the variant of an executable that runs on a device; of several, the one with the most requirements.
 
     Args:
         module: The program.
         file: File of the artifact, for messages.
-        host: Properties of the device.
+        properties: Properties of the device.
         index: Index of the executable in the program.
         executable: Its entry in the manifest.
 
@@ -95,29 +95,35 @@ def choose(module: Module, file: str, host: HostProperties, index: int, executab
             f"'{name}' with {len(conditions)} in {PROGRAM}"
         )
     needs = [(variant["format"], variant["requires"]) for variant in variants]
-    variant_index = best_of(host, needs, lambda index: _holds(module, conditions[index]))
+    variant_index = best_of(properties, needs, lambda index: _holds(module, conditions[index]))
     if variant_index is None:
-        raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
-    _log_faster(file, host, variants[variant_index])
+        raise DeviceUnavailableError(_no_variant(module, file, properties, name, variants, conditions))
+    _log_faster(file, properties, variants[variant_index])
     if logs.runtime.has_debug:
-        _log_choice(module, file, host, name, variants, conditions, variant_index)
+        _log_choice(module, file, properties, name, variants, conditions, variant_index)
     constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, variant_index)
     return Chosen(index, name, executable["exports"], variant_index, variants[variant_index], constants)
 
 
 def best_of(
-    host: HostProperties, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda index: True
+    properties: DeviceProperties,
+    needs: Sequence[tuple[str, Sequence[str]]],
+    holds: Callable[[int], bool] = lambda index: True,
 ) -> int | None:
     """Return the index of the variant with the most requirements that a device meets, the first of equals.
 
     Args:
-        host: Properties of the device.
+        properties: Properties of the device.
         needs: (format, requirements) of each variant.
         holds: Function that returns whether the condition of the variant with an index is true.
     """
     best, most_requirements = None, -1
     for index, (format, requires) in enumerate(needs):
-        if format != host.format or len(requires) <= most_requirements or not host.features.issuperset(requires):
+        if (
+            format != properties.format
+            or len(requires) <= most_requirements
+            or not properties.features.issuperset(requires)
+        ):
             continue
         if holds(index):
             best, most_requirements = index, len(requires)
@@ -131,43 +137,43 @@ def _holds(module: Module, condition: int | None) -> bool:
 def _no_variant(
     module: Module,
     file: str,
-    host: HostProperties,
+    properties: DeviceProperties,
     name: str,
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
 ) -> str:
     """Return the message that no variant of an executable runs on the device: why each does not, and what to do."""
-    lines = [f"{file}: no variant of executable '{name}' runs on this device ({host.format}):"]
+    lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     lists_features = lacks_feature = False
     for variant, condition in zip(variants, conditions, strict=True):
-        lines.append(f"  variant '{variant['name']}' {_why_not(module, host, variant, condition)}")
-        missing = _missing(variant["requires"], host) if variant["format"] == host.format else []
-        lacks_feature |= bool(missing) and host.why_not is not None
-        lists_features |= host.why_not is None and any(">=" not in need for need in missing)
+        lines.append(f"  variant '{variant['name']}' {_why_not(module, properties, variant, condition)}")
+        missing = _missing(variant["requires"], properties) if variant["format"] == properties.format else []
+        lacks_feature |= bool(missing) and properties.why_not is not None
+        lists_features |= properties.why_not is None and any(">=" not in need for need in missing)
     if not variants:
         lines.append("  it has no variants at all")
-    if all(variant["format"] != host.format for variant in variants):
-        lines.append(f"compile it for this device too: targets=('{_TARGETS.get(host.format, 'cpu')}', ...)")
-    if lacks_feature and host.remedy:
-        lines.append(host.remedy)
+    if all(variant["format"] != properties.format for variant in variants):
+        lines.append(f"compile it for this device too: targets=('{_TARGETS.get(properties.format, 'cpu')}', ...)")
+    if lacks_feature and properties.remedy:
+        lines.append(properties.remedy)
     if lists_features:
-        lines.append(f"the machine has: {', '.join(sorted(host.features)) or 'no optional features'}")
+        lines.append(f"the machine has: {', '.join(sorted(properties.features)) or 'no optional features'}")
     return "\n".join(lines)
 
 
-def _why_not(module: Module, host: HostProperties, variant: dict[str, Any], condition: int | None) -> str:
+def _why_not(module: Module, properties: DeviceProperties, variant: dict[str, Any], condition: int | None) -> str:
     """Return why a variant does not run here; "" when it does."""
-    if variant["format"] != host.format:
+    if variant["format"] != properties.format:
         return f"has the format {variant['format']}"
-    if missing := _missing(variant["requires"], host):
-        if host.why_not is not None:
-            return host.why_not(variant["requires"])
-        return f"needs {', '.join(_shown(need, host) for need in missing)}, which the machine lacks"
+    if missing := _missing(variant["requires"], properties):
+        if properties.why_not is not None:
+            return properties.why_not(variant["requires"])
+        return f"needs {', '.join(_shown(need, properties) for need in missing)}, which the machine lacks"
     return "" if _holds(module, condition) else "its condition does not hold on this device"
 
 
 def _log_choice(
-    module: Module, file: str, host: HostProperties, name: str, variants: Sequence[dict[str, Any]],
+    module: Module, file: str, properties: DeviceProperties, name: str, variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None], variant_index: int,
 ) -> None:  # fmt: skip
     """Log which variant of an executable was chosen, what it needs, and why each of the others was not."""
@@ -175,7 +181,7 @@ def _log_choice(
     reasons = []
     for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):
         if i != variant_index:
-            why = _why_not(module, host, variant, condition)
+            why = _why_not(module, properties, variant, condition)
             reasons.append(f"; '{variant['name']}' {why or 'needs no more'}")
     logs.runtime.debug(
         "%s: executable '%s': variant '%s' runs here and needs %s%s", file, name, variants[variant_index]["name"],
@@ -190,11 +196,11 @@ _advised: set[tuple[str, str]] = set()
 """(file, level) of the advice that was logged."""
 
 
-def _log_faster(file: str, host: HostProperties, variant: dict[str, Any]) -> None:
+def _log_faster(file: str, properties: DeviceProperties, variant: dict[str, Any]) -> None:
     """Log once what would make generated code faster on a CPU whose vectors it does not use."""
     if "machine_model" not in variant:  # code of the user's own
         return
-    widest = next((row for row in _LEVELS if row[0] in host.features), None)
+    widest = next((row for row in _LEVELS if row[0] in properties.features), None)
     if widest is None:
         return
     feature, level = widest
@@ -210,12 +216,12 @@ def _log_faster(file: str, host: HostProperties, variant: dict[str, Any]) -> Non
 _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-fb": "webgpu"}
 
 
-def _shown(need: str, host: HostProperties) -> str:
+def _shown(need: str, properties: DeviceProperties) -> str:
     """Return the text of a requirement; for a limit, with the device's value."""
     limit, is_limit, _ = need.partition(">=")
-    have = getattr(host.features, "limits", {}).get(limit)
+    have = getattr(properties.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need
 
 
-def _missing(requires: Iterable[str], host: HostProperties) -> list[str]:
-    return [feature for feature in requires if feature not in host.features]
+def _missing(requires: Iterable[str], properties: DeviceProperties) -> list[str]:
+    return [feature for feature in requires if feature not in properties.features]

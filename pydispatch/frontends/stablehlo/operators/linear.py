@@ -51,7 +51,7 @@ def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tens
         raise tracer.b.fail("transpose_a is TRANSPOSE_INVALID")
     return linear.triangular_solve(
         tracer.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE",
-        conjugated=transposed.data == "ADJOINT", unit=unit,
+        conjugated=transposed.data == "ADJOINT", has_unit_diagonal=unit,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
         transposed=_letter(tracer, op, "trans_x") != "N", conjugated=_letter(tracer, op, "trans_x") == "C",
-        unit=_letter(tracer, op, "diag") == "U",
+        has_unit_diagonal=_letter(tracer, op, "diag") == "U",
     )  # fmt: skip
 
 

@@ -114,14 +114,14 @@ def lu_solve(
         right, upper = systems.broadcast_batches(builder, B, U)
         solution = linear.triangular_solve(builder, upper, right, left=False, lower=False)
         solution = linear.triangular_solve(
-            builder, systems.broadcast_batches(builder, L, solution)[0], solution, left=False, unit=True
+            builder, systems.broadcast_batches(builder, L, solution)[0], solution, left=False, has_unit_diagonal=True
         )
         return products.matmul(builder, solution, matrices.adjoint(builder, P))
     order = _permutation_of_pivots(builder, pivots, LU.shape[-2])
     matrix, right = systems.broadcast_batches(builder, LU, B)
     positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [order.rank]), right.shape)
     permuted = gathers.take_along(builder, right, positions, right.rank - 2)
-    lower_solution = linear.triangular_solve(builder, matrix, permuted, unit=True)
+    lower_solution = linear.triangular_solve(builder, matrix, permuted, has_unit_diagonal=True)
     return linear.triangular_solve(builder, matrix, lower_solution, lower=False)
 
 
@@ -236,7 +236,7 @@ def solve_triangular(
 ) -> Tensor:  # fmt: skip
     """Solve a triangular system A X = B, or X A = B if not `left`."""
     matrix, right = systems.broadcast_batches(builder, self, B)
-    return linear.triangular_solve(builder, matrix, right, left=left, lower=not upper, unit=unitriangular)
+    return linear.triangular_solve(builder, matrix, right, left=left, lower=not upper, has_unit_diagonal=unitriangular)
 
 
 @converts("aten.triangular_solve")
@@ -246,6 +246,6 @@ def triangular_solve(
     """Return the solution of A x = self, and A, both broadcast to one batch."""
     matrix, right = systems.broadcast_batches(builder, A, self)
     solution = linear.triangular_solve(
-        builder, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
+        builder, matrix, right, lower=not upper, transposed=transpose, has_unit_diagonal=unitriangular
     )
     return solution, matrix

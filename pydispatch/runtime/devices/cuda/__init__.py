@@ -30,9 +30,9 @@ def available() -> list[str]:
 def open(name: str, options: Mapping[str, str]) -> CudaDevice:
     """See `Scheme.open`. Options: check=1 runs one dispatch after the other and waits for each, so that an error of the
     hardware names the dispatch that it comes from."""
-    base = name.partition(":")[0]
-    check_options(base, options, OPTIONS)
-    chosen, index = flag(base, options, "check"), device_number(name)
+    scheme = name.partition(":")[0]  # for messages
+    check_options(scheme, options, OPTIONS)
+    checks_each_dispatch = flag(scheme, options, "check")
     from pydispatch.runtime.devices.cuda.device import open_device
 
-    return open_device(index, chosen)
+    return open_device(device_number(name), checks_each_dispatch)

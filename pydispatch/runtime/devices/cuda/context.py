@@ -16,7 +16,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError, KernelError
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
-from pydispatch.runtime.accelerators.context import Source, view_of
+from pydispatch.runtime.accelerators.context import HostMemory, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
 
@@ -235,7 +235,7 @@ class Context(base.Context):
 
     # Moving bytes
 
-    def upload(self, block: Block, source: Source, size: int) -> None:
+    def upload(self, block: Block, source: HostMemory, size: int) -> None:
         """Copy bytes of the process into a block; the source may change when the call returns.
 
         The driver reads pageable memory before it returns. Pinned memory is copied to pageable memory first.
@@ -250,7 +250,7 @@ class Context(base.Context):
         self.check(result, f"copying {size} bytes to the device")
         del source_memory
 
-    def copy_out(self, block: Block, target: Source, size: int, at: int = 0) -> None:
+    def copy_out(self, block: Block, target: HostMemory, size: int, at: int = 0) -> None:
         """Wait for the work on a block, then copy from the block to host memory. Also works after `close`."""
         if size == 0:
             return
@@ -379,7 +379,7 @@ class Context(base.Context):
         driver.cuDevicePrimaryCtxRelease(self.device)
 
 
-def _address(source: Source, size: int) -> tuple[int, Any]:
+def _address(source: HostMemory, size: int) -> tuple[int, Any]:
     """Return the address of host memory, and the object that keeps it alive (None for a bare address)."""
     if type(source) is int:
         return source, None

@@ -13,7 +13,7 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.interface import capabilities
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
-from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
+from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, properties_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, declared_kernels, kind_of
 from pydispatch.runtime.buffer import Buffer
 from pydispatch.runtime.devices.cuda import driver as cuda
@@ -21,7 +21,7 @@ from pydispatch.runtime.devices.cuda.context import Context
 from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, convert
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -62,8 +62,8 @@ class CudaDevice(AcceleratorDevice):
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
         return CudaProgram(module, name, self, executor, imports)
 
-    def _host(self) -> HostProperties:
-        return host_of(self.name, self._context.capability)
+    def _properties(self) -> DeviceProperties:
+        return properties_of(self.name, self._context.capability)
 
     def _check_code(self, data: bytes, where: str) -> None:
         """Raise ArtifactError if PTX or a cubin declares no kernel. where: name of the file."""

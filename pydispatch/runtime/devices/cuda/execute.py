@@ -7,6 +7,7 @@ A plan (`Record`) has commands that refer to buffers by index. `blocks` has the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core import commands
@@ -207,24 +208,16 @@ class CudaExecutor(Executor):
         """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
         context = self.context
         context.synchronize()
+        steps_of_commands, scratch_bytes = self._steps(record)
+        # Released when this function returns, after the last step.
+        scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
+        bound_addresses = self._with_scratch(addresses, scratch)
         with context.current:
-            for step in self._bound_steps(record, addresses, constants, patterns):
+            for step in chain.from_iterable(steps_of_commands):
+                step.bind(bound_addresses, constants, patterns)
                 context.recent_launches.append((state.function, (step.name,)))
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
-
-    def _bound_steps(
-        self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]
-    ) -> list[Step]:
-        """Return the steps of a plan in order, bound to these addresses, constants and patterns."""
-        steps, scratch_bytes = self._steps(record)
-        context = self.context
-        scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
-        bound_addresses = self._with_scratch(addresses, scratch)
-        all_steps = [step for command in steps for step in command]
-        for step in all_steps:
-            step.bind(bound_addresses, constants, patterns)
-        return all_steps
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         """Run the commands in order with an event between them, and return their device times."""

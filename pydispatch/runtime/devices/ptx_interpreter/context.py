@@ -32,7 +32,8 @@ class Context(base.Context):
     """Simulated device. Methods hold `lock` and run synchronously."""
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
-        self.name, self.capability, self.races = name, capability, races
+        self.name, self.capability = name, capability
+        self.races = races  # whether data races are reported
         self.machine = Machine(capability, races=races)
         self.memory = self.machine.memory
         self.lock = threading.RLock()
@@ -40,10 +41,10 @@ class Context(base.Context):
         self.released_modules: deque[Loaded] = deque()  # modules of programs that are gone
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
-        self.borrow = self._borrow  # None in contexts that cannot borrow the memory of arrays
+        self.borrow = self._borrow  # of the common interface; other contexts cannot borrow arrays, and have None
         self.transfers = base.Transfers()  # counts of copies and their bytes
         self.is_poisoned = poison_requested()
-        self.memory.shared_byte = base.POISON_BYTE if self.is_poisoned else 0
+        self.memory.initial_shared_byte = base.POISON_BYTE if self.is_poisoned else 0
 
     def allocate(self, size: int) -> Block:
         """Allocate a block of exactly `size` bytes."""
@@ -77,11 +78,11 @@ class Context(base.Context):
         while self.released_modules:
             self.released_modules.popleft().free()
 
-    def upload(self, block: Block, source: base.Source, size: int) -> None:
+    def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
         with self.lock:
             self.memory.view(block.address, size)[:] = np.frombuffer(view_of(source, size), np.uint8)
 
-    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+    def copy_out(self, block: Block, target: base.HostMemory, size: int, at: int = 0) -> None:
         with self.lock:
             view_of(target, size, writable=True)[:] = self.memory.view(block.address + at, size).data
         self.transfers.add("from_device", size)

@@ -10,11 +10,11 @@ from pydispatch.errors import ArtifactError, DeviceUnavailableError
 from pydispatch.formats.ptx import read
 from pydispatch.formats.ptx.interface import capabilities, shared_limit
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
-from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
+from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, properties_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, kind_of
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
 from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
@@ -35,8 +35,8 @@ class PtxInterpreterDevice(AcceleratorDevice):
     def _executor(self) -> Executor:
         return Executor(self._context)
 
-    def _host(self) -> HostProperties:
-        return host_of(self.name, self._context.capability, has_cubins=False)
+    def _properties(self) -> DeviceProperties:
+        return properties_of(self.name, self._context.capability, has_cubins=False)
 
     def load(
         self,

@@ -54,14 +54,14 @@ class InterpretedKernel:
 class SeparateTransients(Record):
     """Plan with one allocation per transient, so that accesses beyond a transient are detected.
 
-    separate: (index of its buffer, bytes) of each transient.
+    transient_sizes: (index of its buffer, bytes) of each transient.
     """
 
-    __slots__ = ("separate",)
+    __slots__ = ("transient_sizes",)
 
     def _move_transients_to_arena(self) -> None:
         """Move no transient: without `transients` the plan has no arena, and commands refer to their buffers."""
-        self.separate = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
+        self.transient_sizes = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
 
 
@@ -197,7 +197,7 @@ class Executor(execute.Executor):
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, transients = list(blocks), []
             try:
-                for index, size in record.separate:
+                for index, size in record.transient_sizes:
                     transients.append(block := context.acquire(size))
                     addresses[index], blocks[index] = block.address, block
                 for index, command in enumerate(record.commands):
@@ -209,7 +209,7 @@ class Executor(execute.Executor):
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None
-                        surroundings = self.surroundings(synchronous=True)
+                        surroundings = self.surroundings(synchronous=True)  # such as stream and queue
                         self.calls.call(record.data.function, command, blocks, constants, surroundings)
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target

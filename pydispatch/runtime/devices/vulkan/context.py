@@ -76,6 +76,9 @@ CALLS = tuple(
     ]
 )
 
+_MAX_BLOCK_BYTES = 1 << 40
+"""Bytes of one block at most, whatever size the driver states for its heap."""
+
 _SMALL = 4096
 """Bytes that the processor copies sooner than a submission begins."""
 
@@ -177,8 +180,8 @@ class Context(Closing, base.Context):
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
         kind, self.is_mapped, staging = memory_types(properties, force_staging)
         self.heap_bytes = max(properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount))
-        limit, total_bytes = min(self.heap_bytes, 1 << 40), self.heap_bytes
-        if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
+        limit, total_bytes = min(self.heap_bytes, _MAX_BLOCK_BYTES), self.heap_bytes  # of one block, and of all
+        if self.kind == "CPU":  # lavapipe allocates more than its heap states: the host's memory is the limit
             total_bytes = max(total_bytes, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         self.pool = ChunkPool(
             self.handle, self.calls, kind, mapped=self.is_mapped, name=f"vulkan:{self.index}", limit=limit,
@@ -281,7 +284,7 @@ class Context(Closing, base.Context):
             for pool in self._pools():
                 pool.trim()
 
-    def upload(self, block: Block, source: base.Source, size: int) -> None:
+    def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
         """Copy bytes of the process into a block, through staging memory if the block is not mapped."""
         if type(source) is int:
             source = self.ffi.cast("char*", source)
@@ -295,7 +298,7 @@ class Context(Closing, base.Context):
         finally:
             self.staging.release(stage)
 
-    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+    def copy_out(self, block: Block, target: base.HostMemory, size: int, at: int = 0) -> None:
         """Copy `size` bytes from byte `at` of a block to host memory, through staging memory if the block is not
         mapped.
         """

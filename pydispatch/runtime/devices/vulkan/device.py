@@ -18,7 +18,7 @@ from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
 from pydispatch.runtime.devices.vulkan.instance import instance
 from pydispatch.runtime.devices.vulkan.spirv import Spirv
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()
@@ -65,9 +65,9 @@ class VulkanDevice(AcceleratorDevice):
     def _loaded(self) -> None:
         self._context.cache.save()
 
-    def _host(self) -> HostProperties:
+    def _properties(self) -> DeviceProperties:
         names = self._context.features.names
-        return HostProperties(
+        return DeviceProperties(
             ids=("vulkan", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1
         )
 

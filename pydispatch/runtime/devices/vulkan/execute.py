@@ -42,10 +42,11 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         self.executables.release()
 
     def load(self, executable: Executable) -> None:
-        """Create the pipelines of an executable; see `Executor.load`."""
+        """Create the pipelines of an executable; see the base class."""
         name, variant = executable.name, executable.variant
-        notes = variant.get("spirv") if executable.source is None else None
-        member = SpirvMember(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        # GLSL or WGSL source has no table of modules: it becomes a single one.
+        module_table = variant.get("spirv") if executable.source is None else None
+        member = SpirvMember(len(executable.code), module_table, f"{executable.file}: executable '{name}'")
         modules = [bytes(executable.code[at : at + size]) for at, size in member.modules]
         if variant.get("imports"):
             modules = executable.resolution.link(name, modules, variant)

@@ -109,8 +109,8 @@ def instance_of(backend: str) -> Any:
     return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
 
 
-def adapters(backend: str, text: str = "") -> list[Adapter]:
-    """Return the adapters of a back end whose model contains `text`; "" stands for all back ends but OpenGL.
+def adapters(backend: str, name_part: str = "") -> list[Adapter]:
+    """Return the adapters of a back end whose model contains `name_part`; "" stands for all back ends but OpenGL.
 
     Raises:
         InvalidArgumentError: There is no such back end.
@@ -119,15 +119,18 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
     candidates = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
-    return [adapter for adapter in candidates if text.lower() in adapter.model.lower()]
+    return [adapter for adapter in candidates if name_part.lower() in adapter.model.lower()]
 
 
-def select_adapter(index: int, backend: str, text: str) -> Adapter:
-    """Return the adapter with an index. Raise DeviceUnavailableError if there is none."""
-    candidates = adapters(backend, text)
+def select_adapter(index: int, backend: str, name_part: str) -> Adapter:
+    """Return the adapter with an index among those of a back end whose names contain `name_part`, "" for any.
+
+    Raise DeviceUnavailableError if there is none.
+    """
+    candidates = adapters(backend, name_part)
     if index < len(candidates):
         return candidates[index]
-    requested = "".join(f", {key} '{value}'" for key, value in (("adapter", text), ("backend", backend)) if value)
+    requested = "".join(f", {key} '{value}'" for key, value in (("adapter", name_part), ("backend", backend)) if value)
     have = ", ".join(f"{a.model} ({a.backend})" for a in adapters(backend)) or (
         "none; install a driver for Vulkan, for example mesa-vulkan-drivers, which needs no GPU"
     )

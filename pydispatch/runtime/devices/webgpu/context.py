@@ -56,7 +56,7 @@ class Context(Closing, base.Context):
         limits = ffi.new("WGPULimits*")
         lib.wgpuDeviceGetLimits(self.device, limits)
         self.limits = GUARANTEED_LIMITS if standard else limits_of(limits)
-        self.names = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
+        self.features = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         # Whether the host can map the buffers of the device; else uploads and downloads use staging buffers.
@@ -194,7 +194,7 @@ class Context(Closing, base.Context):
         for pool in (self.pool, self.readback):
             pool.trim()
 
-    def upload(self, block: Block, source: base.Source, size: int) -> None:
+    def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
         with self.lock:
             self.write(block, self._bytes(source), size)
 
@@ -217,7 +217,7 @@ class Context(Closing, base.Context):
         if word_bytes < size:
             self._write_tail(block, self.ffi.buffer(source, size)[word_bytes:], word_bytes)
 
-    def _bytes(self, source: base.Source, writable: bool = False) -> Any:
+    def _bytes(self, source: base.HostMemory, writable: bool = False) -> Any:
         """Return host memory as a `char*` or a cffi buffer. writable: raise if the memory is read-only."""
         if type(source) is int:
             return self.ffi.cast("char*", source)
@@ -235,7 +235,7 @@ class Context(Closing, base.Context):
         finally:
             self.release(stage)
 
-    def copy_out(self, block: Block, target: base.Source, size: int, at: int = 0) -> None:
+    def copy_out(self, block: Block, target: base.HostMemory, size: int, at: int = 0) -> None:
         """Copy `size` bytes from byte `at` of a block to host memory.
 
         The mapped range starts at a multiple of 8 bytes, as WebGPU requires. A block that cannot be mapped is copied to

@@ -15,7 +15,7 @@ from pydispatch.runtime.devices.webgpu.adapters import select_adapter
 from pydispatch.runtime.devices.webgpu.context import Context
 from pydispatch.runtime.devices.webgpu.execute import Executor
 from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 
 FORMAT = "webgpu-wgsl-fb"
 _opening = threading.Lock()
@@ -42,10 +42,15 @@ class WebGPUDevice(AcceleratorDevice):
     def _executor(self) -> Executor:
         return Executor(self._context)
 
-    def _host(self) -> HostProperties:
-        names = self._context.names
-        return HostProperties(
-            ids=("webgpu", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1
+    def _properties(self) -> DeviceProperties:
+        features = self._context.features
+        return DeviceProperties(
+            ids=("webgpu", self.name),
+            format=FORMAT,
+            features=features,
+            known=features,
+            processor_data=(0,) * 8,
+            workers=1,
         )
 
     def _check_code(self, data: bytes, where: str) -> None:
@@ -75,7 +80,7 @@ class WebGPUDevice(AcceleratorDevice):
             "workgroup memory": f"{limits['maxComputeWorkgroupStorageSize']} bytes",
             "limits": [f"{name}={limits[name]}" for name in GUARANTEED_LIMITS],
             "memory": "mapped for the processor" if context.is_mapped else "copied for the processor",
-            "features": sorted(context.names),
+            "features": sorted(context.features),
         }
 
     def __repr__(self) -> str:

@@ -60,10 +60,10 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def _with_temporaries(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
         """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end."""
         assert isinstance(record, Plan)
-        if not record.separate:
+        if not record.transient_sizes:
             yield blocks
             return
-        temporaries = [(index, self.context.acquire(size)) for index, size in record.separate]
+        temporaries = [(index, self.context.acquire(size)) for index, size in record.transient_sizes]
         blocks = list(blocks)
         for index, block in temporaries:
             blocks[index] = block

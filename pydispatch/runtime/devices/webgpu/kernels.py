@@ -176,7 +176,7 @@ class Kernels:
         if problem is not None:
             raise ArtifactError(f"{where}, export '@{export.name}', entry point '{entry.name}': {problem}")
         context = self.context
-        missing = [need for need in interface.requirements(entry) if need not in context.names]
+        missing = [need for need in interface.requirements(entry) if need not in context.features]
         if missing:
             raise DeviceUnavailableError(
                 f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, missing))}, which "

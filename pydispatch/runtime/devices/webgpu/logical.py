@@ -16,7 +16,7 @@ class LogicalDevice(Protocol):
 
     Attributes:
         enabled: Features of the device.
-        names: Features and limits that variants may require.
+        features: Features and limits that variants may require.
         garbage: (release function, object) of unused objects; the garbage collector appends to it at any time.
         pipelines: `pipelines.Pipelines` of the device.
         moves: `moves.Moves` of the device.
@@ -31,7 +31,7 @@ class LogicalDevice(Protocol):
     adapter: Adapter
     errors: Errors
     enabled: set[str]
-    names: WgslFeatures
+    features: WgslFeatures
     limits: dict[str, int]
     alignment: int
     uniform_alignment: int

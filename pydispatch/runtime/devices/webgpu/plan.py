@@ -15,13 +15,14 @@ CORE_ALIGNMENT = 64
 
 
 class Plan(Record):
-    """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in `separate`.
+    """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in
+    `transient_sizes`.
 
-    separate: (index of its buffer, bytes) of each transient with memory of its own: operands of host commands, which
-    cannot copy within one buffer.
+    transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host commands,
+    which cannot copy within one buffer.
     """
 
-    __slots__ = ("alignment", "separate")
+    __slots__ = ("alignment", "transient_sizes")
 
     def __init__(self, data: PlanData, alignment: int) -> None:
         self.alignment = alignment
@@ -31,7 +32,7 @@ class Plan(Record):
         """Give operands of host commands buffers of their own, which such commands bind whole, and the others offsets
         in the arena."""
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
-        self.separate = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
+        self.transient_sizes = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [(index, offset) for index, offset in self.transients if index not in operands]
         if self.alignment > CORE_ALIGNMENT:
             self._align_transients()

@@ -43,7 +43,10 @@ class CopyBack(NamedTuple):
 
 
 class PendingUniform(NamedTuple):
-    """Range of `uniform_bytes` whose bind group is created at the end, and appended to `groups` with its index."""
+    """Range of `uniform_bytes` whose bind group is created when recording ends.
+
+    It is appended to `groups` as (group_index, bind group). `offset` and `size` are in bytes.
+    """
 
     groups: list[tuple[int, Any]]
     group_index: int
@@ -158,11 +161,12 @@ class PassRecorder:
             uniforms: Index of a bind group → content of its uniform buffer.
         """
         pieces = self.recording.pieces
-        if not pieces or type(pieces[-1]) is not list or self._last_piece_is_timed():
+        is_pass_open = bool(pieces) and type(pieces[-1]) is list  # a list of launches is a compute pass
+        if not is_pass_open or self._last_piece_is_timed():
             pieces.append([])
         # A uniform buffer begins at a multiple of the device's alignment and is bound in multiples of 16 bytes.
         alignment = self.context.uniform_alignment
-        groups: list[tuple[int, Any]] = []
+        groups: list[tuple[int, Any]] = []  # filled when recording ends, once the uniform buffer exists
         for group_index, words in uniforms.items():
             bound_bytes = -(-len(words) // 16) * 16
             self.pending_uniforms.append(PendingUniform(groups, group_index, len(self.uniform_bytes), bound_bytes))

@@ -133,7 +133,7 @@ class GlobalMemory:
     def __init__(self, limit: int = 64 << 30) -> None:
         self._limit, self._used = limit, 0
         self._next = FIRST_ADDRESS
-        self.shared_byte = 0
+        self.initial_shared_byte = 0
         """What every byte of shared memory is when a block of threads begins."""
         self._starts: list[int] = []  # first addresses of the allocations, in order
         self._allocations: list[Allocation] = []  # in the order of their addresses

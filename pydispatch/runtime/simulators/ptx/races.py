@@ -82,7 +82,7 @@ class _Table:
         self.writer = np.zeros(count, _ACCESS)
         self.readers = (np.zeros(count, _ACCESS), np.zeros(count, _ACCESS))
 
-    def allow(self, offsets: Any, size: int) -> None:
+    def refine_granules_for(self, offsets: Any, size: int) -> None:
         """Make granules as small as accesses of `size` bytes at byte `offsets` (an array) need."""
         all_bits = int(np.bitwise_or.reduce(offsets)) | size | self.granule_bytes
         granule_bytes = all_bits & -all_bits  # the lowest bit set: the largest power of two that divides all of them
@@ -150,20 +150,20 @@ class RaceDetector:
         blocks = self._blocks(frame, threads)
         now = np.zeros(threads.size, _ACCESS)
         launch_threads = self._threads(frame, threads)
-        now["thread"] = launch_threads + 1
-        now["epoch"] = frame.batch.epochs[blocks - frame.batch.first]
+        now["thread"] = launch_threads + 1  # 0 is no thread
+        now["epoch"] = frame.batch.epochs[blocks - frame.batch.first]  # number of barriers that the block has passed
         now["fence"] = self._fences[blocks]
         warps = self._warp(launch_threads)
         now["warp"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
         now["line"], now["strong"] = instruction.line, strong
         table = self._table(allocation)
-        table.allow(access.offsets, size)
+        table.refine_granules_for(access.offsets, size)
         first_granules = access.offsets // table.granule_bytes
         for index in range(size // table.granule_bytes):
             granules = first_granules + index
             if write:
                 if not strong:
-                    self._check_writes(now, allocation, granules, table.granule_bytes)
+                    self._check_same_instruction(now, allocation, granules, table.granule_bytes)
                 for reads in table.readers:
                     self._check(
                         reads[granules],
@@ -198,7 +198,7 @@ class RaceDetector:
         _, table = self._tables[id(allocation)]
         return table
 
-    def _check_writes(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
+    def _check_same_instruction(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
         """Record races between threads that write the same granule with one instruction.
 
         Args:
@@ -265,10 +265,11 @@ class RaceDetector:
         """
         self._count += 1
         first_line, second_line = int(first["line"]), int(second["line"])
+        first_thread, second_thread = int(first["thread"]) - 1, int(second["thread"]) - 1  # records count from 1
         if (first_line, second_line) not in self._races:
             self._races[first_line, second_line] = Race(
-                first=RacingAccess(first_line, is_write=first_writes, thread=int(first["thread"]) - 1),
-                second=RacingAccess(second_line, is_write=second_writes, thread=int(second["thread"]) - 1),
+                first=RacingAccess(first_line, is_write=first_writes, thread=first_thread),
+                second=RacingAccess(second_line, is_write=second_writes, thread=second_thread),
                 where=self._name(allocation, offset),
             )
 

@@ -93,7 +93,7 @@ class ThreadBatch:
         self.memory = launch.memory
         self.races: RaceObserver | None = launch.races
         size = count * launch.shared_stride
-        self.shared = Allocation(0, size, np.full(size, launch.memory.shared_byte, np.uint8), "shared")
+        self.shared = Allocation(0, size, np.full(size, launch.memory.initial_shared_byte, np.uint8), "shared")
         self.local_stride = 0  # bytes of a thread; reserve_local() makes it larger
         self.local = Allocation(0, 0, np.zeros(0, np.uint8), "local")
         self.epochs = np.zeros(count, np.int64)  # barriers that each block has passed

@@ -9,7 +9,7 @@ import numpy as np
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.floats import FLOAT
-from pydispatch.runtime.simulators.ptx.instructions.floats_small import small
+from pydispatch.runtime.simulators.ptx.instructions.floats_small import small_float_operation
 from pydispatch.runtime.simulators.ptx.instructions.integer import INTEGER, carried, is_integer
 from pydispatch.runtime.simulators.ptx.registry import handles
 
@@ -27,7 +27,7 @@ def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if type_ in ("f32", "f64") and instruction.opcode in FLOAT:
         return FLOAT[instruction.opcode](builder, instruction)
     if type_ in ("f16", "bf16", "f16x2", "bf16x2"):
-        return small(builder, instruction)
+        return small_float_operation(builder, instruction)
     if is_integer(type_) and instruction.opcode in INTEGER:
         return INTEGER[instruction.opcode](builder, instruction)
     if type_ not in _PACKED:

@@ -23,7 +23,7 @@ from pydispatch.runtime.simulators.ptx.instructions.small import (
     to_bf16,
 )
 
-_WORDS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
+_SUPPORTED_MODIFIERS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
 
 
 def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
@@ -34,7 +34,7 @@ def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
     return product_sum.astype(np.float16).astype(np.float32)
 
 
-def _compute(
+def _operation_on_f32(
     builder: FunctionBuilder, instruction: Instruction, words: set[str], is_bf16: bool
 ) -> tuple[int, Callable[..., Any]]:
     """Return (number of sources, the operation on f32)."""
@@ -66,15 +66,15 @@ def _compute(
     return table[opcode]
 
 
-def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
+def small_float_operation(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of one operation of f16, bf16, f16x2 or bf16x2."""
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
-    if words - _WORDS:
+    if words - _SUPPORTED_MODIFIERS:
         builder.fail(instruction)
     is_bf16, is_packed = type_.startswith("bf16"), type_.endswith("x2")
-    count, compute = _compute(builder, instruction, words, is_bf16)
+    source_count, compute = _operation_on_f32(builder, instruction, words, is_bf16)
     dtype = UNSIGNED[SIZES[type_]]
-    target, *sources = builder.bind(instruction, dtype, *count * [dtype])
+    target, *sources = builder.bind(instruction, dtype, *source_count * [dtype])
     ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:

@@ -167,8 +167,8 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:
-        """Return the mask of the lanes of each thread's warp that execute the instruction."""
-        frame = regs[0]
+        """Store the mask of the lanes of each thread's warp that execute the instruction."""
+        frame = regs[0]  # the first slot has the frame of the threads that run
         lanes = frame.batch.lane_numbers()[frame.threads]
         here = np.zeros(frame.batch.warps * WARP_LANES, bool)
         here[lanes] = True
