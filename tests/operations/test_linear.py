@@ -49,7 +49,7 @@ def test_triangular_systems(run, left: bool, unit: bool, dynamic: bool) -> None:
     def write(b, a, y):
         if dynamic:  # The sizes of both are those of one call.
             y = b.as_shape(y, (*a.shape[:2], *((a.shape[2], y.shape[3]) if left else (y.shape[2], a.shape[2]))))
-        return [linear.triangular_solve(b, a, y, left=left, lower=lower, transposed=transposed, unit=unit)
+        return [linear.triangular_solve(b, a, y, left=left, lower=lower, transposed=transposed, has_unit_diagonal=unit)
                 for lower, transposed in kinds]  # fmt: skip
 
     got = run(write, a, y, dynamic=dynamic)
