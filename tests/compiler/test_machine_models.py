@@ -13,6 +13,7 @@ from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
 from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, default_schedule, refusal
+from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.target import cpu as cpus
 from pydispatch.compiler.target.cpu import Machine, cpu_names, machine_of
@@ -133,13 +134,24 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
     assert default_schedule(intel, parts).nt == 11008
     streamed = [default_schedule(intel, product(m, 4096, 4096)) for m in (3, 8, 16, 64, 65)]
     assert [(s.mr, s.nr, s.nt, s.kc) for s in streamed[:-1]] == [
-        (3, 32, 1024, 8), (4, 64, 1024, 8), (4, 64, 512, 16), (4, 64, 1024, 16)]  # fmt: skip
+        (3, 32, 1024, 8), (4, 64, 1024, 8), (8, 32, 512, 32), (8, 32, 1024, 32)]  # fmt: skip
     assert not any(s.pack_a or s.pack_b for s in streamed[:-1]) and streamed[-1].pack_b
     assert not default_schedule(level("znver4"), product(128, 4096, 4096)).pack_b, "a vector takes two cycles there"
+    zen_4 = level("znver4")
+    in_l3 = [default_schedule(zen_4, product(m, 384, n)) for m, n in ((4, 1536), (8, 1536), (16, 544))]
+    assert [(s.nr, s.nt, s.kc) for s in in_l3] == [(32, 768, 8), (32, 768, 32), (32, 160, 32)]
     narrow = replace(product(5, 4096, 7), b=Operand(True, 4096, False, True))
     assert default_schedule(intel, narrow).nr == 7, "columns of a slice of B"
     assert default_schedule(level("generic", "riscv64"), product(8, 4096, 4096)).mr == 2
     assert default_schedule(level("znver5"), product(1, 1024, 1024)).nr == 256
+
+
+def test_streamed_rows_are_prefetched_where_the_cpu_is_late() -> None:
+    """One or two rows of A leave no time for prefetches unless B is in main memory. A B in the L2 cache needs none."""
+    zen_4 = level("znver4")
+    products = {(m, n): product(m, n, n) for m, n in ((1, 4096), (1, 1024), (4, 1024), (16, 512), (16, 256), (64, 512))}
+    chunks = {key: streaming_prefetch_distance(zen_4, p, steps=8) // (8 * 4) for key, p in products.items()}
+    assert chunks == {(1, 4096): 4096, (1, 1024): 0, (4, 1024): 1024, (16, 512): 512, (16, 256): 0, (64, 512): 0}
 
 
 def test_rows_in_one_cache_set_are_read_in_place_by_low_blocks() -> None:

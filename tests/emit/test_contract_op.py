@@ -165,6 +165,8 @@ def test_unsigned_bytes_only() -> None:
     text = f"func.func @f({', '.join(names)}) {{\n  pyd.contract %a, %b, %c unsigned_a : {types}\n  func.return\n}}"
     with pytest.raises(CompileError, match="unsigned_a is for groups of i8"):
         ir.verify(ir.parse(text))
+    with pytest.raises(CompileError, match="into_l2 is the cache that `prefetch` loads rows into; state `prefetch`"):
+        ir.verify(ir.parse(text.replace("unsigned_a", "into_l2")))
 
 
 @pytest.mark.parametrize("cpu", machine_levels.parameters(["generic", "x86-64-v3", "x86-64-v4", "native"]))
@@ -173,13 +175,13 @@ def test_prefetches_change_nothing(cpu: str) -> None:
     rng = np.random.default_rng(1)
     a, b = (buffer(rng.standard_normal(s).astype(np.float32)) for s in ((5, 40), (40, 40)))
     results = []
-    for how in ("", "prefetch 4096"):
+    for how in ("", "prefetch 4096", "prefetch 4096 into_l2"):
         text = KERNEL.format(m=5, n=40, t="f32", sa="[40, 1]", sb="[40, 1]", how=how)
         kernel = load(text, cpu=cpu, constants=1, bindings=3)
         c = buffer(np.zeros((5, 40), np.float32))
         assert kernel.run(a, b, c, constants=[40]) == 0
         results.append(c.tobytes())
-    assert results[0] == results[1]
+    assert results[0] == results[1] == results[2]
 
 
 GROUPS = """
@@ -228,7 +230,7 @@ def test_groups_of_eight_need_their_instruction() -> None:
 
 def test_printed_as_read() -> None:
     types = "memref<4x8xf32>, memref<8x4xf32>, memref<4x4xf32>"
-    for how in ("", " accumulate", " prefetch 4096"):
+    for how in ("", " accumulate", " prefetch 4096", " prefetch 4096 into_l2"):
         text = f"func.func @f(%a: {types.split(', ')[0]}, %b: memref<8x4xf32>, %c: memref<4x4xf32>) {{\n" \
                f"  pyd.contract %a, %b, %c{how} : {types}\n  func.return\n}}"  # fmt: skip
         printed = ir.print_module(ir.parse(text))

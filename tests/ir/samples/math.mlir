@@ -68,6 +68,7 @@ func.func @blocks(%a: memref<4x8xf32>, %b: memref<8x16xf32>, %c: memref<4x16xf32
   pyd.contract %a, %b, %c accumulate {kept} : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.contract %a, %b, %c : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.contract %a, %b, %c prefetch 64 : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
+  pyd.contract %a, %b, %c prefetch 64 into_l2 : memref<4x8xf32>, memref<8x16xf32>, memref<4x16xf32>
   pyd.configure_tiles 4, 16, 8 {kept}
   pyd.release_tiles {kept}
   pyd.prefetch %a {kept} : memref<4x8xf32>

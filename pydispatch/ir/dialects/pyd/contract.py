@@ -30,7 +30,7 @@ class ContractOp(IRDLOperation):
       four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`. Groups of eight are
       contiguous.
     - `unsigned_a` and `unsigned_b` state that the bytes of A or B are unsigned.
-    - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead.
+    - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead; with `into_l2`, into the L2 cache.
     - B may also be unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps:
       `memref<MxK/4x4xf32>, memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or
       `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>, memref<MxNxi32>`. Of 4 bits, the low halves of a group's 4 bytes are its
@@ -45,9 +45,10 @@ class ContractOp(IRDLOperation):
     unsigned_a = opt_prop_def(UnitAttr)
     unsigned_b = opt_prop_def(UnitAttr)
     prefetch = opt_prop_def(IntegerAttr.constr(i64))
+    into_l2 = opt_prop_def(UnitAttr)
     assembly_format = (
         "$a `,` $b `,` $c (`accumulate` $accumulate^)? (`unsigned_a` $unsigned_a^)? (`unsigned_b` $unsigned_b^)? "
-        "(`prefetch` $prefetch^)? "
+        "(`prefetch` $prefetch^)? (`into_l2` $into_l2^)? "
         "attr-dict `:` type($a) `,` type($b) `,` type($c)"
     )
 
@@ -101,6 +102,8 @@ class ContractOp(IRDLOperation):
         for name in ("unsigned_a", "unsigned_b"):
             if name in self.properties and elements[0] != i8:
                 raise VerifyException(f"{name} is for groups of i8")
+        if self.into_l2 is not None and self.prefetch is None:
+            raise VerifyException("into_l2 is the cache that `prefetch` loads rows into; state `prefetch` with it")
 
     def _verify_weights(self, types: Sequence[MemRefType[Attribute]]) -> None:
         """Raise VerifyException unless the operands are those of a product by unsigned weights."""

@@ -62,9 +62,10 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
             multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):  # rows of B, or a column with gaps
-        prefetch = attribute(op, "prefetch")
-        prefetch_bytes = prefetch.value.data if isinstance(prefetch, IntegerAttr) else 0
-        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes)
+        distance = attribute(op, "prefetch")
+        prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
+        level = 1 if attribute(op, "into_l2") is None else 2
+        _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, level)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
         _along_k(emitter, a, b, c, starts_at_zero)
     else:
@@ -138,11 +139,18 @@ def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, ac
 
 
 def _along_columns(
-    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool, prefetch_bytes: int
+    emitter: FunctionEmitter,
+    lhs: MemRef,
+    rhs: MemRef,
+    accumulator: MemRef,
+    starts_at_zero: bool,
+    prefetch_bytes: int,
+    prefetch_level: int,
 ) -> None:
     """Emit a block whose vectors are rows of B: each is multiplied by an element of A, broadcast to all lanes.
 
-    `prefetch_bytes` is how far after a row of B the cache line is that its step prefetches; 0 for no prefetching.
+    `prefetch_bytes` is how far after a row of B the cache line is that its step prefetches; 0 for no prefetching. The
+    line is loaded into the cache of level `prefetch_level`.
     """
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
@@ -153,7 +161,7 @@ def _along_columns(
         vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
         if prefetch_bytes:
             for offset in range(0, columns * bit_width(rhs.element) // 8, LINE_BYTES):
-                prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset)
+                prefetch(emitter, address(emitter, rhs, *k, 0), prefetch_bytes + offset, prefetch_level)
         sums: list[str] = []
         for row in range(rows):
             factor = load(emitter, lhs, element, row, *k)

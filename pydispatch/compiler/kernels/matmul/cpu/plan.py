@@ -36,6 +36,7 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import (
     refusal,
     uses_b_once,
 )
+from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, Level, Tiles
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
@@ -88,7 +89,7 @@ class Plan:
         row_range: Row counts that the plan is for; None for those of the program.
         panels: Panels that B is an argument in, and read from.
         half_b: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
-        prefetch_bytes: Bytes between what blocks read of panels and what they prefetch; 0 for no prefetching.
+        prefetch_bytes: Bytes between what blocks read of B and what they prefetch; 0 for no prefetching.
         pages: B as gathered pages, where register blocks read it in place.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
     """
@@ -229,7 +230,11 @@ def plan_of(
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
     k = sizes[contraction.k]
     row_bytes = schedule.nr * (problem.b.element_bytes or problem.sum_bytes)
-    is_prefetched = panels is not None and arithmetic.group == 1
+    prefetch_bytes = 0
+    if panels is not None and arithmetic.group == 1:
+        prefetch_bytes = prefetch_distance(level, schedule.mr, row_bytes)
+    elif k is not None and schedule.kc < k and not schedule.pack_b:
+        prefetch_bytes = streaming_prefetch_distance(level, problem, schedule.kc)
     return Plan(
         contraction=contraction,
         problem=problem,
@@ -243,7 +248,7 @@ def plan_of(
         row_range=row_range,
         panels=panels,
         half_b=half_b,
-        prefetch_bytes=prefetch_distance(level, schedule.mr, row_bytes) if is_prefetched else 0,
+        prefetch_bytes=prefetch_bytes,
         pages=pages,
         batched_dims=tuple(_dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),
     )

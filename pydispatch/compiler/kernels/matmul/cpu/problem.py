@@ -1,20 +1,15 @@
-"""Properties of a contraction that determine its schedule, and whether operands are read in place or streamed.
+"""Properties of a contraction that determine its schedule, and whether operands are read in place.
 
 Packing B costs some per cent of a product with many rows. Rows of B that evict each other from the cache cost more than
 half of the speed on CPUs with slow memory beyond the second-level cache. So B is packed unless the machine model shows
 that packing is unnecessary.
-
-*Streaming*: a skinny A times rows of B that are stored far apart. B passes once, some steps of K at a time, by rows of
-wide tiles. Main memory and the third-level cache give whole rows several times as fast as the few columns of a panel.
-4096x4096 of f32 on an AMD EPYC (Zen 4), one worker, with panels, streaming, and NumPy: 1 row 4.9, 2.5, 2.4 ms; 3 rows
-5.5, 2.8, 9.5; 8 rows 18.5, 4.6, 10; 16 rows 24, 7.8, 12; 32 rows 17.3 (packed), 12.6, 17.4.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 
 SKINNY_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
@@ -102,6 +97,11 @@ class Problem:
         is_known = self.m is not None and self.n is not None and self.group == 1
         are_transposed = self.is_b_transposed and self.a.is_contiguous_k
         return is_known and are_transposed and not self.b.is_readable_in_place and self.is_skinny
+
+    @property
+    def b_bytes(self) -> int:
+        """Bytes of B in memory, with all outer dimensions; 0 if a size is dynamic."""
+        return self.outer * self.b.row_stride_bytes * (self.k or 0)
 
     @property
     def widens_b(self) -> bool:
@@ -224,101 +224,3 @@ def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
     """
     model = level.model
     return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride_bytes)
-
-
-# Streaming
-
-MAX_STREAMING_ROWS = 64
-"""Rows of A up to which the sums, which pass through the second-level cache, cost less than packing B where a cycle
-multiplies a vector in each unit; where a vector takes two, twice as many: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
-
-NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
-"""Tiles of more than NARROW_TILE_ROWS rows are cut down to so many rows and columns where there are few workgroups;
-lower ones have whole pages of columns: 8x768x3072 from main memory takes 0.5 ms, in tiles of 256 columns 2.4 (Zen 4).
-"""
-
-MIN_STREAMING_STEPS = 64
-"""Steps of K below which there is nothing to stream."""
-
-WIDE_BLOCK_BYTES = 1024
-"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, where
-rows are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes that are streamed: 1x512x512
-6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that
-prefetch shorter steps stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and
-5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400."""
-
-STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
-"""Steps of K at a time, the first that divides it, for tiles of few rows; twice as many for more. 1x4096x4096 in 2.5
-ms, with 4 in 2.6, with 16 in 3.0; 16x4096x4096 in 7.8 with 16, 8.1 with 8 (Zen 4)."""
-
-
-def streams_b(level: Level, problem: Problem) -> bool:
-    """Return whether B is streamed instead of packed. With one or two rows of A it always is; with more, where rows of
-    B are further apart than the CPU prefetches and B exceeds the second-level cache."""
-    if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
-        return False
-    if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
-        return False
-    if problem.m <= 2:
-        return True
-    # A vector that takes two passes of a datapath (in bytes) leaves the cache time for twice the rows of sums.
-    most_rows = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
-    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
-    is_uncached = problem.outer * problem.b.row_stride_bytes * (problem.k or 0) > 2 * level.model.l2.share
-    return is_unprefetched and is_uncached and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
-
-
-def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
-    """Return the register block and tiles that stream B. tiles: those of the schedule without streaming; their block is
-    used for one or two rows of A."""
-    assert problem.m is not None and problem.n is not None and problem.k is not None
-    if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
-        columns = WIDE_BLOCK_BYTES // problem.sum_bytes
-        return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
-    mr, nr = (
-        (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.sum_bytes)
-    )
-    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
-    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.sum_bytes
-    parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
-    mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page_columns)), nr)
-    # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
-    while (
-        problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < limit.workgroups
-        and mt * nt * problem.k > limit.multiplications
-    ):
-        if mt > max(TILE_ROWS, mr):
-            mt = mr * ceil(ceil(mt, 2), mr)
-        elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
-            nt = nr * ceil(ceil(nt, 2), nr)
-        else:
-            break
-    doubled = tuple(2 * steps for steps in STREAMING_STEPS) if rows > NARROW_TILE_ROWS else ()
-    steps = next((steps for steps in (*doubled, *STREAMING_STEPS) if problem.k % steps == 0), STREAMING_STEPS[0])
-    return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
-
-
-def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
-    """Return (rows, columns) of the register block that streams B for at least three rows of A.
-
-    A block has four vectors of columns where several blocks of three rows or more read the streamed rows of B, else
-    two. Its height is the one that computes the fewest rows twice.
-    """
-    # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
-    most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
-    needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
-    vectors = 4 if needs_several_blocks and has_three_rows else 2
-    greatest = max(1, min(m, most_rows[vectors]))
-    rows = range(greatest, greatest // 2, -1)
-    return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
-
-
-def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
-    """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
-
-    They are if half of the registers hold a block, C has one, and the CPU prefetches the next row of B at its stride.
-    """
-    has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
-    has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES
-    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
-    return has_registers and has_columns and is_prefetched

@@ -182,6 +182,8 @@ class Products:
         properties: dict[str, Attribute] = {name: UnitAttr() for name, value in flags.items() if value}
         if plan.prefetch_bytes:
             properties["prefetch"] = IntegerAttr(plan.prefetch_bytes, i64)
+            if plan.panels is None:  # rows far apart, which reach too few sets of the first-level cache
+                properties["into_l2"] = UnitAttr()
         return properties
 
     def _memref_a(

@@ -18,9 +18,8 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
     is_panel_cached,
     pays_in_place_a,
     pays_in_place_b,
-    streaming_tiles,
-    streams_b,
 )
+from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_tiles, streams_b
 from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, WORKGROUP_LIMITS, Level, Tiles, ceil, choose_tiles
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of

@@ -1,0 +1,155 @@
+"""Streaming: the schedule of a skinny A times rows of B that are stored far apart.
+
+B passes once, some steps of K at a time (a chunk), by rows of wide tiles. Main memory and the third-level cache give
+whole rows several times as fast as the few columns of a panel. While a block multiplies its rows of a chunk, it
+prefetches the same columns of the next chunk into the second-level cache; the first-level one has too few sets for rows
+whose stride is a power of two.
+
+The table of docs/contractions.md compares streaming with panels and with NumPy.
+"""
+
+from __future__ import annotations
+
+from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
+from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil
+
+MAX_STREAMING_ROWS = 64
+"""Rows of A up to which the sums, which pass through the second-level cache, cost less than packing B where a cycle
+multiplies a vector in each unit; where a vector takes two, twice as many: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
+
+NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
+"""Tiles of more than NARROW_TILE_ROWS rows are cut down to so many rows and columns where there are few workgroups;
+lower ones have whole pages of columns: 8x768x3072 from main memory takes 0.5 ms, in tiles of 256 columns 2.4 (Zen 4).
+"""
+
+MIN_STREAMING_STEPS = 64
+"""Steps of K below which there is nothing to stream."""
+
+WIDE_BLOCK_BYTES = 1024
+"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, where
+rows are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes that are streamed: 1x512x512
+6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that
+prefetch shorter steps stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and
+5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400."""
+
+STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
+"""Steps of K of a short chunk: the first that divides K. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4).
+"""
+
+LONG_STREAMING_STEPS = (32, 24, 28, 40, 36)
+"""Steps of K of a long chunk. 16x1024x1024 from memory in 347 us, with 16 in 369, with 8 in 390 (Zen 4)."""
+
+LONG_CHUNK_ROWS = 8
+"""Rows of a block that reads long chunks, at most: those of A are in place, often at strides that reach few sets of the
+first-level cache."""
+
+MAX_SINGLE_PASS_ROWS = 32
+"""Rows of A up to which a B between half of the second-level cache and twice its size is streamed. AMD EPYC Zen 4, one
+worker: 16x536x544 takes 268 us in place and 110 streamed if B is not in the cache, 83 and 87 if it is."""
+
+
+def streams_b(level: Level, problem: Problem) -> bool:
+    """Return whether B is streamed instead of packed. With one or two rows of A it always is; with more, where rows of
+    B are further apart than the CPU prefetches and B exceeds the second-level cache."""
+    if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
+        return False
+    if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
+        return False
+    if problem.m <= 2:
+        return True
+    # A vector that takes two passes of a datapath (in bytes) leaves the cache time for twice the rows of sums.
+    most_rows = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
+    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
+    # Fewer rows read B in fewer passes, of which later ones find it in the cache if it fits.
+    resident_bytes = level.model.l2.share // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * level.model.l2.share
+    is_far_apart = is_unprefetched and problem.b_bytes > resident_bytes
+    return is_far_apart and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
+
+
+def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
+    """Return the register block and tiles that stream B. tiles: those of the schedule without streaming; their block is
+    used for one or two rows of A."""
+    assert problem.m is not None and problem.n is not None and problem.k is not None
+    if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
+        columns = WIDE_BLOCK_BYTES // problem.sum_bytes
+        return Tiles(mr=1, nr=columns, mt=1, nt=columns, kc=problem.k)
+    has_long_chunks = _has_long_chunks(level, problem)
+    mr, nr = tiles.mr, tiles.nr
+    if problem.m > 2:
+        mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
+    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
+    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.sum_bytes
+    parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
+    most_columns = max(ceil(problem.n, parts), page_columns)
+    columns = ceil(problem.n, ceil(problem.n, most_columns))  # of tiles that are about equally wide
+    mt, nt = mr * ceil(rows, mr), nr * ceil(columns, nr)
+    # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
+    while (
+        problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < limit.workgroups
+        and mt * nt * problem.k > limit.multiplications
+    ):
+        if mt > max(TILE_ROWS, mr):
+            mt = mr * ceil(ceil(mt, 2), mr)
+        elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
+            nt = nr * ceil(ceil(nt, 2), nr)
+        else:
+            break
+    choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
+    steps = next((steps for steps in choices if problem.k % steps == 0), choices[0])
+    return Tiles(mr=mr, nr=nr, mt=mt, nt=nt, kc=steps)
+
+
+def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
+    """Return how many bytes ahead of its reads a block prefetches rows of a streamed B, `steps` of them at a time.
+
+    These are the rows of the next chunk of K. 0 where B is not streamed, and for one or two rows of A unless B comes
+    from main memory: the CPU's own prefetchers then keep up, and loads are the bottleneck. AMD EPYC Zen 4, one worker,
+    without and with: 1x4096x4096 3,026 and 2,566 us, 4x4096x4096 2,990 and 2,500, 8x4096x4096 4,423 and 3,257; in the
+    third-level cache 1x768x3072 137 and 151.
+    """
+    if not streams_b(level, problem) or (problem.m is not None and problem.m <= 2 and not _exceeds_l3(level, problem)):
+        return 0
+    return steps * problem.b.row_stride_bytes
+
+
+def _exceeds_l3(level: Level, problem: Problem) -> bool:
+    """Return whether B comes from main memory: it takes more than half of the third-level cache."""
+    return level.model.l3 is None or 2 * problem.b_bytes > level.model.l3.bytes
+
+
+def _has_long_chunks(level: Level, problem: Problem) -> bool:
+    """Return whether B is streamed in chunks of many rows, so that sums pass through the cache less often.
+
+    Few rows of A need no more than the bandwidth of main memory, which is highest for whole rows, few at a time.
+    """
+    rows = problem.max_rows or problem.m or 0
+    return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _exceeds_l3(level, problem))
+
+
+def _streaming_block(level: Level, m: int, n: int, size: int, has_long_chunks: bool) -> tuple[int, int]:
+    """Return (rows, columns) of the register block that streams B for at least three rows of A.
+
+    A block has four vectors of columns where several blocks of three rows or more read a short chunk of B, else two.
+    Its height is the one that computes the fewest rows twice.
+    """
+    if has_long_chunks:
+        most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
+        return min(range(most, most // 2, -1), key=lambda mr: ceil(m, mr) * (mr + 1)), min(n, 2 * level.vector // size)
+    # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
+    most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
+    needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
+    vectors = 4 if needs_several_blocks and has_three_rows else 2
+    greatest = max(1, min(m, most_rows[vectors]))
+    rows = range(greatest, greatest // 2, -1)
+    return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
+
+
+def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
+    """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
+
+    They are if half of the registers hold a block, C has one, and the CPU prefetches the next row of B at its stride.
+    """
+    has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
+    has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES
+    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
+    return has_registers and has_columns and is_prefetched
