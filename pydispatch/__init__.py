@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         subgroup_sum,
         where,
     )
+    from pydispatch.kernels.functions import range as range  # no part of *, like the next ones
     from pydispatch.kernels.tiles.functions import arange, argmin, cumsum, full, load, reshape, scan, zeros
     from pydispatch.kernels.tiles.functions import max as max  # no part of *, where they would hide those of Python
     from pydispatch.kernels.tiles.functions import min as min
@@ -322,6 +323,7 @@ _LAZY = {
             "group_sum",
             "local_id",
             "private",
+            "range",
             "shared",
             "subgroup_ballot",
             "subgroup_max",

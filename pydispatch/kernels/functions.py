@@ -6,6 +6,7 @@ A kernel that is compiled never runs them. Under `kernel.python` they are those 
 
 from __future__ import annotations
 
+import builtins
 import threading
 from typing import Any, NoReturn
 
@@ -185,3 +186,16 @@ def bitcast(value: Any, dtype: Any) -> Any:
 def cdiv(a: int, b: int) -> int:
     """Return a / b rounded up, for integers with b > 0. Works on sizes of kernels and programs, and on Python ints."""
     return -(-a // b)
+
+
+def range(*bounds: int, stages: int = 1) -> builtins.range:
+    """Return `range(*bounds)`, the numbers of a loop whose tiles are read ahead.
+
+    On CUDA devices from compute capability 8.0 on, tiles that such a loop reads from views for `@` are copied while
+    those of earlier iterations are used. Other devices read tiles when they are needed, with equal results.
+
+    Args:
+        bounds: The end; the first number and the end; or these and the step.
+        stages: Iterations whose tiles are in workgroup memory at a time, 1 to 8. With 1 none are read ahead.
+    """
+    return builtins.range(*bounds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
+from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
 from pydispatch.kernels.entities import (
     FLOATS,
@@ -23,6 +24,9 @@ from pydispatch.kernels.entities import (
 )
 from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
 from pydispatch.kernels.statements import Statements
+
+MOST_STAGES = 8
+"""Stages of a loop over tiles. More of them need more workgroup memory than devices have."""
 
 LoopVariable = Callable[[Scalar], Scalar]
 """The variable of a loop from its counter."""
@@ -84,7 +88,11 @@ class Loops(Statements):
         head, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
-        outer.region(f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer)
+        stages = self._stages_of(node)
+        outer.region(
+            f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer,
+            "}" if stages == 1 else f"}} {{pyd.stages = {stages} : i64}}",
+        )  # fmt: skip
         self._after_loop(node, carried, results)
 
     def _items_of(self, node: ast.expr) -> Sequence[Entity] | None:
@@ -175,7 +183,7 @@ class Loops(Statements):
         is_range = (
             isinstance(call, ast.Call)
             and isinstance(called := self.evaluate(call.func), Known)
-            and called.value is range
+            and called.value in (range, functions.range)
         )
         if not is_range or not isinstance(call, ast.Call):
             raise self.error(
@@ -185,7 +193,11 @@ class Loops(Statements):
             )
         if not isinstance(node.target, ast.Name):
             raise self.error(node.target, "a loop over range has one variable", "write for i in range(...)")
-        if not 1 <= len(call.args) <= 3 or call.keywords:
+        has_stages = self.evaluate(call.func) == Known(functions.range)
+        if (other := next((k for k in call.keywords if not has_stages or k.arg != "stages"), None)) is not None:
+            remedy = "pydispatch.range(..., stages=3) reads tiles ahead" if other.arg == "stages" else "leave it out"
+            raise self.error(other.value, f"range has no '{other.arg}'", remedy)
+        if not 1 <= len(call.args) <= 3:
             given_count = len(call.args)
             raise self.error(call, f"range takes 1 to 3 arguments, got {given_count}", "write range(first, end, step)")
         arguments = [self.number(value) for value in call.args]
@@ -200,6 +212,19 @@ class Loops(Statements):
         if step.value == 0:
             raise self.error(call.args[2], "the step of range is 0", "give another number")
         return low, high, int(step.value)
+
+    def _stages_of(self, node: ast.For) -> int:
+        """Return the stages of a loop over `pydispatch.range`; 1 without a number of stages."""
+        assert isinstance(node.iter, ast.Call)
+        stated = next((keyword.value for keyword in node.iter.keywords if keyword.arg == "stages"), None)
+        if stated is None:
+            return 1
+        stages = self.evaluate(stated)
+        if not isinstance(stages, Literal) or type(stages.value) is not int or not 1 <= stages.value <= MOST_STAGES:
+            raise self.error(
+                stated, f"stages of {described(stages)}", f"give a known number from 1 to {MOST_STAGES}, or a pd.static"
+            )
+        return stages.value
 
     def _emit_as_while(
         self,

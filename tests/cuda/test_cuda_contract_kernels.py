@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 from tools import ptxas
@@ -19,8 +20,8 @@ import pydispatch as pd
 
 
 @functools.cache
-def ptx_of(text: str, target: str, folder: Path) -> str:
-    """The PTX of a program with one kernel."""
+def ptx_of(text: Any, target: str, folder: Path) -> str:
+    """The PTX of a program, MLIR text or a kernel in Python, with one kernel."""
     path = folder / f"{len(list(folder.iterdir()))}.pdx"
     pd.compile(text, targets=target).save(path)
     with zipfile.ZipFile(path) as archive:
@@ -98,9 +99,22 @@ PROGRAMS = {
 }
 
 
+@pd.kernel(workgroup=128)
+def staged(
+    a: Annotated[pd.View, pd.f16["m", "k"]],
+    b: Annotated[pd.View, pd.f16["k", "n"]],
+    c: Annotated[pd.View, pd.f32["m", "n"]],
+) -> None:
+    i, j = pd.group_id(1) * 64, pd.group_id(0) * 64
+    total = pd.zeros((64, 64), pd.f32)
+    for k in pd.range(0, a.shape[1], 32, stages=3):
+        total += a[i : i + 64, k : k + 32] @ b[k : k + 32, j : j + 64]
+    c[i : i + 64, j : j + 64] = total
+
+
 @pytest.mark.parametrize("target", ["sm_90"])  # assemble.py has more
 def test_ptxas_spills_nothing(target: str, tmp_path: Path) -> None:
-    for name, program in PROGRAMS.items():
+    for name, program in {**PROGRAMS, "tiles that are copied asynchronously": staged}.items():
         source = tmp_path / "k.ptx"
         source.write_text(ptx_of(program, target, tmp_path))
         command = [ptxas(), f"-arch={target}", "-v", str(source), "-o", str(tmp_path / "k.cubin")]

@@ -45,6 +45,19 @@ def test_refused(text: str) -> None:
     assert REFUSED[text] in str(caught.value)
 
 
+@pytest.mark.parametrize(("types", "message"), [
+    ("memref<2x4xf32>, memref<2x4xf32, 3>", "copies one static row"),
+    ("memref<1x?xf32>, memref<1x?xf32, 3>", "copies one static row"),
+    ("memref<1x4xf32>, memref<1x2xf32, 3>", "copies one static row"),
+    ("memref<1x4xf32>, memref<1x4xi32, 3>", "their elements differ"),
+])  # fmt: skip
+def test_asynchronous_copies_that_are_refused(types: str, message: str) -> None:
+    source, target = types.split(", ", 1)
+    program = f"func.func @f(%a: {source}, %b: {target}) {{\n  pyd.copy_async %a, %b : {types}\n  func.return\n}}"
+    with pytest.raises(CompileError, match=message):
+        ir.parse(program, "m.mlir")
+
+
 @pytest.mark.parametrize(
     ("form", "height", "width", "run"),
     [("fma", 32, 64, 4), ("fma", 16, 32, 4), ("fma", 8, 16, 2), ("tensor", 64, 64, 4)],

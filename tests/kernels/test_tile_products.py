@@ -208,3 +208,71 @@ def test_products_in_expressions() -> None:
     inner = a @ a.T @ a + 1
     both = 2 * a @ a.T + inner @ inner.T * (a @ a.T)
     check(nested, (a, np.zeros((6, 6), np.float32)), both - 2 * a @ a.T + both)
+
+
+STAGES = 3
+
+
+@pd.kernel(workgroup=64, grid=tiles)
+def staged(a: A, b: B, c: C) -> None:
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in pd.range(0, a.shape[1], EACH, stages=STAGES):
+        total += a[i : i + EACH, k : k + EACH] @ b[k : k + EACH, j : j + EACH]
+    c[i : i + EACH, j : j + EACH] = total
+
+
+@pd.kernel(workgroup=32, grid=tiles)
+def staged_halves(a: Annotated[pd.View, pd.f16["m", "k"]], b: Annotated[pd.View, pd.f16["n", "k"]], c: C) -> None:
+    """The second factor is transposed, so that its neighbours in memory are none in the tile; the loop begins at 16."""
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in pd.range(16, a.shape[1], EACH, stages=2):
+        total += a[i : i + EACH, k : k + EACH] @ b[j : j + EACH, k : k + EACH].T
+    c[i : i + EACH, j : j + EACH] = total
+
+
+@pd.kernel(workgroup=64, grid=1)
+def powers(a: Annotated[pd.View, pd.f32[16, 16]], rows: Annotated[pd.View, pd.i32["count"]], b: B) -> None:
+    """Tiles that cannot be read ahead: the loop writes the view of one, and reads the place of the other."""
+    for k in pd.range(rows.shape[0], stages=3):
+        first = rows[k]
+        a[0:16, 0:16] = a[0:16, 0:16] @ b[first : first + 16, 0:16]
+
+
+def on_sm_80(kernel: Any, *arrays: np.ndarray) -> Any:
+    """Run a kernel that was compiled for sm_80 on the interpreter, which looks for races."""
+    program = pd.device("ptx-interpreter?races=1").load(pd.compile(kernel, targets="sm_80"))
+    return program.functions[kernel.name](*arrays)
+
+
+@pytest.mark.parametrize(("shape", "offset"), [((32, 64, 16), 0), ((32, 64, 16), 1), ((33, 19, 18), 0), ((3, 1, 5), 0)])
+def test_tiles_are_read_ahead(shape: tuple[int, int, int], offset: int) -> None:
+    a, b, c = random(*shape)
+    padded = np.zeros(a.size + offset, np.float32)  # begins at an address that is no multiple of 16 with an offset
+    padded[offset:] = a.ravel()
+    if not offset:
+        check(staged, (a, b, c), a @ b, close)
+    close(on_sm_80(staged, padded[offset:].reshape(a.shape), b, c), a @ b)
+    halves = a.astype(np.float16), b.T.astype(np.float16).copy()
+    expected = halves[0].astype(np.float32)[:, 16:] @ halves[1].T.astype(np.float32)[16:]
+    close(on_sm_80(staged_halves, *halves, c), expected)
+
+
+def test_tiles_that_cannot_be_read_ahead() -> None:
+    numbers = np.random.default_rng(2)
+    a, b = numbers.integers(-1, 2, (16, 16)).astype(np.float32), numbers.integers(-1, 2, (64, 16)).astype(np.float32)
+    rows = np.array([48, 0, 16], np.int32)
+    expected = a @ b[48:] @ b[:16] @ b[16:32]
+    np.testing.assert_array_equal(on_sm_80(powers, a, rows, b), expected)
+    powers.python(a, rows, b)
+    np.testing.assert_array_equal(a, expected)
+
+
+def test_copies_are_asynchronous_from_sm_80_on(tmp_path: Path) -> None:
+    for target, kernel, is_asynchronous in (
+        ("sm_80", staged, True), ("sm_80", staged_halves, True), ("sm_80", powers, False), ("sm_75", staged, False),
+    ):  # fmt: skip
+        text = ptx_of(kernel, target, tmp_path)
+        assert ("cp.async.cg.shared.global" in text) == is_asynchronous
+        assert ("cp.async.wait_group" in text) == is_asynchronous

@@ -174,7 +174,7 @@ def accesses_of(op: Operation) -> Accesses:
     return accesses
 
 
-TOUCHING = frozenset(("memref.load", "memref.store", *UPDATES, "memref.copy", *CALLS, "pyd.mma"))
+TOUCHING = frozenset(("memref.load", "memref.store", *UPDATES, "memref.copy", *CALLS, "pyd.copy_async", "pyd.mma"))
 """Operations that may read or write memory."""
 
 
@@ -184,7 +184,7 @@ def _own(op: Operation) -> Accesses:
     if name in UPDATES:
         _, target, *_ = op.operands  # value, memref, indices
         return Accesses(writes=base_of(target))
-    if name == "memref.copy":
+    if name in ("memref.copy", "pyd.copy_async"):
         source, target = op.operands
         return Accesses(reads=base_of(source), writes=base_of(target))
     if name == "pyd.mma":  # it also reads C, which is private memory of each invocation

@@ -42,6 +42,12 @@ func.func @tiles(%view: memref<?x?xf16>, %i: index, %a: memref<4x8xf16>, %b: mem
   return
 }
 
+func.func @copies(%view: memref<1x4xf32, strided<[4, 1], offset: ?>>, %tile: memref<1x4xf32, strided<[4, 1]>, 3>) {
+  pyd.copy_async %view, %tile {kept} : memref<1x4xf32, strided<[4, 1], offset: ?>>, memref<1x4xf32, strided<[4, 1]>, 3>
+  pyd.commit_copies pending = 2 : i64 {kept}
+  return
+}
+
 func.func @subgroups(%floats: memref<64xf32, 3>, %conditions: memref<64xi1, 3>, %own: index) -> (f32, f32, i32) {
   %0 = pyd.subgroup_shuffle %floats[%own], %own : memref<64xf32, 3> -> f32
   %1 = pyd.subgroup_reduce maximumf %floats[%own] : memref<64xf32, 3> -> f32

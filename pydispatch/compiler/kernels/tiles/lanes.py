@@ -11,10 +11,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-from pydispatch.compiler.kernels.tiles.parts import element_of, put, shape_of
+from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, put, shape_of
 from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, adjacent_elements_of, lane_layout
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp
 
@@ -83,7 +82,9 @@ def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) ->
 
 
 def _allocation(value: SSAValue) -> memref.AllocOp | None:
-    """Return the operation that allocates a tile; None where the tile is something else."""
+    """Return the operation that allocates a tile, or the tiles of which it is one; None where it is something else."""
+    if isinstance(value, OpResult) and isinstance(value.op, memref.ReinterpretCastOp):
+        value = value.op.source
     return value.op if isinstance(value, OpResult) and isinstance(value.op, memref.AllocOp) else None
 
 
@@ -202,8 +203,7 @@ class _ProductEmitter:
     def _multiply(self, build: Builder, invocation: Index) -> None:
         """Emit the product of one block, which the 32 invocations of the block compute together."""
         lane, row, column = self._block(build, invocation)
-        pitch = shape_of(self.op.b)[1]
-        left = view_as(build, self.op.a, build.times(row, self.steps), [self.block_rows, self.steps], [self.steps, 1])
-        right = view_as(build, self.op.b, column, [self.steps, self.block_columns], [pitch, 1])
+        left = TileView(self.op, self.op.a).view(build, row, 0, (self.block_rows, self.steps))
+        right = TileView(self.op, self.op.b).view(build, 0, column, (self.steps, self.block_columns))
         operands = [build.value(lane), left, right, self.sums]
         build.add(MmaOp(operands=operands, properties={"form": StringAttr(self.form)}))

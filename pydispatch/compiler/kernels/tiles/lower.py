@@ -10,6 +10,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
+from pydispatch.compiler.kernels.tiles.stages import stage_loops
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
@@ -32,6 +33,8 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         machine, generation = backend.contract_machine(target), backend.mma_generation(target)
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
+        stage_loops(function, invocations, generation)
+        ops = [op for op in ops if op.parent is not None]
         level = None if machine is None else level_of(machine)
         reads = cpu.reads_for_products(ops) if level is not None else {}
         alone = {read for pair in reads.values() for read in pair if read is not None}

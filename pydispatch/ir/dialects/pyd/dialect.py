@@ -10,6 +10,7 @@ from xdsl.traits import Pure
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.dialects.pyd import (
     array,
+    async_copies,
     atomics,
     contract,
     custom,
@@ -43,6 +44,7 @@ class ImportAvailableOp(IRDLOperation):
 
 OPERATIONS: list[type[Operation]] = [
     ImportAvailableOp,
+    *async_copies.OPERATIONS,
     *atomics.OPERATIONS,
     *contract.OPERATIONS,
     *custom.OPERATIONS,

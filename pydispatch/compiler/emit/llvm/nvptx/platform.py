@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.llvm.emitter import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
-from pydispatch.compiler.emit.llvm.nvptx import mma, simt
+from pydispatch.compiler.emit.llvm.nvptx import async_copies, mma, simt
 from pydispatch.compiler.emit.llvm.ops import contract, parallel, transpose
 from pydispatch.compiler.emit.llvm.ops.calls import linked_call
 from pydispatch.compiler.emit.llvm.platform import Platform
@@ -36,7 +36,7 @@ from pydispatch.ir.core.walk import walk
 
 CPU_ALONE = (contract, parallel, transpose)
 """Subjects of operations that kernels of CUDA do not have."""
-SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma)
+SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma, async_copies)
 
 STATIC_SHARED = 48 * 1024
 """Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""

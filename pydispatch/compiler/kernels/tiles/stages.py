@@ -1,0 +1,240 @@
+"""Loops over tiles with several stages: tiles of later iterations are copied while one is used (CUDA, from sm_80 on).
+
+A tile that the loop reads from a view gets memory for `stages` tiles. In iteration i, copies of the tile of iteration
+i + stages - 1 begin, and those of the tile of iteration i are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.hazards import accesses_of, base_of
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.gpu.load import storage
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.conditions import both
+from pydispatch.compiler.kernels.ops.constants import WORKGROUP
+from pydispatch.compiler.kernels.tiles.parts import TileView, branch, either, element_of, part_of, shape_of
+from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.pyd.async_copies import CommitCopiesOp, CopyAsyncOp
+from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
+from pydispatch.ir.op_info import info_of
+
+STAGES = "pyd.stages"
+"""Attribute of a loop: the number of stages that the user requests."""
+FIRST_GENERATION = 80
+"""Compute capability from which on GPUs copy asynchronously, as 80 for 8.0."""
+COPIED_BYTES = (16, 8, 4)
+"""Bytes that one copy may have, widest first."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Read of a tile whose copies are asynchronous.
+
+    Attributes:
+        op: The read, directly in the loop.
+        tiles: Memory for one tile of each stage, [stages * rows * columns].
+        run: Elements of one copy, which are neighbours in the tile and in the view.
+    """
+
+    op: ReadTileOp
+    tiles: SSAValue
+    run: int
+
+
+def stage_loops(function: FuncOp, invocations: int, generation: int | None) -> None:
+    """Divide the loops of a function that have a number of stages, if the GPU copies asynchronously.
+
+    invocations: those of a workgroup. generation: compute capability of the GPU, as 80 for 8.0; None for other devices.
+    """
+    if generation is None or generation < FIRST_GENERATION:
+        return
+    for op in list(walk(function)):
+        stages = op.attributes.get(STAGES)
+        if isinstance(op, scf.ForOp) and isinstance(stages, IntegerAttr) and stages.value.data > 1:
+            _stage(op, stages.value.data, invocations)
+
+
+def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
+    """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration."""
+    runs = {op: _run_of(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
+    reads = [_Read(op, _memory_for(op, stages), run) for op, run in runs.items() if run is not None]
+    if not reads:
+        return
+    before = Builder(Block(), loop)
+    for stage in range(stages - 1):
+        _copy(before, loop, reads, before.plus(loop.lb, before.times(loop.step, stage)), slot=stage)
+        _commit(before, invocations, pending=stages)  # waits for none
+    _insert_before(before.block, loop)
+
+    variable, first_read = loop.body.block.args[0], reads[0].op
+    build = Builder(Block(), first_read)
+    iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
+    slot, following_slot = (build.remainder(build.plus(iteration, ahead), stages) for ahead in (0, stages - 1))
+    _copy(build, loop, reads, build.plus(variable, build.times(loop.step, stages - 1)), following_slot)
+    _commit(build, invocations, pending=stages - 1)
+    for read in reads:
+        tile, shape = read.op.tile, shape_of(read.op.tile)
+        of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
+        tile.replace_uses_with_if(of_iteration, lambda use, own=read.op: use.operation is not own)
+    _insert_before(build.block, first_read)
+    for read in reads:
+        allocation = read.op.tile.owner
+        assert isinstance(allocation, memref.AllocOp)
+        erase_op(read.op)
+        erase_op(allocation)
+
+
+def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
+    """Return how many elements of a tile one asynchronous copy may have; None for a tile that is not copied so.
+
+    The tile must be used in this loop alone, and read from a view that the loop does not write at a place that its
+    variable decides.
+    """
+    allocation = op.tile.owner
+    is_own = isinstance(allocation, memref.AllocOp) and all(
+        loop.is_ancestor(use.operation) and (use.operation is op or isinstance(use.operation, MatmulOp | memref.LoadOp))
+        for use in op.tile.uses
+    )
+    is_unchanged = not accesses_of(loop).writes & base_of(op.view)
+    is_known = all(_is_computed(loop, value) for value in (op.row, op.column))
+    bits = bit_width(element_of(op.tile)) or 0
+    if not is_own or not is_unchanged or not is_known or bits % 8 or not bits:
+        return None
+    part, (_, columns) = part_of(op), shape_of(op.tile)
+    for byte_count in COPIED_BYTES:
+        run = byte_count * 8 // bits
+        is_row = run > 0 and columns % run == 0 and part.strides[1] == 1 and run * bits == byte_count * 8
+        if is_row or (run == 1 and bits == byte_count * 8):
+            return run
+    return None
+
+
+def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
+    """Return whether a value follows from the variable of a loop and values from before it, by pure operations."""
+    if isinstance(value.owner, Block):
+        return value is loop.body.block.args[0] or not loop.is_ancestor(value.owner)
+    if not loop.is_ancestor(value.owner):
+        return True
+    is_pure = info_of(value.owner).is_pure and not value.owner.regions
+    return is_pure and all(_is_computed(loop, operand) for operand in value.owner.operands)
+
+
+def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
+    """Emit the operations of a loop that compute a value, for another value of the loop's variable."""
+    if value is loop.body.block.args[0]:
+        return variable
+    if isinstance(value.owner, Block) or not loop.is_ancestor(value.owner):
+        return value
+    op = value.owner
+    operands = [build.value(_in_iteration(build, loop, operand, variable)) for operand in op.operands]
+    clone = op.clone(dict(zip(op.operands, operands, strict=True)))
+    build.add(clone)
+    return clone.results[op.results.index(value)]
+
+
+def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
+    """Allocate memory for a tile of each stage at the start of the function, in place of the memory of one."""
+    rows, columns = shape_of(op.tile)
+    entry = Builder(Block(), op)
+    tiles = storage(entry, element_of(op.tile), stages * rows * columns, WORKGROUP)
+    allocation = op.tile.owner
+    assert isinstance(allocation, memref.AllocOp)
+    _insert_before(entry.block, allocation)
+    return tiles
+
+
+def _copy(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Index, slot: Index) -> None:
+    """Begin the copies of the tiles of one iteration, unless the loop has ended before it.
+
+    variable: value of the loop's variable in the iteration. slot: index of its tile in the memory of each read.
+    """
+    for read in reads:
+        op, (rows, columns) = read.op, shape_of(read.op.tile)
+        start = tuple(_in_iteration(build, loop, index, variable) for index in (op.row, op.column))
+        part = TileView(op, op.view, first=(start[0], start[1]), transposed=op.turned is not None)
+        tile = build.times(slot, rows * columns)
+
+        def one(builder: Builder, flat: Index, read: _Read = read, part: TileView = part, tile: Index = tile) -> None:
+            """Begin one copy; consecutive invocations copy neighbours in memory."""
+            (rows, columns), run = shape_of(read.op.tile), read.run
+            if part.transposed:
+                column, row = builder.split(flat, [columns // run, rows])
+            else:
+                row, column = builder.split(flat, [rows, columns // run])
+            column = builder.times(column, run)
+            target = builder.plus(tile, builder.plus(builder.times(row, columns), column))
+            builder.when(
+                builder.less(variable, loop.ub),
+                lambda inner: _copy_run(inner, read, part, (row, column), target),
+            )
+
+        build.parallel(0, rows * columns // read.run, one)
+
+
+def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], target: Index) -> None:
+    """Copy a run of elements: asynchronously if it is inside of the view and aligned, else by loads and stores.
+
+    position: row and column of the first element in the tile. target: its offset in the memory of the read.
+    """
+    (row, column), run = position, read.run
+    then, other = branch(build), branch(build)
+    whole = part.view(then, row, column, (1, run))
+    then.add(CopyAsyncOp(operands=[whole, view_as(then, read.tiles, target, [1, run], [run, 1])]))
+
+    def copy_element(inner: Builder, element: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Load an element, zero outside of the view, and store it."""
+        value = part.element(inner, row, inner.plus(column, element))
+        inner.add(memref.StoreOp.get(value, read.tiles, [inner.value(inner.plus(target, element))]))
+        return []
+
+    other.loop(0, run, [], copy_element)
+    condition: SSAValue | bool = _is_aligned(build, part, row, column, run)
+    for last in {0, run - 1}:
+        indices = part.indices_of(build, row, build.plus(column, last))
+        for index, extent in zip(indices, part.layout.sizes, strict=True):
+            condition = both(build, condition, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
+    either(build, condition, then, other)
+
+
+def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
+    """Return whether the address of a run of elements is a multiple of its bytes."""
+    if run == 1:
+        return True
+    element_bytes = (bit_width(element_of(part.value)) or 0) // 8
+    indices = part.indices_of(build, row, column)
+    offset = part.layout.offset
+    for index, stride in zip(indices, part.layout.strides, strict=True):
+        offset = build.plus(offset, build.times(index, stride))
+    base = build.add(memref.ExtractAlignedPointerAsIndexOp.get(part.layout.storage))
+    address = build.plus(base, build.times(offset, element_bytes))
+    rest = build.pure(arith.AndIOp(build.value(address), build.index(run * element_bytes - 1)))
+    return build.pure(arith.CmpiOp(rest, build.index(0), "eq"))
+
+
+def _commit(build: Builder, invocations: int, pending: int) -> None:
+    """End the group of copies of each invocation, and wait for all but the last `pending` groups."""
+
+    def one(builder: Builder, _: Index) -> None:
+        """End the group of one invocation."""
+        builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
+
+    build.parallel(0, invocations, one, limit=invocations)
+
+
+def _insert_before(block: Block, op: Operation) -> None:
+    """Move the operations of a block before an operation of another one."""
+    around = op.parent
+    assert around is not None
+    for emitted in list(block.ops):
+        emitted.detach()
+        around.insert_op_before(emitted, op)

@@ -1,0 +1,50 @@
+"""`pyd.copy_async` and `pyd.commit_copies`: copies into workgroup memory that an invocation waits for later."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, operand_def, prop_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+
+
+@op_definition
+class CopyAsyncOp(IRDLOperation):
+    """Copy of contiguous elements by one invocation, `pyd.copy_async %source, %target : memref<1xNx…>, memref<1xNx…>`.
+
+    Both are static views of N elements, which are 4, 8 or 16 bytes and aligned to their size. The target is in
+    workgroup memory. The copy belongs to the next group that the invocation commits. The invocation may read the target
+    once it has waited for the group, others after a barrier that follows.
+    """
+
+    name = "pyd.copy_async"
+    source = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
+
+    def verify_(self) -> None:
+        """Check that both are rows of equal static length and of one element type."""
+        source, target = self.source.type, self.target.type
+        assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
+        shapes = tuple(source.get_shape()), tuple(target.get_shape())
+        if shapes[0] != shapes[1] or len(shapes[0]) != 2 or shapes[0][0] != 1 or shapes[0][1] < 1:
+            raise VerifyException(f"pyd.copy_async copies one static row, got {source} and {target}")
+        if source.element_type != target.element_type:
+            raise VerifyException(f"pyd.copy_async of {source} into {target}: their elements differ")
+
+
+@op_definition
+class CommitCopiesOp(IRDLOperation):
+    """End of a group of copies of an invocation, `pyd.commit_copies pending = 1 : i64`.
+
+    The invocation then waits until at most the last `pending` of its groups are incomplete.
+    """
+
+    name = "pyd.commit_copies"
+    pending = prop_def(IntegerAttr)
+    assembly_format = "`pending` `=` $pending attr-dict"
+
+
+OPERATIONS: list[type[Operation]] = [CopyAsyncOp, CommitCopiesOp]
