@@ -48,7 +48,7 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
 
     Without it the pending count would be raised by the same number as the arrival lowers it.
     """
-    arrive = nothing
+    arrive: Step = nothing
     if "noinc" in instruction.modifiers:
         address = builder.operands(instruction, 1)[0]
         arrive = arrival(builder, instruction, result=None, address=address, count=None, drop=False)
