@@ -119,12 +119,12 @@ def prefix_sums(x: Vector, y: Vector) -> None:
     sums[0, lane] = x[i] if i < x.shape[0] else 0.0
     pd.barrier()
     step, last = 1, 0
-    while step < 128:
+    while step < 64:
         sums[1 - last, lane] = sums[last, lane] + (sums[last, lane - step] if lane >= step else 0.0)
         pd.barrier()
         step, last = 2 * step, 1 - last
-    if i < x.shape[0]:
-        y[i] = sums[last, lane]
+    if i < x.shape[0]:  # the last step
+        y[i] = sums[last, lane] + (sums[last, lane - 64] if lane >= 64 else 0.0)
 
 
 def main(device: str = "cpu") -> None:
