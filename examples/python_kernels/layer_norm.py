@@ -11,6 +11,7 @@ import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f32["n"]]
 Rows = Annotated[pd.View, pd.f32["m", "n"]]
+Share = Annotated[int, pd.static]
 EPSILON = 1e-5
 
 
@@ -32,7 +33,7 @@ def layer_norm(x: Rows, w: Vector, b: Vector, y: Rows) -> None:
 
 
 @pd.kernel(workgroup=64, grid=lambda x, w, dy, dx, dw, db, share: pd.cdiv(x.shape[0], share))
-def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector, share: pd.static = 128) -> None:
+def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector, share: Share = 128) -> None:
     """A workgroup takes `share` rows: one atomic addition adds that many terms of the gradient of a weight."""
     moments = pd.shared((share, 2), pd.f32)  # the mean of each row, and one over its standard deviation
     first, lane = pd.group_id(0) * share, pd.local_id(0)

@@ -13,6 +13,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
+from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.ir import parse
 
@@ -97,6 +98,26 @@ def test_which_loops_are_turned(changed: dict[str, Any], loops: int) -> None:
     assert len(nested) == (loops > 1)
 
 
+@pytest.mark.parametrize(
+    ("changed", "vectors"),
+    [
+        ({}, 16),
+        ({"body": "%old = memref.atomic_rmw addf %x, %b[%lane] : (f32, memref<64xf32>) -> f32"}, 4),
+        ({"body": "scf.if %is_large { scf.yield }", "inside": "%is_large = arith.cmpi sgt, %lane, %half : index"}, 4),
+    ],
+    ids=["plain", "atomic", "with a branch"],
+)
+def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int) -> None:
+    """The initial values, a whole step, the last step and the rest are four vectors each, if masks can replace a
+    branch around the body; else the whole step alone."""
+    function = kernel(**changed)
+    take_steps_together(function, has_masks=True)
+    function.verify()
+    loops = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
+    assert sum(ONE_VECTOR in loop.attributes for loop in loops) == vectors
+    assert len(loops) == (16 if vectors == 16 else 7)
+
+
 Floats = Annotated[pd.View, pd.f32["n"]]
 
 
@@ -129,9 +150,21 @@ def all_kinds(
     counts[lane] = count
 
 
+@pd.kernel(workgroup=32, grid=1)
+def plain_steps(x: Floats, sums: Annotated[pd.View, pd.f32[32]], twice: Floats) -> None:
+    """Loops whose bodies a mask can guard: one that carries a value, and one that stores."""
+    lane = pd.local_id(0)
+    total = 1.0
+    for j in range(lane, x.shape[0], 32):
+        total += x[j]
+    sums[lane] = total
+    for j in range(lane, x.shape[0], 32):
+        twice[j] = 2.0 * x[j]
+
+
 @cache
-def program() -> Any:
-    return pd.device("cpu").load(pd.compile(all_kinds, cpu="native")).all_kinds
+def program(kernel: Any = all_kinds) -> Any:
+    return pd.device("cpu").load(pd.compile(kernel, cpu="native"))[kernel.name]
 
 
 @settings(max_examples=30, deadline=None)
@@ -148,3 +181,18 @@ def test_invocations_make_the_same_steps(n: int, seed: int) -> None:
         np.testing.assert_allclose(sums[lane], expected, rtol=1e-5)
         np.testing.assert_array_equal(twice[lane::16], 2 * mine + lane)
     np.testing.assert_array_equal(bins, [len(np.arange(n)[r::4]) for r in range(4)])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 200), st.integers(0, 1 << 16))
+def test_the_last_step_ends_with_the_elements(n: int, seed: int) -> None:
+    """Nothing beyond the elements is read or written: each array is followed by others in one buffer."""
+    x = np.random.default_rng(seed).standard_normal(n).astype(np.float32)
+    around = np.full(n + 128, 7, np.float32)
+    sums, twice = program(plain_steps)(x, np.zeros(32, np.float32), around[64 : 64 + n].copy())
+    program(plain_steps)(x, sums.copy(), around[64 : 64 + n], out=(sums, around[64 : 64 + n]))
+    np.testing.assert_allclose(
+        sums, [1 + x[lane::32].sum(dtype=np.float64) for lane in range(32)], rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_array_equal(twice, 2 * x)
+    np.testing.assert_array_equal(around, np.concatenate([[7] * 64, 2 * x, [7] * 64]))

@@ -13,6 +13,7 @@ from types import ModuleType
 from xdsl.dialects.func import FuncOp
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.loops import MASKED_LANES
 from pydispatch.compiler.emit.llvm.module import ModuleWriter, Symbols
 from pydispatch.compiler.emit.llvm.ops import (
     arith,
@@ -79,7 +80,8 @@ def emit_module(
     def emitted(function: FuncOp, exported: bool) -> str:
         """Return the text of a function, after its operations were expanded and its loops vectorized."""
         expand(function)
-        take_steps_together(function)  # loop interchange: strided loops go outside of the loops over invocations
+        # Loop interchange: strided loops go outside of the loops over invocations.
+        take_steps_together(function, has_masks=any(feature in platform.features for feature, _ in MASKED_LANES))
         if platform.arch != "nvptx64":
             unroll_loops_over_private_arrays(function)
             lines = vectorize_outer_loops(function)
