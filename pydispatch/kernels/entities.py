@@ -104,7 +104,7 @@ class Tile:
         buffer: Name of the workgroup memory that stores the tile; "" if elements are computed at each use.
         is_variable: Whether assignments to the variable of this tile are written into its buffer.
         product: Matrix product that the tile is, which can only be computed as a whole.
-        part: Slice of a view that the tile loads.
+        part: The `tiles.slices.ViewSlice` that the tile loads; None if it is computed otherwise.
         is_transposed: Whether the slice is read with swapped axes.
         transpose_of: The tile of which this one is the transpose; None for other tiles.
     """

@@ -68,7 +68,7 @@ class Loops(Statements):
         exits = {name for statement in node.body for name in exits_of(statement)}
         may_leave = bool(exits & {BREAK, RETURN})
         if may_leave or step < 0:
-            self._emit_as_while(node, low, high, step, loop_variable, may_leave)
+            self._emit_as_while(node, low, high, step, loop_variable)
             return
         carried = self.carried(node.body, (node.target.id,))
         before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
@@ -233,7 +233,6 @@ class Loops(Statements):
         high: Scalar | Literal,
         step: int,
         loop_variable: LoopVariable,
-        may_leave: bool,
     ) -> None:
         """Emit a `for` loop that has early exits or a negative step as scf.while.
 
@@ -243,7 +242,6 @@ class Loops(Statements):
             high: End of the counters.
             step: Distance of counters.
             loop_variable: Returns the loop variable for a counter.
-            may_leave: Whether the body has a break or return.
         """
         assert isinstance(node.target, ast.Name)
         name = node.target.id
@@ -264,7 +262,7 @@ class Loops(Statements):
             assert isinstance(following, Scalar)
             return [following]
 
-        self._loop(node, counters=[start], goes_on=goes_on, begin=begin, next_of=next_of, may_leave=may_leave)
+        self._loop(node, counters=[start], goes_on=goes_on, begin=begin, next_of=next_of)
 
     def _while_statement(self, node: ast.While) -> None:
         """Emit a `while` loop as scf.while.
@@ -283,7 +281,6 @@ class Loops(Statements):
             goes_on=lambda _: self.condition(node.test),
             begin=lambda _: None,
             next_of=lambda _: [],
-            may_leave=may_leave,
         )
 
     def _loop(
@@ -293,7 +290,6 @@ class Loops(Statements):
         goes_on: Callable[[Sequence[Scalar]], Scalar | Literal],
         begin: Callable[[Sequence[Scalar]], None],
         next_of: Callable[[Sequence[Scalar]], list[Scalar]],
-        may_leave: bool,
     ) -> None:
         """Emit an scf.while whose iteration arguments are `counters`, the loop-carried variables and the flags of
         early exits.
@@ -303,13 +299,13 @@ class Loops(Statements):
             goes_on: Emits the loop condition, from the current counters.
             begin: Binds what the body reads of the current counters.
             next_of: Emits the counters of the next iteration.
-            may_leave: Whether the body has a break or return, so that the condition also tests their flags.
         """
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
-        inner_exits = {name for statement in node.body for name in exits_of(statement)} & {BREAK, RETURN}
-        for name in sorted(inner_exits):
+        exits = {name for statement in node.body for name in exits_of(statement)}
+        inner_exits = sorted(exits & {BREAK, RETURN})
+        for name in inner_exits:
             self.environment[name] = self.writer.constant(False, "i1")
-        carried = [*self.carried(node.body, target), *sorted(inner_exits)]
+        carried = [*self.carried(node.body, target), *inner_exits]
         before = [*counters, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
         types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
@@ -325,7 +321,7 @@ class Loops(Statements):
 
         tested = enter()  # the region of the condition
         condition: Scalar | Literal = goes_on(tested[: len(counters)])
-        for name in inner_exits if may_leave else ():
+        for name in inner_exits:  # the loop goes on while no flag is set
             flag = self.environment[name]
             assert isinstance(flag, Scalar)
             true = self.writer.constant(True, "i1")
@@ -338,7 +334,7 @@ class Loops(Statements):
         test = self.writer
         arguments = enter()  # the region of the body
         begin(arguments[: len(counters)])
-        self.environment.pop(CONTINUE, None)
+        self.environment.pop(CONTINUE, None)  # that of a loop around this one; here nothing follows the body
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried, next_of(arguments[: len(counters)]))
         if not types:

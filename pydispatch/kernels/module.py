@@ -342,31 +342,31 @@ def _host_function_lines(
         zeroed: Names of the views among `allocated` that begin as zeros.
         batched: Names of the views with a leading dimension.
     """
-    writer, kernel_parameters, kernel_symbols = Writer(source), passed, symbols
-    passed, symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
-    typed = dict(zip(passed, types, strict=True))
-    _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, symbols)
-    passed_sizes = {symbol for (view, _), symbol in symbols.items() if view not in allocated}
+    writer = Writer(source)
+    host_parameters, host_symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
+    typed = dict(zip(host_parameters, types, strict=True))
+    _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, host_symbols)
+    passed_sizes = {symbol for (view, _), symbol in host_symbols.items() if view not in allocated}
     for parameter, type in typed.items():
         if parameter.name in allocated:
-            _require_known_sizes(source, parameter, symbols, passed_sizes)
-            _allocate(writer, parameter, type, symbols, parameter.name in zeroed)
-    counts = workgroup_counts(source, writer, kernel_parameters, kernel_symbols, statics, covered, grid, grid_in_call)
-    if batched:  # the kernel runs for each element of the batch, which is a part of axis 1
+            _require_known_sizes(source, parameter, host_symbols, passed_sizes)
+            _allocate(writer, parameter, type, host_symbols, parameter.name in zeroed)
+    counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
+    if batched:  # the kernel runs for each element of the batch: axis 1 counts both
         counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
-    sizes = list(dict.fromkeys(symbols.values()))
-    watched = _watched(passed, phases)
-    stamps = _stamps(writer, watched, symbols)
-    operands = [*(f"%a_{p.name}" for p in passed), *(name for name, _ in stamps), *sizes]
-    own_sizes = [_sizes_of(p, symbols) if p.is_view else "" for p in passed]
-    operand_types = [type + own for type, own in zip(types, own_sizes, strict=True)]
+    sizes = list(dict.fromkeys(host_symbols.values()))
+    watched = _watched(host_parameters, phases)  # in checked runs, views that record who accessed each element
+    stamps = _stamps(writer, watched, host_symbols)
+    operands = [*(f"%a_{p.name}" for p in host_parameters), *(name for name, _ in stamps), *sizes]
+    operand_types = [type + (_sizes_of(p, host_symbols) if p.is_view else "") for p, type in typed.items()]
     operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
-    tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
-    tied += [name + _sizes_of(parameter, symbols) for parameter, (name, _) in zip(watched, stamps, strict=True)]
-    results = ", ".join([*(f"%r_{passed[n].name}" for n in written), *map(_stamps_result, watched)])
+    results = [(f"%r_{view.name}", f"%a_{view.name}", view) for view in (host_parameters[n] for n in written)]
+    results += [(_stamps_result(view), name, view) for view, (name, _) in zip(watched, stamps, strict=True)]
+    targets = ", ".join(target for target, _, _ in results)
+    updated = ", ".join(operand + _sizes_of(view, host_symbols) for _, operand, view in results)  # in place
     writer.line(
-        f"{results} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
-        f"({', '.join(operand_types)}) -> {tied[0] if len(tied) == 1 else '(' + ', '.join(tied) + ')'}"
+        f"{targets} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
+        f"({', '.join(operand_types)}) -> {updated if len(results) == 1 else f'({updated})'}"
     )
     return writer.lines
 
