@@ -69,14 +69,14 @@ class Structured:
         return sorted(set().union(*(dims_in(m) for m in self.output_maps)))
 
     @cached_property
-    def loops(self) -> list[int]:
+    def reduced_loops(self) -> list[int]:
         """Return the loops that do not index a result; each result element iterates over them."""
         return [i for i in range(len(self.iterators)) if i not in self.out_dims]
 
     @property
     def is_parallel(self) -> bool:
         """Return whether every loop indexes a result, so that each result element is one point."""
-        return not self.loops
+        return not self.reduced_loops
 
     @property
     def has_reduction_loops(self) -> bool:

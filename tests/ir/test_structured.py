@@ -37,14 +37,14 @@ def only(text: str) -> Operation:
 
 def facts(g: Structured) -> tuple[object, ...]:
     places = [[(p.tensor.name_hint, p.axis) for p in row] for row in g.loop_dims]
-    return g.maps, g.iterators, g.out_dims, g.loops, g.extents, places, g.has_reduction_loops, g.is_parallel
+    return g.maps, g.iterators, g.out_dims, g.reduced_loops, g.extents, places, g.has_reduction_loops, g.is_parallel
 
 
 def test_named_and_generic_read_alike() -> None:
     named, generic = structured(only(NAMED)), structured(only(GENERIC))
     assert facts(named)[1:] == facts(generic)[1:]
     assert sorted(map(str, named.maps)) == sorted(map(str, generic.maps))
-    assert generic.iterators == ("parallel", "parallel", "reduction") and generic.loops == [2]
+    assert generic.iterators == ("parallel", "parallel", "reduction") and generic.reduced_loops == [2]
     assert generic.extents == [None, 8, 4] and generic.has_reduction_loops and not generic.is_parallel
     assert facts(generic)[5] == [[("a", 0), ("c", 0)], [("b", 1), ("c", 1)], [("a", 1), ("b", 0)]]
     assert named.body is None and len(generic.block.args) == 3

@@ -128,7 +128,7 @@ def _is_grouped_convolution(op: GenericOp) -> bool:
     if not group_loops:
         return False
     image_maps = [m for m in contraction.generic.maps[: len(op.inputs)] if _has_sliding_index(m)]
-    reduction_loops = contraction.generic.loops
+    reduction_loops = contraction.generic.reduced_loops
     return any(isinstance(r, AffineDimExpr) and r.position in reduction_loops for m in image_maps for r in m.results)
 
 
@@ -174,18 +174,20 @@ def _convolution(
     generic = contraction.generic
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
     for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
-        filter_loop = _filter_loop(filter_, set(generic.loops))
+        filter_loop = _filter_loop(filter_, set(generic.reduced_loops))
         if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
             continue
         exprs = generic.maps[image.main].results
         pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
-        channel_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.loops]
+        channel_axes = [
+            a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
+        ]
         spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
         if len(channel_axes) != 1 or not spatial_axes:
             continue
         sizes = [size or 0 for size in generic.extents]
         filters, pixels = sizes[filter_loop], math.prod(sizes[loop] for loop in pixel_loops)
-        has_window = len(generic.loops) > 1
+        has_window = len(generic.reduced_loops) > 1
         is_channels_last = spatial_axes[0] < channel_axes[0]
         is_matmul = len(pixel_loops) < 2 and not has_window
         if is_channels_last or is_matmul:
@@ -252,7 +254,7 @@ def _channelwise_windows(op: GenericOp, generic: Structured) -> WindowReduction 
     sliding_axes = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
     kept_axes = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in result_dims]
     channel_axes = [a for a in kept_axes if a < sliding_axes[0] or a == len(exprs) - 1]
-    if any(isinstance(r, AffineDimExpr) and r.position in generic.loops for r in exprs):
+    if any(isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops for r in exprs):
         return None  # an image axis is a reduction loop: each result sums several channels
     if not channel_axes or shape_of(images[0])[channel_axes[-1]] < FEWEST_CHANNELS:
         return None
@@ -286,7 +288,7 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     image_maps = [m for m in generic.maps[: len(generic.inputs)] if _has_sliding_index(m)]
     if not generic.has_reduction_loops or not result_index or len(image_maps) != 1:
         return
-    reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.loops]
+    reduced_dims = [d for r in image_maps[0].results for d in sorted(r.used_dims()) if d in generic.reduced_loops]
     wanted_order = [*reduced_dims, *(r.position for r in result_index if isinstance(r, AffineDimExpr))]
     maps = list(generic.maps)
     for index, (value, map_) in enumerate(zip(generic.inputs, generic.maps, strict=False)):

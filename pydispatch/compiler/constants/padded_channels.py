@@ -57,14 +57,14 @@ def _channel_axes(
     generic = contraction.generic
     image_indices, filter_indices = generic.maps[image.main].results, generic.maps[filter_.main].results
     reduced_axes = [
-        a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.loops
+        a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
     ]
     has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
     if len(reduced_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
         return None
     channel = cast(AffineDimExpr, image_indices[reduced_axes[0]]).position
     filter_axes = [a for a, r in enumerate(filter_indices) if isinstance(r, AffineDimExpr) and r.position == channel]
-    channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.loops]
+    channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.reduced_loops]
     if len(filter_axes) != 1 or len(filter_loops) != 1 or not channels:  # None: a dynamic number of channels
         return None
     filters = generic.extents[filter_loops[0]]

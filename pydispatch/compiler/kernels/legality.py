@@ -165,7 +165,7 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
 
     All reductions must have the same rows, and users of their results must read one value in each row.
     """
-    reductions = [g for g in generics.values() if g.loops]
+    reductions = [g for g in generics.values() if g.reduced_loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
     if len(spaces) > 1:
         shown = " and ".join(sorted(_spell(s) for s in spaces))
@@ -230,9 +230,9 @@ def _reason_not_one_value_per_row(
         return reasons.WINDOW_OF_ROWS
     extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
     row_dims = [d for d in indexing_dims if extents[d] != 1]
-    if generic.loops and any(d in generic.loops for d in row_dims):
+    if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
-    parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.loops]
+    parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
     if not row_dims:  # the reduction has a single value, which all elements of `op` read
         has_rows = any(extents.get(d) != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
@@ -287,7 +287,7 @@ def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Ope
             producer = _producer(value, members)
             if producer is None or producer is op or not is_expensive(producer, generics):
                 continue
-            if producer in generics and generics[producer].loops:
+            if producer in generics and generics[producer].reduced_loops:
                 continue  # _reason_against_rows has checked reductions
             if (rule := rule_of(op)) is not None and rule.rereads:
                 return reasons.REREAD.format(op.name)
@@ -321,7 +321,7 @@ def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation,
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
                 shapes.add(_shape(result))
-    rows = {_shape(g.op.results[0]) for g in generics.values() if g.loops}
+    rows = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}
     full = {s for s in shapes if s not in rows}
     if len(full) > 1:
         return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in full)))

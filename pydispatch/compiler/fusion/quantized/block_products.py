@@ -104,7 +104,7 @@ class _Product:
     @property
     def _steps(self) -> int:
         """Number of products in each sum: the size of the dimension K."""
-        return self._size(self.contraction.generic.loops)
+        return self._size(self.contraction.generic.reduced_loops)
 
     # Weights in their own layout
 

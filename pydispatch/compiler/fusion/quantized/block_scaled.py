@@ -133,12 +133,12 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     """Return the loops of a product by their roles for the factor `weights`; None if one of its loops is dynamic."""
     generic = contraction.generic
     other = contraction.a if weights is contraction.b else contraction.b
-    parallel = [d for d in range(len(generic.iterators)) if d not in generic.loops]
+    parallel = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
     positions = list[Position]([()] * len(generic.iterators))
-    for dims, loop in ((generic.loops, K_LOOP), (columns, N_LOOP)):
+    for dims, loop in ((generic.reduced_loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
         for dim in reversed(dims):
             size = generic.extents[dim]

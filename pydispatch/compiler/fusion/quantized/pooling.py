@@ -122,9 +122,13 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
     Return None if the input is not quantized, or if the sum may be too large to be exact in f32.
     """
     pad, stored = _pad_and_stored_input(generic)
-    if stored is None or _splat(generic.outputs[0]) != 0.0 or any(generic.extents[d] is None for d in generic.loops):
+    if (
+        stored is None
+        or _splat(generic.outputs[0]) != 0.0
+        or any(generic.extents[d] is None for d in generic.reduced_loops)
+    ):
         return None
-    count = math.prod(generic.extent(d) for d in generic.loops)
+    count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
     largest_sum = count << (BYTE + 1)  # of bytes less their zero point, which is one more bit
     if new_ops is None or not 0 < largest_sum <= EXACT:
@@ -274,7 +278,9 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
     size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
     if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
         return False
-    outer_loops, window_loops = ([d for d in dims if (d in generic.loops) == reduced] for reduced in (False, True))
+    outer_loops, window_loops = (
+        [d for d in dims if (d in generic.reduced_loops) == reduced] for reduced in (False, True)
+    )
     if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
     return all(

@@ -51,7 +51,9 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.bytes`.
     """
     generic, tensors = contraction.generic, TensorRecognizer()
-    scalars = ScalarRecognizer(tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.loops))
+    scalars = ScalarRecognizer(
+        tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
+    )
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     if a is None or b is None or a.signed is None or b.signed is None:
         tensors.erase_created()
@@ -80,7 +82,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether every sum of products fits i32."""
-    steps = prod(generic.extents[d] or 0 for d in generic.loops)
+    steps = prod(generic.extents[d] or 0 for d in generic.reduced_loops)
     greatest_product = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * greatest_product < 1 << 31
 

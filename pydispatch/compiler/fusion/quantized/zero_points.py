@@ -123,9 +123,9 @@ def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
     """
     plain_dims = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
     is_static = all(
-        n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops)
+        n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.reduced_loops)
     )
-    return is_static and set(contraction.generic.loops) <= plain_dims and dims_in(factor.index) == plain_dims
+    return is_static and set(contraction.generic.reduced_loops) <= plain_dims and dims_in(factor.index) == plain_dims
 
 
 class CorrectionTerms:
@@ -158,7 +158,7 @@ class CorrectionTerms:
                 correction = self._sum(body, other.bytes, multiplier=-factor.known_offset, loops=loops)
                 total = body.add(arith.AddiOp(total, correction))
         if first.needs_correction and second.needs_correction:
-            steps = prod(self.c.generic.extent(d) for d in self.c.generic.loops)
+            steps = prod(self.c.generic.extent(d) for d in self.c.generic.reduced_loops)
             both = body.add(arith.MuliOp(_total_offset(body, first, loops), _total_offset(body, second, loops)))
             count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
             total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))
@@ -182,9 +182,9 @@ class CorrectionTerms:
         """
         generic = self.c.generic
         parallel_dims = [
-            d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.loops
+            d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
-        order = [*parallel_dims, *generic.loops]  # loops of the sum; the factor does not read the other ones
+        order = [*parallel_dims, *generic.reduced_loops]  # loops of the sum; the factor does not read the other ones
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
@@ -204,7 +204,7 @@ class CorrectionTerms:
             value = generic_body.add(arith.MuliOp(value, constant))
         running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
         index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
-        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.loops)
+        kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.reduced_loops)
         sums = generic_body.over(generic_body.add(arith.AddiOp(running_sum, value)), initial.result, index_map, kinds)
         self.made += [zero, initial, sums]
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))

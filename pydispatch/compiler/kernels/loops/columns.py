@@ -107,7 +107,7 @@ def _reads_along_columns(generic: Structured, column: int) -> bool:
             continue
         last_dims = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
         column_inputs += column in last_dims
-        reduced_inputs += bool(last_dims & set(generic.loops)) and column not in last_dims
+        reduced_inputs += bool(last_dims & set(generic.reduced_loops)) and column not in last_dims
     return column_inputs > reduced_inputs
 
 
@@ -200,10 +200,10 @@ class _StageEmitter:
 
     def loops(self, build: Builder, depth: int) -> None:
         """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns."""
-        if depth == len(self.generic.loops):
+        if depth == len(self.generic.reduced_loops):
             self._pass(build, [self.point])
             return
-        size = self.sizes[self.generic.loops[depth]]
+        size = self.sizes[self.generic.reduced_loops[depth]]
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
@@ -223,8 +223,8 @@ class _StageEmitter:
         Each pass over the accumulators takes `jammed_steps` iterations of the innermost loop; remaining ones take a
         pass each.
         """
-        loop = self.generic.loops[depth]
-        size, is_innermost = self.sizes[loop], depth == len(self.generic.loops) - 1
+        loop = self.generic.reduced_loops[depth]
+        size, is_innermost = self.sizes[loop], depth == len(self.generic.reduced_loops) - 1
 
         def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the inner loops at an index of the loop."""
@@ -289,7 +289,7 @@ def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
 
 def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
     """Return the number of iterations of the outermost loop per block; 0 if the reduction is not cut into blocks."""
-    loops = [sizes[dim] for dim in generic.loops]
+    loops = [sizes[dim] for dim in generic.reduced_loops]
     if not loops or not all(are_sums(elements, generic)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0
     inner = prod(n for n in loops[1:] if isinstance(n, int))

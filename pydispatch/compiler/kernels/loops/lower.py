@@ -215,9 +215,9 @@ def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, In
         pending += op.operands
         if op.name == "linalg.generic":
             generic = view_of(elements, op)
-            if generic.loops:
+            if generic.reduced_loops:
                 sizes = loop_sizes(elements, generic)
-                steps = build.product([sizes[dim] for dim in generic.loops])
+                steps = build.product([sizes[dim] for dim in generic.reduced_loops])
                 bytes_per_step = sum(width_of(input_) for input_ in generic.inputs if _is_tensor(input_)) or 1
                 loop_bytes = build.plus(loop_bytes, build.times(steps, bytes_per_step))
                 reductions += 1

@@ -112,9 +112,9 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     generic, host = view_of(elements, value.op), view_of(elements, other.op)
     # One loop can run the steps of both.
-    if len(value.op.results) != 1 or len(generic.loops) != 1 or len(host.loops) != 1:
+    if len(value.op.results) != 1 or len(generic.reduced_loops) != 1 or len(host.reduced_loops) != 1:
         return None
-    if loop_sizes(elements, generic)[generic.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
+    if loop_sizes(elements, generic)[generic.reduced_loops[0]] != loop_sizes(elements, host)[host.reduced_loops[0]]:
         return None
     terminator = generic.block.last_op
     assert terminator is not None

@@ -188,7 +188,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
                 terms[key] = term
     if not body.is_unsigned(value) or any(generic.extents[d] is None for d in dims):
         return None
-    if set(generic.loops) != set(dims) - {panel, column}:
+    if set(generic.reduced_loops) != set(dims) - {panel, column}:
         return None
     match = BlockQuantized(
         contraction=contraction,

@@ -282,7 +282,7 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
             if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
                 return None
     is_permutation = len(set(dim_of_loop.values())) == len(dim_of_loop)
-    reduced_loops = generic.loops
+    reduced_loops = generic.reduced_loops
     if not is_permutation or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
         return None
     loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]

@@ -82,7 +82,7 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     if len({m for m in generic.maps if len(m.results) == rank}) > 1:
         return [Hidden.UNKNOWN for _ in op.results]  # the order of dimensions changes
     scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
-    accumulators = generic.block.args[len(generic.inputs) :] if generic.loops else ()
+    accumulators = generic.block.args[len(generic.inputs) :] if generic.reduced_loops else ()
     scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
     *body, last = generic.block.ops
     for inner in body:

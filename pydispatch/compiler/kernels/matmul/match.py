@@ -196,7 +196,7 @@ def is_contraction(op: Operation) -> bool:
 
 def _adds_products(generic: Structured) -> bool:
     """Return whether a generic reduces several inputs, and its body has an addition and a multiplication."""
-    if not generic.loops or len(generic.inputs) < 2:
+    if not generic.reduced_loops or len(generic.inputs) < 2:
         return False
     names = {op.name for op in generic.block.ops}
     return bool(names & SUMS.keys()) and bool(names & {*SUMS.values()})
@@ -205,7 +205,7 @@ def _adds_products(generic: Structured) -> bool:
 def _recognize(generic: Structured) -> Contraction | None:
     """Return a generic as a contraction; None unless its body adds one product of two factors to one accumulator."""
     op = generic.op
-    if len(generic.outputs) != 1 or not generic.loops or len(op.results) != 1:
+    if len(generic.outputs) != 1 or not generic.reduced_loops or len(op.results) != 1:
         return None
     if cannot_lower(generic):
         return None
@@ -320,9 +320,9 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     Preferences for N, by weight: contiguous in C, contiguous in B, without stride or offset in B; N < 4 is avoided.
     M is the dimension with the most rows, up to `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS`; K is contiguous if possible.
     """
-    parallel = set(range(len(generic.iterators))) - set(generic.loops)
-    shared = [d for d in generic.loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
-    if not shared or not set(generic.loops) <= first.dims | second.dims:
+    parallel = set(range(len(generic.iterators))) - set(generic.reduced_loops)
+    shared = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
+    if not shared or not set(generic.reduced_loops) <= first.dims | second.dims:
         return None
     results = generic.output_maps[0].results
     last_dim = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
@@ -351,7 +351,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
         shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
     )
     outer = tuple(d for d in sorted(parallel) if d not in (m, n))
-    reductions = tuple(d for d in generic.loops if d != k)
+    reductions = tuple(d for d in generic.reduced_loops if d != k)
     if n is None and (outer or not (a.is_last(k) and b.is_last(k))):
         return None  # without N each result is a dot product; plain loops vectorise it better where K is strided
     result_type = generic.op.results[0].type

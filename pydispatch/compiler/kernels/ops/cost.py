@@ -28,7 +28,7 @@ def is_costly(value: SSAValue) -> bool:
         if not isinstance(producer, OpResult) or producer in seen or info_of(producer.op).cost is Cost.FREE:
             continue
         seen.add(producer)
-        reduces = producer.op.name == "linalg.generic" and bool(generic_of(producer.op).loops)
+        reduces = producer.op.name == "linalg.generic" and bool(generic_of(producer.op).reduced_loops)
         if not reduces and is_expensive(producer.op, {}):
             return True
         if not reduces:

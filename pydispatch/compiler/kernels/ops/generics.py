@@ -178,9 +178,9 @@ A longer loop gains little, and the merged index is divided again where an opera
 
 def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
     """Return whether the two innermost reduced dimensions are adjacent in memory, so that one loop runs over both."""
-    if len(generic.loops) < 2:
+    if len(generic.reduced_loops) < 2:
         return False
-    high, low = generic.loops[-2:]
+    high, low = generic.reduced_loops[-2:]
     steps = sizes[low]
     is_short = isinstance(steps, int) and 1 < steps < SHORT_LOOP_STEPS
     if not is_short or sizes[high] == 1:  # with a size of 1 there is no second loop to merge
@@ -209,7 +209,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     if distributed is not None:
         return distributed
     sizes = loop_sizes(elements, generic)
-    for dim in generic.loops:
+    for dim in generic.reduced_loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
             raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
     known = [0 if p is None else p for p in point]
@@ -222,7 +222,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     if companion is not None:
         elements.companion = None
         initial += companion.initial(build)
-    loops: list[Index] = [sizes[dim] for dim in generic.loops]
+    loops: list[Index] = [sizes[dim] for dim in generic.reduced_loops]
     merged = _merges(generic, sizes)
     if merged:
         loops[-2:] = [build.times(loops[-2], loops[-1])]
@@ -235,15 +235,15 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         """
         full = list(known)
         for loop in range(len(loops)):
-            full[generic.loops[loop]] = where[loop]
+            full[generic.reduced_loops[loop]] = where[loop]
         if merged:
-            high, low = generic.loops[-2:]
+            high, low = generic.reduced_loops[-2:]
             full[high], full[low] = inner.divmod(where[len(loops) - 1], sizes[low])
         new_values = body_at(elements, inner, generic, full, carried[:own])
         return (
             new_values
             if companion is None
-            else [*new_values, *companion.step(inner, full[generic.loops[0]], carried[own:])]
+            else [*new_values, *companion.step(inner, full[generic.reduced_loops[0]], carried[own:])]
         )
 
     summed = are_sums(elements, generic)

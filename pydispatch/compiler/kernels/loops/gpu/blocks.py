@@ -273,12 +273,12 @@ def _reduce(
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the loop of reduction dimension `depth`, and return the carried values after it."""
-        if depth == len(generic.loops):
+        if depth == len(generic.reduced_loops):
             return step(inner, carried)
-        dim = generic.loops[depth]
+        dim = generic.reduced_loops[depth]
         size = sizes[dim]
         unroll = 1
-        if depth == len(generic.loops) - 1 and isinstance(size, int):
+        if depth == len(generic.reduced_loops) - 1 and isinstance(size, int):
             unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:

@@ -147,7 +147,7 @@ def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
         if current.op.name == "linalg.generic":
             generic = view_of(elements, current.op)
             sizes = loop_sizes(elements, generic)
-            extents = [sizes[dim] for dim in generic.loops]
+            extents = [sizes[dim] for dim in generic.reduced_loops]
             most_steps = max(most_steps, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
     return most_steps
 
@@ -182,7 +182,7 @@ def _can_distribute_reductions(elements: Elements, nest: LoopNest) -> bool:
         pending += current.op.operands
         if current.op.name == "linalg.generic":
             generic = view_of(elements, current.op)
-            if generic.loops and combiners(generic, elements.reassociate) is None:
+            if generic.reduced_loops and combiners(generic, elements.reassociate) is None:
                 return False
     return True
 

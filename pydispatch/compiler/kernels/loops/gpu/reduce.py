@@ -63,10 +63,10 @@ def distributed_reduction(
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
     sizes = loop_sizes(elements, generic)
-    steps = [sizes[dim] for dim in generic.loops]
+    steps = [sizes[dim] for dim in generic.reduced_loops]
     if all(isinstance(s, int) for s in steps) and prod(s for s in steps if isinstance(s, int)) < FEW:
         return None
-    if any(generic.iterators[dim] == "parallel" for dim in generic.loops):
+    if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return None
     indices = [0 if p is None else p for p in point]
     initial = [
@@ -106,11 +106,11 @@ def _parallel(
         outermost: Half-open range of the outermost reduced dimension; all indices of the others are reduced.
         initial: Initial values of the results.
     """
-    block = Block(arg_types=[IndexType() for _ in generic.loops])
+    block = Block(arg_types=[IndexType() for _ in generic.reduced_loops])
     inner = build.nested(block)
     inner.in_parallel = True
     point = list(indices)
-    for dim, argument in zip(generic.loops, block.args, strict=True):
+    for dim, argument in zip(generic.reduced_loops, block.args, strict=True):
         point[dim] = inner.assume_counts_to(argument, sizes[dim])
     accumulators = [block.insert_arg(value.type, len(block.args)) for value in initial]
     results = body_at(elements, inner, generic, point, accumulators)
@@ -125,8 +125,8 @@ def _parallel(
         block.erase_arg(accumulator, safe_erase=False)
     inner.add(scf.ReduceOp(values, regions))
     zero, one = build.index(0), build.index(1)
-    low = [build.value(outermost[0]), *[zero] * (len(generic.loops) - 1)]
-    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in generic.loops[1:]))]
+    low = [build.value(outermost[0]), *[zero] * (len(generic.reduced_loops) - 1)]
+    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in generic.reduced_loops[1:]))]
     loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
     build.add(loop)
     return list(loop.results)

@@ -58,9 +58,9 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
     They are the inputs that depend on the innermost loop or the columns. Each of them must be contiguous along the rows
     or columns of a block, or the innermost loop. `dims` are the loop dimensions of rows and of columns.
     """
-    if not generic.loops:
+    if not generic.reduced_loops:
         return ()
-    step, sizes = generic.loops[-1], loop_sizes(elements, generic)
+    step, sizes = generic.reduced_loops[-1], loop_sizes(elements, generic)
     size = sizes[step]
     if not isinstance(size, int) or size % 2:
         return ()
@@ -210,9 +210,9 @@ class _PairedReduction:
             current: Index of each reduction further out, by its dimension.
             sums: The sum of each element of the block before the loops.
         """
-        dim = self.generic.loops[depth]
+        dim = self.generic.reduced_loops[depth]
         size = self.sizes[dim]
-        if depth + 1 < len(self.generic.loops):
+        if depth + 1 < len(self.generic.reduced_loops):
 
             def body(inner: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
                 """Emit the inner loops at an index of this one."""
@@ -243,7 +243,7 @@ class _PairedReduction:
             index: The first step.
             carried: The sum of each element, then, for each input, the index of the pair that the corner reads.
         """
-        dim, count = self.generic.loops[-1], len(self.offsets)
+        dim, count = self.generic.reduced_loops[-1], len(self.offsets)
         sums, pairs = carried[:count], carried[count:]
         loaders = [
             _Pairs(self.elements, build, self.generic, w, pair) for w, pair in zip(self.paired, pairs, strict=True)

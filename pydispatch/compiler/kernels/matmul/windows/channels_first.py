@@ -178,7 +178,7 @@ def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
         return None
     *outer, vertical, horizontal = dims
-    steps = prod(static_sizes[d] for d in generic.loops)
+    steps = prod(static_sizes[d] for d in generic.reduced_loops)
     positions = static_sizes[vertical] * static_sizes[horizontal]
     if steps > MAX_STEPS or positions < MIN_POSITIONS:
         return None
@@ -230,9 +230,9 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
         return None
     *outer, vertical, horizontal = coordinates
     down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
-    if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.loops}:
+    if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.reduced_loops}:
         return None
-    return (down, right) if {down.steps, right.steps} - {None} == set(generic.loops) else None
+    return (down, right) if {down.steps, right.steps} - {None} == set(generic.reduced_loops) else None
 
 
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
@@ -245,7 +245,7 @@ def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequen
         positions: The loop of the window's positions.
         sizes: Size of each loop.
     """
-    steps = [d for d in coordinate.dims if d in generic.loops]
+    steps = [d for d in coordinate.dims if d in generic.reduced_loops]
     stride = coordinate.coefficient(positions)
     has_other_loops = len(coordinate.dims) != 1 + len(steps)
     if coordinate.constant or not stride or has_other_loops or len(steps) > 1:
@@ -429,8 +429,8 @@ class _Workgroup:
             """
             initial = evaluate(inner, generic.output_maps[0], origin)
             accumulators = [elements.at(inner, generic.outputs[0], initial)]
-            for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
-                indices_of_step = dict(zip(generic.loops, step, strict=True))
+            for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
+                indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
                 point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
                 row_step, column_step = (0 if a.steps is None else indices_of_step[a.steps] for a in plan.axes)
                 row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)

@@ -71,7 +71,7 @@ class PaddedInputs:
         origin: index of each loop of the block; `first` replaces that of `position_loop`.
         """
         start, end = list(origin), list(origin)
-        for dim in self.generic.loops:
+        for dim in self.generic.reduced_loops:
             start[dim], end[dim] = 0, build.minus(self.sizes[dim], 1)
         if self.position_loop is not None:
             start[self.position_loop], end[self.position_loop] = first, build.plus(first, width - 1)

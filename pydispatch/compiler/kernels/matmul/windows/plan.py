@@ -62,7 +62,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     results are written.
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
-    if any(generic.iterators[d] == "parallel" for d in generic.loops):
+    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):
         return None
     if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
         return None
@@ -74,7 +74,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     channel_count = sizes[channels]
     if channel_count is not None and channel_count < MIN_CHANNELS:
         return None
-    unrolled = _unrolled(generic.loops, sizes)
+    unrolled = _unrolled(generic.reduced_loops, sizes)
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
     most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     position_count = 1 if positions is None else sizes[positions]
@@ -84,7 +84,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     if channel_count is not None and channel_count <= 2 * chunk:
         chunk = max(1, channel_count)
     outer = tuple(d for d in dims if d not in (channels, positions))
-    loops = tuple(d for d in generic.loops if d not in unrolled)
+    loops = tuple(d for d in generic.reduced_loops if d not in unrolled)
     return WindowPlan(
         generic=generic,
         channels=channels,

@@ -29,7 +29,7 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
     if len(reductions) != 1 or last is None:
         return None
     (generic,) = reductions
-    if cannot_lower(generic) or len(generic.op.results) != 1 or not generic.loops:
+    if cannot_lower(generic) or len(generic.op.results) != 1 or not generic.reduced_loops:
         return None
     result = generic.op.results[0]
     dims = list(range(tensor_type(result).get_num_dims()))
