@@ -50,7 +50,7 @@ class FusionGroups:
         self.rejected: dict[tuple[Operation, Operation], str] = {}  # (producer, reader) → reason
         self.order = GroupOrder()
         # Group → the iteration space that all its operations have, and their tensors; None where spaces differ.
-        self._uniform_cache: dict[int, Uniform | None] = {}
+        self._common_space: dict[int, Uniform | None] = {}
 
     # -- the graph
 
@@ -87,9 +87,7 @@ class FusionGroups:
         group = self.position[op]
         self.members[group] = {op}
         self.group_of[op] = group
-        self._uniform_cache[group] = Uniform.of(
-            op, self.legality.space_of(op)
-        )  # iteration space, for the fast path of join
+        self._common_space[group] = Uniform.of(op, self.legality.space_of(op))  # for the fast path of join
         for candidate in self._groups_read(op):
             # An earlier join may have merged the candidate, which removes it from `members`.
             if candidate != self.group_of[op] and candidate in self.members:
@@ -137,7 +135,7 @@ class FusionGroups:
             self._record_rejection(group, other, intermediates, reason)
             return reason
         self._merge_into(group, other, intermediates)
-        self._uniform_cache[other] = uniform
+        self._common_space[other] = uniform
         return None
 
     def _uniform_union(self, group: int, other: int) -> Uniform | None:
@@ -145,7 +143,7 @@ class FusionGroups:
 
         Return None for other groups: legality must then check their operations one by one.
         """
-        first, second = self._uniform_cache.get(group), self._uniform_cache.get(other)
+        first, second = self._common_space.get(group), self._common_space.get(other)
         if first is None or second is None:
             return None
         return first.joined(second, lambda op: self.group_of.get(op, -1) in (group, other))
@@ -246,7 +244,7 @@ class FusionGroups:
             self.intermediates.pop(other, set()) | self.intermediates.pop(group, set()) | intermediates
         )
         self.order.merge(group, other)
-        self._uniform_cache[group] = self._uniform_cache[other] = None
+        self._common_space[group] = self._common_space[other] = None  # join() records one that both have
 
     # -- after all operations have entered
 

@@ -64,9 +64,8 @@ class Lanes:
         self._read_only = read_only  # memrefs that the function does not write
         self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
         self.formulas: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
-        self.ops_with_lane_loops: set[Operation] = (
-            set()
-        )  # sequential loops that are interchanged, and branches with such loops
+        # Sequential loops that are interchanged, and branches with such loops.
+        self.ops_with_lane_loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a loop -> loads that are executed before it
         self.refusal: tuple[Operation, str] | None = None  # (operation, why the loop is not interchanged)
         high = known(loop.upperBound[-1])

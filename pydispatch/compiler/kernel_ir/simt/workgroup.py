@@ -106,9 +106,8 @@ class Workgroup:
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
         self.scratch: dict[object, SSAValue] = {}  # (type, size, reduction) → its partial results
         self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
-        self._exchanged_memory: set[Key] = (
-            set()
-        )  # memory that one invocation writes and another accesses after a barrier
+        # Memory that one invocation writes and another accesses after a barrier.
+        self._exchanged_memory: set[Key] = set()
         self._own: SSAValue | None = None  # linear number of the invocation, once it is needed
         self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 

@@ -161,9 +161,8 @@ class _SumNest:
         if level.step == 1:  # every index of the dimension, or of the current block
             indices = {**indices, dim: index}
             if isinstance(index, SSAValue):
-                build.assume_counts_to(
-                    index, size
-                )  # records its range: with the loop over blocks it visits 0, 1, ... size - 1
+                # With the loop over blocks, the index visits 0, 1, ... size - 1.
+                build.assume_counts_to(index, size)
         else:  # blocks: `index` is the first index of one, whose range the loop inside visits
             block_end = build.plus(index, level.step)
             is_whole_block = isinstance(size, int) and size % level.step == 0

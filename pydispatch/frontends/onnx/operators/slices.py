@@ -22,7 +22,7 @@ def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return x[starts:ends:steps] along axes, all of chosen_axes may be computed in each call.
+    """Return x[starts:ends:steps] along axes, all of which may be computed in each call.
 
     Before version 10 they are attributes.
     """

@@ -121,9 +121,7 @@ class MmaOp(IRDLOperation):
             rows, columns, inner = 16, 16, 16
             fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
         else:
-            run = adjacent_elements_of(
-                _bits(c.element_type)
-            )  # adjacent elements of each of the 4 x 8 lanes, in both directions
+            run = adjacent_elements_of(_bits(c.element_type))  # of each of the 4 x 8 lanes, in both directions
             rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
         if not fits:
             raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")

@@ -305,7 +305,7 @@ def _float_to_int(instruction: str) -> Lowering:
             value = emitter.intrinsic(
                 f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
             )
-        if target == "i1":  # the saturated i32 is -1 or 0 if signed, 0 or more if unsigned
+        if target == "i1":  # a signed bit is -1 for negative numbers and 0 for others, an unsigned one not 0
             value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
         emitter.define(op.results[0], value)
 
