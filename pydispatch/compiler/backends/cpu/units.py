@@ -256,9 +256,12 @@ class UnitContext:
         return code
 
     def _effort(self, unit: Unit) -> llvm.Effort:
-        """Return the optimization effort: less for a variant that is only a fallback, unless it has code of users."""
-        is_ours = not self.user_bitcode and not self.checked
-        return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
+        """Return the optimization effort: full for code of users, less for a variant that is only a fallback."""
+        if self.user_bitcode or self.checked:
+            return llvm.FULL
+        if unit.variant.is_fallback:
+            return llvm.LESS
+        return llvm.BLOCKS if unit.has_blocks else llvm.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
         """Link the user's bitcode and the device library into a module, and internalize the symbols that no other
