@@ -143,16 +143,16 @@ def _llvm_in_process() -> Iterator[None]:
     A crash of LLVM ends only the process of one file, and a process for LLVM takes longer to start than most files
     take to compile.
     """
-    from pydispatch.compiler.worker.process import VARIABLE
+    from pydispatch.compiler.worker.process import PROCESSES_VARIABLE
 
-    if VARIABLE in os.environ:
+    if PROCESSES_VARIABLE in os.environ:
         yield
         return
-    os.environ[VARIABLE] = "0"
+    os.environ[PROCESSES_VARIABLE] = "0"  # no process for LLVM: it runs in this one
     try:
         yield
     finally:
-        del os.environ[VARIABLE]
+        del os.environ[PROCESSES_VARIABLE]
 
 
 def _run_in_children(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:

@@ -42,7 +42,8 @@ class Kernel(KernelCall, KernelSource):
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
         self._views = [index for index, parameter in enumerate(self.passed) if parameter.is_view]
-        self._view = next(iter(self._views), 0)  # a kernel without views is refused when it is lowered
+        # Index of the first view, whose array says the device. A kernel without views is refused when it is lowered.
+        self._first_view = next(iter(self._views), 0)
         # (device, whether the call has the grid) → the compiled kernel.
         self._loaded: dict[tuple[str, bool], Loaded] = {}
         self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
@@ -196,7 +197,7 @@ class Kernel(KernelCall, KernelSource):
 
     def _device(self, args: tuple[Any, ...]) -> str:
         """Return the name of the device of the first view among the arguments."""
-        view = args[self._view]
+        view = args[self._first_view]
         return view.device if type(view) is Buffer else "cpu"
 
     @cached_property
@@ -227,7 +228,7 @@ class Kernel(KernelCall, KernelSource):
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
-        view, device = args[self._view], self._device(args)
+        view, device = args[self._first_view], self._device(args)
         loaded = self._loaded.get((device, grid_in_call))
         if loaded is None or is_closed(loaded[0]):
             require_open(view)

@@ -127,7 +127,7 @@ class _Search:
         """Search the closure, globals and defaults of a function. path: how messages name the function."""
         if _is_foreign(function):
             return
-        self._code(function.__code__)
+        self._collect_names(function.__code__)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
@@ -135,20 +135,20 @@ class _Search:
                 continue
             self._found.add_attribute(cell, "cell_contents", value, path=name)
             self._value(value, name)
-        self._entries(function.__globals__, "", self._names & function.__globals__.keys())
+        self._record_entries(function.__globals__, "", self._names & function.__globals__.keys())
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self._value(default, f"a default of {path}")
 
-    def _code(self, code: CodeType) -> None:
+    def _collect_names(self, code: CodeType) -> None:
         """Collect the names and string constants of code, including nested functions."""
         self._names.update(code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
-                self._code(constant)
+                self._collect_names(constant)
             elif isinstance(constant, str):
                 self._names.add(constant)  # getattr(config, "scale")
 
-    def _entries(self, mapping: Mapping[Any, Any], prefix: str, names: Any) -> None:
+    def _record_entries(self, mapping: Mapping[Any, Any], prefix: str, names: Any) -> None:
         """Record entries of a mapping by their keys `names`, and search their values. `prefix` begins their paths."""
         for name in sorted(names, key=str):
             value = mapping[name]
@@ -222,7 +222,7 @@ class _Search:
                 self._found.add_attribute(value, name, referenced, path=f"{path}.{name}")
                 self._value(referenced, f"{path}.{name}")
         referenced = getattr(value, "__dict__", {})
-        self._entries(referenced, f"{path}.", self._names & referenced.keys())
+        self._record_entries(referenced, f"{path}.", self._names & referenced.keys())
         self._value(getattr(value, "__wrapped__", None), path)
 
 

@@ -21,7 +21,7 @@ class KernelBatches:
         """Create an empty set of operators. `allocated` has the views that the kernel returns and does not take."""
         self._kernel, self._allocated = kernel, tuple(allocated)
         self._lock = threading.Lock()
-        self._operators: dict[tuple[bool, ...], Any] = {}
+        self._operators: dict[tuple[bool, ...], Any] = {}  # whether each argument has the batch axis → the operator
 
     def operator(self, batched: Sequence[bool], create: Callable[[PublicFunction], Any]) -> Any:
         """Return the operator for a batch, whose results all have a leading dimension.

@@ -271,7 +271,7 @@ class _Runner:
         ]
         known = dict(zip(self.traced.inputs, inputs, strict=True))
         for position, result in enumerate(results):
-            if result.kind == "view":
+            if result.kind == "view":  # of the base `root`, which is the result number `result.position`
                 received[position] = computed(result.value, {**known, result.root: received[result.position]})
         return received[: self.traced.count]  # without the tensors that only views refer to
 

@@ -47,7 +47,7 @@ class Parameter:
         type: Type of a view or a scalar; None for a static parameter.
         default: Default value of a static parameter, if `has_default`.
         is_partial: Whether a view is marked `Partial`.
-        group: Name of the tuple of views that this view is an item of; "" for a view by itself.
+        tuple_name: Name of the tuple of views that this view is an item of; "" for a view by itself.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Parameter:
     default: Any = None
     has_default: bool = False
     is_partial: bool = False
-    group: str = ""
+    tuple_name: str = ""
 
     @property
     def is_view(self) -> bool:

@@ -12,7 +12,7 @@ from pydispatch.kernels.writer import Writer, spelled
 Number = Scalar | Literal
 """Operand or result of arithmetic: computed at run time, or known."""
 
-ORDER = ("i8", "i16", "i32", "index", "i64")
+WIDENING_ORDER = ("i8", "i16", "i32", "index", "i64")
 """Signed integer types; a value of one is converted implicitly to a later one. Unsigned ones are converted to longer
 types."""
 
@@ -41,9 +41,9 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
         return scalar.type
     if lhs.type == rhs.type:
         return lhs.type
-    if lhs.type in ORDER and rhs.type in ORDER:
-        return max(lhs.type, rhs.type, key=ORDER.index)
-    if lhs.type in INTEGERS and rhs.type in INTEGERS:
+    if lhs.type in WIDENING_ORDER and rhs.type in WIDENING_ORDER:
+        return max(lhs.type, rhs.type, key=WIDENING_ORDER.index)
+    if lhs.type in INTEGERS and rhs.type in INTEGERS:  # a table of bits by type
         shorter, longer = sorted((lhs.type, rhs.type), key=INTEGERS.__getitem__)
         if shorter in UNSIGNED and INTEGERS[shorter] < INTEGERS[longer]:
             return longer

@@ -107,7 +107,7 @@ class Coverage(RaceInstrumentation):
             if memory.parameter:
                 self._record(kind, Scalar(name, "index"), size)
 
-    def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
+    def on_comparison(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         """Record a comparison of an id with a size as a bound."""
         if symbol not in GUARDS:
             return

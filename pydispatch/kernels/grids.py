@@ -60,9 +60,9 @@ def workgroup_counts(
         views: dict[str, Any] = {}
         for parameter in passed:
             view: Any = _Shape(shape(parameter, call)) if parameter.is_view else None
-            if parameter.group:
-                view = (*views.get(parameter.group, ()), view)
-            views[parameter.group or parameter.name] = view
+            if parameter.tuple_name:
+                view = (*views.get(parameter.tuple_name, ()), view)
+            views[parameter.tuple_name or parameter.name] = view
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     call = GridCall(writer)

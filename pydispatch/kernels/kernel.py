@@ -139,7 +139,7 @@ class KernelSource(KernelLike):
 
     def flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments with the views of tuples in place of the tuples."""
-        if not any(parameter.group for parameter in self.passed):
+        if not any(parameter.tuple_name for parameter in self.passed):
             return args
         return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
 

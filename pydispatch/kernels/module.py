@@ -201,9 +201,9 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
         environment[parameter.name] = MemoryRef(
             f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
         )
-    for group in {parameter.group: None for parameter in passed if parameter.group}:
-        views = (environment.pop(parameter.name) for parameter in passed if parameter.group == group)
-        environment[group] = TupleValue(tuple(views))
+    for tuple_name in {parameter.tuple_name: None for parameter in passed if parameter.tuple_name}:
+        views = (environment.pop(parameter.name) for parameter in passed if parameter.tuple_name == tuple_name)
+        environment[tuple_name] = TupleValue(tuple(views))
     return environment
 
 

@@ -42,13 +42,13 @@ class Numbers:
         self.environment: Environment = {}
         self.written: set[str] = set()
         self.read: set[str] = set()
-        self.calling: list[Source] = []
+        self.calling: list[Source] = []  # functions around the one that is being inlined, outermost first
         self.inlined_calls = InlinedCalls()
-        self.checks = False
-        self.watched: frozenset[str] | None = None
+        self.checks = False  # whether to check indices against sizes
+        self.watched: frozenset[str] | None = None  # views whose accesses are checked for races
         self.asserts: dict[int, str] = {}  # number of an assertion → its message
-        self.imports: dict[str, str] = {}
-        self.prints: list[Any] = []
+        self.imports: dict[str, str] = {}  # symbol → declaration of a function that is linked later
+        self.prints: list[Any] = []  # lines that a checked kernel prints
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
         """Return a CompileError at a node. `note` is the remedy."""
@@ -75,7 +75,7 @@ class Numbers:
         if not is_write and memory.parameter:
             self.read.add(memory.parameter)
 
-    def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
+    def on_comparison(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         """Handle a comparison of two numbers before it is emitted; does nothing unless overridden."""
 
     def allocated(self, memory: MemoryRef) -> None:

@@ -188,7 +188,7 @@ class Source:
             text = ast.unparse(node.annotation)
             raise self.error(node.annotation, f"'{text}' is no tuple of views",
                              "write Annotated[tuple[pydispatch.View, ...], pydispatch.f32['n'], 3]")  # fmt: skip
-        return [Parameter(f"{node.arg}.{i}", type, is_partial=partial, group=node.arg) for i in range(count)]
+        return [Parameter(f"{node.arg}.{i}", type, is_partial=partial, tuple_name=node.arg) for i in range(count)]
 
     def _annotation(self, node: ast.expr) -> object:
         """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""

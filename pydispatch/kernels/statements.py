@@ -88,6 +88,8 @@ class Statements(Assignments):
 
         If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
         Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs.
+
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
         """
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):

@@ -83,7 +83,8 @@ def put(
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
     if depth == 0:
         return written
-    lead = target[: len(target) - x.rank + depth]  # whole axes at the end are in the slices
+    # Slices are x.shape[depth:], the whole axes at the end; `lead` are the dimensions that number the slices.
+    lead = target[: len(target) - x.rank + depth]
     positions: dict[int, Tensor] = {}
     for d, tensor_ in by_axis.items():
         column = _from_front(builder, tensor_, x.shape[d])
@@ -91,8 +92,8 @@ def put(
         positions[d] = broadcast_to(builder, reshape(builder, column, [*column.shape, *ones]), lead)
     for n, d in enumerate(others):
         if d < depth:
-            along, step = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
-            positions[d] = _in_range(builder, along, step) if isinstance(along, Range) else step
+            index, counter = indices[d], iota(builder, lead, n if n < first else n + len(shape), I64)
+            positions[d] = _in_range(builder, index, counter) if isinstance(index, Range) else counter
     count = product(lead)
     rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
     is_unique = all(i.rank == 0 for i in by_axis.values())

@@ -185,7 +185,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     sizes = [builder.index(size) for size in update.shape]
     readable = with_an_element(builder, update)  # reads stay in bounds for an empty update too
     last_read = [builder.index(size - 1) for size in readable.shape]
-    sources = builder.parts(readable)
+    sources = builder.parts(readable)  # one, or the real and the imaginary part
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
         """Return the element of the update within the slice, and the element of x, `here`, elsewhere."""

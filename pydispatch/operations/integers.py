@@ -42,12 +42,14 @@ def power(lhs: Element, rhs: Element) -> Element:
     # Binary exponentiation, unrolled over all bits of the exponent.
     one, zero = lhs.const(1), lhs.const(0)
     result, square, exponent = one, lhs, rhs
-    for n in range(lhs.dtype.bits - (lhs.dtype.kind is Kind.INT)):
+    is_signed = lhs.dtype.kind is Kind.INT
+    exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign
+    for n in range(exponent_bits):
         result = (exponent & one).is_unequal(zero).where(result * square, result)
-        if n < lhs.dtype.bits - 1:
+        if n < exponent_bits - 1:
             square = square * square
             exponent = exponent.binary("shift_right_logical", one)
-    if lhs.dtype.kind is not Kind.INT:
+    if not is_signed:
         return result
     of_minus = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
     return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus), result)
@@ -130,6 +132,7 @@ def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     _check_joined(builder, x, dtype)
     real, imag = (builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x))
     pairs = reshape(builder, stack(builder, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
+    # As in memory: the lower half of the interleaved numbers are the bits of the real part.
     half = x.shape[-1]
     parts = [
         join_bits(builder, slice_axis(builder, pairs, x.rank - 1, n * half, (n + 1) * half), dtype.real)

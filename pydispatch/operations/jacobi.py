@@ -59,7 +59,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         return (i >= j if lower else i <= j).where(value, mirror_image)
 
     a, scale = scaled_to_one(builder, formula(builder, symmetric, a, flipped), axes=[1, 2])
-    half = _pairs(n)
+    half = _pair_count(n)
     even = 2 * half
     a = slicing.pad(builder, a, low=[0, 0, 0], high=[0, even - n, even - n], value=0.0)
 
@@ -133,7 +133,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     batch, m, n = a.shape
     rank = minimum(m, n)
     dtype, is_complex = a.dtype.real, a.dtype.is_complex
-    _check_order(builder, "singular values", a, n)
+    _require_order_within_limit(builder, "singular values", a, n)
     if n == 0:
         none = shapes.full(builder, 0.0, [batch, 0], dtype)
         u = matrices.identity(builder, m, m if full else 0, a.dtype)
@@ -142,7 +142,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
             none,
             shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
         )
-    half = _pairs(n)
+    half = _pair_count(n)
     even = 2 * half
     # [batch, n, m], or [batch, n, 2 m] if complex
     rows, scale = scaled_to_one(
@@ -247,17 +247,17 @@ def _checked_order(builder: Builder, what: str, x: Tensor) -> int:
     if not isinstance(n, int) or n != x.shape[-2] or x.dtype not in (F32, F64):
         raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64 whose order is known",
                      "export the model with static sizes of the matrices")  # fmt: skip
-    _check_order(builder, what, x, n)
+    _require_order_within_limit(builder, what, x, n)
     return n
 
 
-def _check_order(builder: Builder, what: str, x: Tensor, n: Size) -> None:
+def _require_order_within_limit(builder: Builder, what: str, x: Tensor, n: Size) -> None:
     """Raise CompileError if the static order of a matrix is more than LARGEST."""
     if isinstance(n, int) and n > LARGEST:
         raise builder.fail(f"{what} of {x}: the smaller size is at most {LARGEST}")
 
 
-def _pairs(n: Size) -> Size:
+def _pair_count(n: Size) -> Size:
     """Return the number of pairs of n columns, at least 2. A single pair would have axes of size 1, which are folded
     away.
     """

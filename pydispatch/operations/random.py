@@ -200,7 +200,7 @@ def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Ten
         """Call the formula with the row-major index of the element, and the elements of the tensors."""
         at = Element(s, s.const(0, U64))
         for d, n in enumerate(shape):
-            at = at * n + at.position(d, U64)
+            at = at * n + at.position(d, U64)  # of the element that is computed
         return [e.scalar for e in written(at, *(Element(s, x) for x in scalars))]  # type: ignore[union-attr]
 
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))

@@ -175,7 +175,7 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
     (axis,) = axes_of(builder, [axis], x.rank)
     size = x.shape[axis]
     signed, unsigned = (I32, U32) if isinstance(size, int) and size < 1 << 31 else (I64, U64)
-    index = signed if last else unsigned  # -1 for no index is below all indices, or above all
+    index_type = signed if last else unsigned  # -1 for no index is below all indices, or above all
     values = ew.convert(builder, x, F32) if x.dtype.is_bool else x
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
@@ -185,10 +185,10 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
         is_extreme = scalars.compare("eq", value, extreme)
         if value.dtype.is_float:  # NaN equals nothing, and is the extreme wherever it occurs
             is_extreme = scalars.binary("or", is_extreme, scalars.unary("is_nan", value))
-        here = scalars.select(is_extreme, scalars.position(axis, index), scalars.const(none, index))
+        here = scalars.select(is_extreme, scalars.position(axis, index_type), scalars.const(no_index, index_type))
         return [scalars.binary("max" if last else "min", running[0], here)]
 
-    none = -1 if last else largest(index)
-    (result,) = reduce_with(builder, [values, extremes], [builder.constant(none, index)], [axis], combine)
+    no_index = -1 if last else largest(index_type)
+    (result,) = reduce_with(builder, [values, extremes], [builder.constant(no_index, index_type)], [axis], combine)
     result = ew.convert(builder, ew.convert(builder, result, signed), dtype)
     return kept_axes(builder, result, x, [axis]) if keep else result

@@ -114,8 +114,9 @@ def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> 
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
-    """Return slices with the axes that count them first, followed by all axes of x; those without elements in slices
-    have size 1.
+    """Return the updates as slices, [axes that number the slices..., every axis of x...].
+
+    Axes of x that the slices lack have size 1.
     """
     lead = [d for d in range(updates.rank) if d not in axes.offset_dims]
     slices = transpose(builder, updates, [*lead, *axes.offset_dims])

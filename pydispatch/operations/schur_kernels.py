@@ -58,17 +58,17 @@ def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
     return first
 
 
-def _rotate_rows(a: View, i: int, row: int, begin: int, cos: Any, sin: Any) -> None:
-    """Rotate rows `row` and `row + 1` of the real matrix a[i], from column `begin` on."""
-    for k in range(begin, a.shape[2]):
+def _rotate_rows(a: View, i: int, row: int, first_column: int, cos: Any, sin: Any) -> None:
+    """Rotate rows `row` and `row + 1` of the real matrix a[i], from column `first_column` on."""
+    for k in range(first_column, a.shape[2]):
         u, v = a[i, row, k], a[i, row + 1, k]
         a[i, row, k] = cos * u + sin * v
         a[i, row + 1, k] = cos * v - sin * u
 
 
-def _rotate_columns(a: View, i: int, column: int, end: int, cos: Any, sin: Any) -> None:
-    """Rotate columns `column` and `column + 1` of the real matrix a[i], in the rows before `end`."""
-    for k in range(end):
+def _rotate_columns(a: View, i: int, column: int, row_count: int, cos: Any, sin: Any) -> None:
+    """Rotate columns `column` and `column + 1` of the real matrix a[i], in the first `row_count` rows."""
+    for k in range(row_count):
         u, v = a[i, k, column], a[i, k, column + 1]
         a[i, k, column] = cos * u + sin * v
         a[i, k, column + 1] = cos * v - sin * u
@@ -277,7 +277,8 @@ def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, 
                 re[i, k + 1, k - 1] = 0.0
                 im[i, k + 1, k - 1] = 0.0
             _combine_rows(re, im, i, k, pre, pim, sre, sim)
-            _combine_columns(re, im, i, k, min(k + 3, last + 1), pre, pim, sre, sim)
+            row_count = min(k + 3, last + 1)  # the other rows of these columns are 0
+            _combine_columns(re, im, i, k, row_count, pre, pim, sre, sim)
             _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
 
 

@@ -106,7 +106,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
     # Row i meets row i + 1 in step i; a row of zeros follows the last one.
     following = [slicing.pad(builder, v, low=[0, 0, 0], high=[1, 0, 0], value=0.0) for v in (*bands, sides)]
 
-    def choose(pivot: Element, low: Element) -> tuple[Element, Element]:
+    def choose_pivot(pivot: Element, low: Element) -> tuple[Element, Element]:
         """Return whether the next row has the larger element in the pivot's column, so that the rows are exchanged, and
         the factor by which the pivot's row is subtracted.
         """
@@ -120,14 +120,15 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
 
         The row of earlier steps has the elements `pivot` and `above`, the next one `low`, `middle` and `high`.
         """
-        swaps, factor = choose(pivot, low)
+        # Whether the rows are exchanged, and the multiple of the first row that is subtracted from the second.
+        swaps, factor = choose_pivot(pivot, low)
         first, second = swaps.where(middle, above), swaps.where(high, high.const(0.0))
         remaining = swaps.where(above, middle), swaps.where(high.const(0.0), high)
         return [swaps.where(low, pivot), first, second, remaining[0] - factor * first, remaining[1] - factor * second]
 
     def eliminate_sides(side: Element, next_side: Element, pivot: Element, low: Element) -> list[Element]:
         """Return the right-hand sides of the eliminated row and of the remaining next row."""
-        swaps, factor = choose(pivot, low)
+        swaps, factor = choose_pivot(pivot, low)
         eliminated = swaps.where(next_side, side)
         return [eliminated, swaps.where(side, next_side) - factor * eliminated]
 

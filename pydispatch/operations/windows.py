@@ -251,10 +251,12 @@ def select_and_scatter(
         input that only states sizes, which is not read, and the running element.
         """
         p = CoordinateBuilder(block, [])
-        running = Scalar(x.dtype, tuple(args[1:]))
+        _of_window_extent, *running_parts = args
+        running = Scalar(x.dtype, tuple(running_parts))
         at, valid = [], _true(p)
         for d in range(rank):
-            position = p.minus(p.plus(p.index(d), lows[d]), p.index(rank + d))
+            position_in_x, offset_in_window = p.index(d), p.index(rank + d)
+            position = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
             step = p.index_constant(window.strides[d])
             window_index = p.add_op(arith.DivSIOp(position, step))
             exact = p.add_op(arith.CmpiOp(p.times(window_index, step), position, "eq"))

@@ -32,6 +32,7 @@ class State:
         if trace is not None:
             return states_of(trace).now(self)
         if self._untraced is None:
+            # `first` is the initial array. Assignments to elements of the copy do not change it.
             self._untraced = self.first.copy()
         return self._untraced
 

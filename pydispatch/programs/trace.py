@@ -207,7 +207,10 @@ class Trace(Builder):
         return self._scopes[0]
 
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
-        """Return a traced array, an array of NumPy, a number, or a size, as a tensor."""
+        """Return a traced array, an array of NumPy, a number, or a size, as a tensor.
+
+        `dtype` is the type of a number or a size; arrays keep their own.
+        """
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
             if getattr(value, "trace", self) is not self:
@@ -228,9 +231,9 @@ class Trace(Builder):
                 f"expected an array or a number, got {_shown(value)}",
                 "programs compute with numbers: no texts, dates, generators and other objects",
             )
-        return self._constant(array)
+        return self._shared_constant(array)
 
-    def _constant(self, array: np.ndarray[Any, Any]) -> Tensor:
+    def _shared_constant(self, array: np.ndarray[Any, Any]) -> Tensor:
         """Return an array of NumPy as a tensor: a constant, or a weight if it has more than LARGEST_CONSTANT elements.
 
         Arrays with the same elements as at an earlier use share its tensor. An array of objects holds sizes, and is a
@@ -238,7 +241,7 @@ class Trace(Builder):
         """
         if array.dtype == object:
             return self.constant(array)
-        copy = self._copied(array)
+        copy = self._shared_copy(array)
         tensor = self._traced_constants.get(id(copy))
         if tensor is None:
             dtype = dtype_of_numpy(array)
@@ -249,7 +252,7 @@ class Trace(Builder):
             self._traced_constants[id(copy)] = tensor
         return tensor
 
-    def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _shared_copy(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the elements of an array as they are now, in C order: a copy, or the array itself if it cannot change.
 
         An array that is used again, unchanged, has the copy of its first use.

@@ -212,7 +212,8 @@ class MakesBuffers:
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
         """Allocate a buffer without initializing it. Raise OutOfMemoryError when the device has no memory left."""
         sizes = sizes_of(shape)
-        element: Any = dtype if hasattr(dtype, "packed") else element_of(dtype, "empty: dtype: ")
+        is_element_type = hasattr(dtype, "packed")
+        element: Any = dtype if is_element_type else element_of(dtype, "empty: dtype: ")
         nbytes = element.nbytes(math.prod(sizes))
         return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
 

@@ -49,12 +49,18 @@ class ConvolutionTunable(Tunable):
 
 @dataclass
 class FixedChooser:
-    """`pipeline.Chooser` of trial programs, with one fixed choice."""
+    """`pipeline.Chooser` of trial programs, with one fixed choice.
+
+    Attributes:
+        columns: Whether convolutions become products of im2col matrices.
+        choices: Choices to report: none.
+    """
 
     columns: bool
     choices: list[Choice] = field(default_factory=list)
 
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+        """Replace all matches of patterns by their kernels."""
         return [True] * len(candidates)
 
     def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:

@@ -37,6 +37,9 @@ class FallbackTunable(DispatchTunable):
         return name in (self.default, self._generated)
 
     def prepare(self, executable: Operation, config: str) -> None:
+        """Make the calls of the function `subject` use generated fallbacks instead of imports, unless `config` is the
+        default.
+        """
         if config == self.default:
             return
         declared = _functions_with_fallbacks(executable)

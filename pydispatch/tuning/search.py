@@ -35,9 +35,13 @@ BATCH = 4
 class Timer(Protocol):
     """Interface of measurements; implemented by `bench.Bench`."""
 
-    def load(self, built: Trial) -> Call | None: ...
+    def load(self, built: Trial) -> Call | None:
+        """Load a trial and return a call of it; None if it cannot be run."""
+        ...
 
-    def microseconds(self, call: Call, seconds: float) -> float: ...
+    def microseconds(self, call: Call, seconds: float) -> float:
+        """Return the time of a call, measured for about `seconds`."""
+        ...
 
 
 @dataclass

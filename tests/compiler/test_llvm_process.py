@@ -225,7 +225,7 @@ def test_the_parent_loads_no_llvm() -> None:
 
 def test_here_when_it_is_asked_for() -> None:
     program = f"import sys, pydispatch as pd; pd.compile({tiny()!r}); print('llvmlite' in sys.modules)"
-    done = run(program, env={**os.environ, llvm_process.VARIABLE: "0"})
+    done = run(program, env={**os.environ, llvm_process.PROCESSES_VARIABLE: "0"})
     assert done.stdout == "True\n" and "Warning" not in done.stderr, done.stderr
 
 

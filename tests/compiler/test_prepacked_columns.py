@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.kernels.matmul.legality import MOST_ORDERINGS
+from pydispatch.compiler.kernels.matmul.legality import MAX_REPEATED_PACKINGS
 
 
 def first_channels(rows: int, stride: int) -> str:
@@ -24,7 +24,7 @@ func.func @conv(%x: {x}, %f: {f}) -> {y} {{
 """
 
 
-@pytest.mark.parametrize(("rows", "dispatches"), [(MOST_ORDERINGS, 1), (MOST_ORDERINGS + 1, 2)])
+@pytest.mark.parametrize(("rows", "dispatches"), [(MAX_REPEATED_PACKINGS, 1), (MAX_REPEATED_PACKINGS + 1, 2)])
 def test_filters_with_outputs_first(rows: int, dispatches: int) -> None:
     function = pd.device("cpu").load(pd.compile(first_channels(rows, 2), targets="cpu", cpu="native")).conv
     rng = np.random.default_rng(rows)
@@ -61,7 +61,7 @@ func.func @product(%x: {x}, %f: {f}) -> {y} {{
 """
 
 
-@pytest.mark.parametrize(("rows", "dispatches"), [(MOST_ORDERINGS, 1), (MOST_ORDERINGS + 1, 2)])
+@pytest.mark.parametrize(("rows", "dispatches"), [(MAX_REPEATED_PACKINGS, 1), (MAX_REPEATED_PACKINGS + 1, 2)])
 def test_columns_that_are_copied_on_the_way(rows: int, dispatches: int) -> None:
     function = pd.device("cpu").load(pd.compile(backwards(rows), targets="cpu", cpu="native")).product
     rng = np.random.default_rng(rows)

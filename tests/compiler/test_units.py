@@ -80,7 +80,7 @@ def test_strength_reduction_is_for_code_without_register_blocks(
         asked[reduce_strength].append(module.text())
         return real(module, reduce_strength)
 
-    monkeypatch.setenv(llvm_process.VARIABLE, "0")
+    monkeypatch.setenv(llvm_process.PROCESSES_VARIABLE, "0")
     monkeypatch.setattr(llvm.LlvmModule, "object", object_)
     check(pd.compile(chain(*SIZES)), *SIZES)
     assert len(asked[False]) == len(SIZES) - 1
@@ -146,7 +146,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path) -> None:
     made = []
     for processes in ("0", "1", "3"):
         path = tmp_path / f"{processes}.pdx"
-        variables = {llvm_process.VARIABLE: processes, cache.SIZE: "0"}
+        variables = {llvm_process.PROCESSES_VARIABLE: processes, cache.SIZE: "0"}
         subprocess.run([sys.executable, "-c", program, path], check=True, env={**os.environ, **variables})
         made.append(path.read_bytes())
     assert made[0] == made[1] == made[2]

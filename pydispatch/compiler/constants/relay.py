@@ -77,14 +77,15 @@ class _Code:
             tensors.TensorDynamicConstantOp(properties={"value": matrix.value}, result_types=[dynamic])
         )
         dims = [self.size(axis) for axis in range(matrix.type.get_num_dims())]
-        if len(dims) != 2:  # the last dimension is the columns, or the first is the rows; the others are the rest
+        if len(dims) != 2:  # either the last dimension is the columns, or the first one is the rows
             total = dims[0]
             for dim in dims[1:]:
                 total = self.put(arith.MuliOp(total, dim))
             has_columns_last = matrix.type.get_shape()[-1] == matrix.columns
-            known = dims[-1] if has_columns_last else dims[0]
-            other = self.put(arith.DivUIOp(total, known))
-            self.dims = [other, known] if known is dims[-1] else [known, other]
+            if has_columns_last:
+                self.dims = [self.put(arith.DivUIOp(total, dims[-1])), dims[-1]]
+            else:
+                self.dims = [dims[0], self.put(arith.DivUIOp(total, dims[0]))]
             self.matrix = self.put(
                 tensors.TensorReshapeOp(
                     operands=[self.matrix, dims, self.dims], result_types=[TensorType(self.element, [-1, -1])]
@@ -115,19 +116,19 @@ class _Code:
             self.matrix = self.put(op)
         self.dims[axis] = size
 
-    def copy(self, sizes: Sequence[SSAValue], static: Sequence[int], reads: Sequence[AffineExpr]) -> None:
+    def copy(self, *, sizes: Sequence[SSAValue], static_shape: Sequence[int], reads: Sequence[AffineExpr]) -> None:
         """Append operations that copy elements of the matrix into a new tensor.
 
         Args:
             sizes: Dynamic sizes of the tensor.
-            static: Sizes of the tensor; -1 for dynamic ones.
+            static_shape: Sizes of the tensor; -1 for each of `sizes`.
             reads: Index in the matrix of the element to copy, as expressions of the index in the tensor.
         """
-        type_ = TensorType(self.element, static)
+        type_ = TensorType(self.element, static_shape)
         empty = self.put(tensor.EmptyOp(list(sizes), type_))
         body = Block(arg_types=[self.element] * 2)
         body.add_op(YieldOp(body.args[0]))
-        rank = len(static)
+        rank = len(static_shape)
         maps = ArrayAttr([AffineMapAttr(AffineMap(rank, 0, tuple(reads))), AffineMapAttr(AffineMap.identity(rank))])
         loops = ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * rank)
         self.put(GenericOp([self.matrix], [empty], Region(body), maps, loops, [type_]))
@@ -143,7 +144,7 @@ def transposed(matrix: Matrix) -> list[Operation]:
     code = _Code(matrix)
     rows, columns = code.dims
     swapped = [AffineExpr.dimension(1), AffineExpr.dimension(0)]
-    code.copy(sizes=[columns, rows], static=[-1, -1], reads=swapped)
+    code.copy(sizes=[columns, rows], static_shape=[-1, -1], reads=swapped)
     return code.cast(TensorType(code.element, [matrix.columns, matrix.rows]))
 
 
@@ -164,7 +165,8 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
     if rounded_up is not size:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
-    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.unpacked_map(2).results)
+    sizes = [panels, code.dims[1 - axis]]
+    code.copy(sizes=sizes, static_shape=[-1, -1, width], reads=layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
     ops = code.cast(flat)
     if flat != result:

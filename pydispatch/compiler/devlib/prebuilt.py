@@ -52,12 +52,14 @@ def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
     if arch == "nvptx64":
         return arch
     spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)
-    target = Target("llvm-cpu", f"embedded-elf-{spelled}", "generic" if cpu == "x86-64" else cpu, tuple(features))
+    cpu = "generic" if cpu == "x86-64" else cpu  # LLVM's name of the baseline
+    target = Target("llvm-cpu", f"embedded-elf-{spelled}", cpu, tuple(features))
     try:
         has = {f"+{feature}" for feature in machine_of(target).has}
     except CompileError:
         return None
-    return next(name for name, (of, needs) in LEVELS.items() if of == arch and has.issuperset(needs))
+    # The last level of each architecture needs nothing.
+    return next(name for name, (level_arch, needs) in LEVELS.items() if level_arch == arch and has.issuperset(needs))
 
 
 def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:

@@ -111,11 +111,12 @@ class _Entry:
 
         if self.path is not None and reader_of(Path(self.path)) is not None:
             return  # a model: what its frontend uses is not in the key
+        # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
             return
         with suppress(OSError):
-            if all(_changed(path) < self.start for path in reads.found):
+            if all(_change_time_ns(path) < self.start for path in reads.found):
                 cache.store(self.key, artifact.to_bytes(), reads.found, reads.missed, cache.PROGRAMS)
 
 
@@ -223,7 +224,7 @@ def _processor() -> str | None:
     return None
 
 
-def _changed(path: str) -> int:
+def _change_time_ns(path: str) -> int:
     """Return the latest time, in nanoseconds, at which a file was modified or moved to its path."""
     state = Path(path).stat()
     return max(state.st_mtime_ns, state.st_ctime_ns)

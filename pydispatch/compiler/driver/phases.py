@@ -13,6 +13,9 @@ from pydispatch.errors import CompileError
 
 PHASES = ("input", "preprocessing", "global-optimization", "dispatches", "executables", "program")
 
+MODULE_PHASES = PHASES[:-1]
+"""The phases after which there is a module: "program" writes the artifact."""
+
 PHASE_NAMES = {
     **{phase: phase for phase in PHASES},
     "start": "input",
@@ -43,10 +46,10 @@ def run_added_passes(phase: str, module: ModuleOp) -> None:
     module, and ExtensionError for an unknown phase.
     """
     for part in extensions.parts("pass"):
-        if part.name not in PHASES[:-1]:
+        if part.name not in MODULE_PHASES:
             raise extensions.ExtensionError(
                 f"pass {part.place} of {part.owner}: there is no phase '{part.name}' of the module; "
-                f"phases: {', '.join(PHASES[:-1])}"
+                f"phases: {', '.join(MODULE_PHASES)}"
             )
         if part.name != phase:
             continue

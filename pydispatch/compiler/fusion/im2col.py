@@ -111,10 +111,11 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
 
 
 def pays(convolution: Convolution) -> bool:
-    """Return whether the product is likely to be faster, judged by sizes alone."""
+    """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
     column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
+    # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
     if convolution.channels_last:
         filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes

@@ -255,6 +255,7 @@ class FusionGroups:
             for op in self.in_order(ops):
                 for value in inputs_of(op):
                     source = self.producer(value)
+                    # Each reader fills its own tensor, so groups share nothing by reading the same fill.
                     if not shape_of(value) or (source is not None and is_fill(source)):
                         continue
                     if source is None or self.group_of.get(source) != group:
@@ -262,7 +263,8 @@ class FusionGroups:
         for groups in readers.values():
             alive = sorted(g for g in groups if g in self.members)
             for index, first in enumerate(alive):
-                self._join_siblings(first, alive[index + 1 :] if first in self.members else ())
+                if first in self.members:  # it may have been merged into an earlier one
+                    self._join_siblings(first, alive[index + 1 :])
 
     def _join_siblings(self, first: int, others: Iterable[int]) -> None:
         """Merge each of `others` into `first` where that is legal, until MOST_SIBLINGS attempts have failed."""

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.fusion.build import insert_copy, rewrite_loops
-from pydispatch.compiler.kernels.matmul.legality import MOST_ORDERINGS
+from pydispatch.compiler.kernels.matmul.legality import MAX_REPEATED_PACKINGS
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.core.rewriting import replace_op
@@ -50,8 +50,9 @@ def _pays(contraction: Contraction) -> bool:
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known_before_calls(value):
         return False
-    orderings = math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims)
-    return orderings > MOST_ORDERINGS
+    # How often the columns would be transposed by workgroups, once for each index of loops that B does not have.
+    repetitions = math.prod(generic.extent(d) for d in contraction.outer if d not in b.dims)
+    return repetitions > MAX_REPEATED_PACKINGS
 
 
 def _is_known_before_calls(value: SSAValue) -> bool:

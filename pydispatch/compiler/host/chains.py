@@ -73,15 +73,16 @@ class _Chain:
         """Append a dispatch if each shared tile is written and read by the same workgroups; return whether it was
         appended.
 
-        Tiles grow: as many of the tiles so far are joined to one as cover the bytes of a number of the dispatch's
-        workgroups, the same numbers for each shared storage.
+        Tiles grow: in each shared storage, `tiles_joined` of the tiles so far cover the same bytes as `own_groups`
+        workgroups of the dispatch.
         """
+        # A storage that begins as a copy of an argument may be the same memory as the argument.
+        written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
         shared = [
             (one, other)
             for one in _touched(self.commands)
             for other in _touched([command])
-            if _memory(one) is _memory(other)
-            and any(_memory(r.storage) is _memory(one) for c in (*self.commands, command) for r in c.writes)
+            if _memory(one) is _memory(other) and id(_memory(one)) in written
         ]
         tiles_joined, own_groups = 1, 0
         for one, other in shared:

@@ -124,8 +124,9 @@ class Segmentation:
     def _partition(self, block: Block) -> BlockPartition:
         """Assign each operation of a block the earliest level at which its operands are available.
 
-        An operation that reads the result of a stop is one level after it. Checks keep their order; so do stores of a
-        global among each other and with loads of it.
+        An operation that reads the result of a stop is one level after it. Level -1 has the stops before the first
+        segment. Checks keep their order; so do stores of a global among each other and with loads of it. Nothing
+        observes the order of READ and SAVE, which only depend on their operands.
         """
         partition = BlockPartition(block)
         last_store: dict[str, int] = {}

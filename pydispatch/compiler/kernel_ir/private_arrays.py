@@ -38,8 +38,9 @@ def _indexes_private_array(loop: scf.ForOp) -> bool:
             from_counter.update(op.results)
             if isinstance(op, scf.ForOp):  # a bound depends on the counter, and so does the inner counter
                 from_counter.add(op.body.block.args[0])
-        is_access = isinstance(op, memref.LoadOp | memref.StoreOp)
-        if is_access and is_private(op.memref.type) and not from_counter.isdisjoint(op.indices):
+        if not isinstance(op, memref.LoadOp | memref.StoreOp):
+            continue
+        if is_private(op.memref.type) and not from_counter.isdisjoint(op.indices):
             return True
     return False
 

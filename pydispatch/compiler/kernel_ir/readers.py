@@ -90,7 +90,9 @@ def segments(op: Operation, count: int) -> list[list[SSAValue]]:
     return [list(islice(rest, size)) for size in sizes]
 
 
-def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]) -> list[int | T]:
+def mixed_values(
+    op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]
+) -> list[int | T]:
     """Return the integers of an attribute; for each that is marked as dynamic, `read` of the next value of `dynamic`.
 
     `static_sizes = [4, dynamic]` with the operand %n gives [4, read(%n)].

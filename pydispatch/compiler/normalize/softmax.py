@@ -73,7 +73,7 @@ def softmax(
         return [body.add(math.ExpOp(body.add(arith.SubfOp(x, at_least(body, most, lowest)))))]
 
     def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
-        """Emit x / total for one element."""
+        """Emit x / max(total, 1) for one element; `total` is below 1 only in a row of -inf, where it is 0."""
         # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
         return [body.add(arith.DivfOp(x, at_least(body, total, one), allowed))]

@@ -105,7 +105,7 @@ class Former:
         legality: What may be fused for the targets.
         known_executables: Those created so far in the module, to share equal executables.
         reassociate: Whether sums may be regrouped.
-        patches: See `form_dispatches`.
+        patches: Decides which convolutions become products of im2col matrices; None for the heuristic.
         executables: Executables of the dispatches, in order.
     """
 

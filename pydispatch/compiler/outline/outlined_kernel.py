@@ -65,8 +65,8 @@ class OutlinedKernel(KernelBody):
 
     def outline(self) -> stream.ExecutableOp:
         """Replace the operation by a dispatch, and return the executable that it calls."""
-        draft = self.build()
-        self.source = self.op
+        draft = self.build()  # an operation with the operands and results of the dispatch
+        self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())
         first = self.kernel.first_op
         assert first is not None

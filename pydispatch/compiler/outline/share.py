@@ -78,8 +78,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
     block = first.parent
     assert block is not None
     block.insert_op_before(joined, first)
-    done: Sequence[Operation] = executables
-    for executable in done:
+    for executable in executables:
         erase_op(executable)
 
 

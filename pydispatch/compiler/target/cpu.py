@@ -168,7 +168,7 @@ def machine_of(target: Target) -> Machine:
             note="known are: embedded-elf-x86_64, embedded-elf-arm_64, embedded-elf-riscv_64",
         )
     name = target.cpu or "generic"
-    cpu, own, tune = _resolve(arch, name)
+    cpu, cpu_features, tune = _resolve(arch, name)  # tune: the CPU that instructions are scheduled for
     stated = [feature for feature in target.features if feature]
     for feature in stated:
         if feature[0] not in "+-" or not feature[1:].replace("-", "").replace(".", "").replace("_", "").isalnum():
@@ -178,10 +178,11 @@ def machine_of(target: Target) -> Machine:
     added = frozenset(feature[1:] for feature in stated if feature[0] == "+")
     removed = frozenset(feature[1:] for feature in stated if feature[0] == "-")
     level = LEVELS.get(cpu, frozenset())
-    has = _with_implied(level | own | added) - removed
-    features = (*(f"+{feature}" for feature in sorted(own - level - removed)), *stated)
-    free = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
-    requires = tuple(sorted(has - BASELINE[arch] - free))
+    has = _with_implied(level | cpu_features | added) - removed
+    features = (*(f"+{feature}" for feature in sorted(cpu_features - level - removed)), *stated)
+    # Kernels run without the first, and V, which is required as a whole, contains the others.
+    not_required = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
+    requires = tuple(sorted(has - BASELINE[arch] - not_required))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)
 
 

@@ -9,7 +9,7 @@ import os
 import traceback
 from typing import Any
 
-from pydispatch.compiler.worker.process import VARIABLE, receive, send
+from pydispatch.compiler.worker.process import PROCESSES_VARIABLE, receive, send
 from pydispatch.errors import CompileError
 
 _LOOP = """
@@ -34,7 +34,7 @@ end:
 
 def main() -> None:
     """Serve requests until the parent closes the pipe."""
-    os.environ[VARIABLE] = "0"  # jobs run here
+    os.environ[PROCESSES_VARIABLE] = "0"  # jobs run here
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

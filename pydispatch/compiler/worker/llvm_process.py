@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from pydispatch.compiler.worker.process import VARIABLE, Died, Process
+from pydispatch.compiler.worker.process import PROCESSES_VARIABLE, Died, Process
 from pydispatch.errors import CompileWarning
 
 __all__ = ["POOL", "Died", "Process", "WorkerPool", "call", "can_start", "opened", "size", "start", "version"]
@@ -51,7 +51,7 @@ class WorkerPool:
         self.here = threading.RLock()  # for jobs in this process
 
     def prepare(self) -> None:
-        """Start a process for the first job, which reports failures."""
+        """Start a process in advance. Errors are ignored: the first job meets and reports them."""
         with self._lock:
             if not self._all and can_start():
                 with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def _processes() -> int:
     process may use.
     """
     with contextlib.suppress(ValueError):
-        return max(1, int(os.environ.get(VARIABLE, "")))
+        return max(1, int(os.environ.get(PROCESSES_VARIABLE, "")))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -175,7 +175,7 @@ def can_start() -> bool:
     """Return whether jobs run in another process: unless the variable disables it, or Python is embedded in this
     process.
     """
-    if os.environ.get(VARIABLE) == "0":
+    if os.environ.get(PROCESSES_VARIABLE) == "0":
         return False
     name = Path(sys.executable or "").name.lower()
     if "python" in name or "pypy" in name:

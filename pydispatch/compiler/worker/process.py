@@ -19,7 +19,7 @@ from pydispatch.errors import CompileError, InternalError
 if TYPE_CHECKING:
     from pydispatch.compiler.kernel_ir.kernel import Variant
 
-VARIABLE = "PYDISPATCH_LLVM_PROCESS"
+PROCESSES_VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 """How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
 
 HEAD = 8
@@ -29,7 +29,7 @@ _BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain 
 _SHOWN = 600  # characters of an assertion
 
 _DEFECT = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
-_NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {VARIABLE}=1"
+_NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {PROCESSES_VARIABLE}=1"
 _MEMORY_WORDS = ("out of memory", "bad_alloc", "MemoryError", "Cannot allocate memory")
 
 
@@ -93,7 +93,9 @@ def _without_packages(error: Exception) -> Exception:
     """Convert an error of a process to one that names the packages it cannot import; return other errors unchanged."""
     if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
         what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
-        return CompileError(what, note=f"install it for that Python, or run LLVM in this process: {VARIABLE}=0")
+        return CompileError(
+            what, note=f"install it for that Python, or run LLVM in this process: {PROCESSES_VARIABLE}=0"
+        )
     return error
 
 

@@ -37,8 +37,8 @@ class DispatchEntry:
     Attributes:
         executable, export: Names of its executable and export.
         ops: Its operations, each with its source location.
-        apart: Boundaries to dispatches that read its results.
-        grids: Workgroup counts as text, one for each variant if they differ.
+        apart: For each dispatch that reads its results, why both were not fused.
+        grids: Workgroup counts as text, one for each variant of the executable if these differ.
     """
 
     executable: str

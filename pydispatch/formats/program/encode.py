@@ -106,7 +106,7 @@ class Encoder:
         strings = text + bytes(-len(text) % 4)
         self.words[Header.STRINGS], self.words[Header.STRING_BYTES] = 4 * len(self.words), len(text)
         self.words[Header.MAGIC], self.words[Header.VERSION] = MAGIC, VERSION
-        self.words[Header.WORDS] = len(self.words) + len(strings) // 4
+        self.words[Header.FILE_WORDS] = len(self.words) + len(strings) // 4
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:

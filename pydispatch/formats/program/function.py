@@ -214,9 +214,9 @@ class ProgramFunction:
             size: Register with the size in bytes.
             tile_bytes: Bytes of one tile if only one tile-fused dispatch sequence uses the buffer; else 0.
         """
-        index = self._buffer(BufferKind.TRANSIENT, index=0, size=size)  # transients are not numbered
-        self.buffers[index].tile_bytes = tile_bytes
-        return index
+        buffer_number = self._buffer(BufferKind.TRANSIENT, index=0, size=size)  # `index` numbers other kinds only
+        self.buffers[buffer_number].tile_bytes = tile_bytes
+        return buffer_number
 
     def add_constant_buffer(self, constant: int) -> int:
         """Add the buffer of constant number `constant` of the program, and return the buffer's number."""

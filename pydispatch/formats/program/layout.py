@@ -22,7 +22,7 @@ class Header(IntEnum):
 
     MAGIC = 0
     VERSION = 1
-    WORDS = 2
+    FILE_WORDS = 2
     STRINGS = 3
     STRING_BYTES = 4
 

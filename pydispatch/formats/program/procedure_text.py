@@ -27,13 +27,13 @@ class ProcedureText:
         self.program, self.functions = program, functions
         self.pool: list[int] = []
 
-    def taken(self, at: int, count: int) -> list[int]:
+    def words(self, at: int, count: int) -> list[int]:
         """Return `count` words at an offset of the pool."""
         return words_of(self.pool, at, count)
 
-    def counted(self, at: int, width: int = 1) -> list[int]:
+    def counted_words(self, at: int, width: int = 1) -> list[int]:
         """Return the records at an offset of the pool: a count, then that many records of `width` words."""
-        return self.taken(at + 1, self.taken(at, 1)[0] * width)
+        return self.words(at + 1, self.words(at, 1)[0] * width)
 
     def render(self, record: ProcedureRecord) -> list[str]:
         """Return the lines of a procedure: signature, slots, steps."""
@@ -42,7 +42,7 @@ class ProcedureText:
         visibility, name = "public" if record.flags & IS_PUBLIC else "private", string(record.name, record.name_length)
         lines = [f"procedure {visibility} @{name} {string(record.signature, record.signature_length)}".rstrip()]
         for i, a in enumerate(program.records(record.arguments, record.argument_count, ValueRecord)):
-            sizes = sizes_of(self.taken(a.sizes, 2 * a.rank))  # two words each
+            sizes = sizes_of(self.words(a.sizes, 2 * a.rank))  # two words each
             shape = "scalar " if a.is_scalar else shape_text(sizes)
             lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
         results = program.records(record.results, record.result_count, ValueRecord)
@@ -70,21 +70,21 @@ class ProcedureText:
         if step is Step.RUN:
             return self.run(a, b)
         if step is Step.MOVE:
-            pairs = self.counted(a, 2)
+            pairs = self.counted_words(a, 2)
             moves = [f"s{pairs[i]} = {slot(pairs[i + 1])}" for i in range(0, len(pairs), 2)]
             return ", ".join(moves) or "nothing"
         if step is Step.READ:
-            at = f" at {self.program.string(*self.taken(d, 2))}" if d != NONE else ""
-            return f"s{a} = read s{b}[{slots(self.counted(c))}]{at}"
+            at = f" at {self.program.string(*self.words(d, 2))}" if d != NONE else ""
+            return f"s{a} = read s{b}[{slots(self.counted_words(c))}]{at}"
         if step is Step.OBSERVE:
-            return f"observe check {a}: {slots(self.counted(b))}"
+            return f"observe check {a}: {slots(self.counted_words(b))}"
         if step is Step.RETURN:
-            return f"return {slots(self.taken(a, results))}".rstrip()
+            return f"return {slots(self.words(a, results))}".rstrip()
         if step is Step.VIEW:
-            (offset,) = self.taken(c, 1)
+            (offset,) = self.words(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"
         if step is Step.SAVE:
-            positions, saved = self.taken(c, 2)
+            positions, saved = self.words(c, 2)
             return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
         if step is Step.SCALAR:
             return f"s{a} = {signed(join_words(b, c))}"
@@ -104,8 +104,8 @@ class ProcedureText:
         if function >= len(self.functions):
             return f"run function {function}"
         record = self.program.table(Table.FUNCTIONS, FunctionRecord)[function]
-        inputs = self.taken(at, record.argument_count)
-        outputs = self.taken(at + record.argument_count, record.result_count)
+        inputs = self.words(at, record.argument_count)
+        outputs = self.words(at + record.argument_count, record.result_count)
         targets = ", ".join("_" if s == NONE else f"s{s}" for s in outputs)
         return f"{targets}{' = ' if targets else ''}run @{self.functions[function]}({slots(inputs)})"
 

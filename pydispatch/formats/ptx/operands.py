@@ -62,7 +62,7 @@ class Operands(NameScopes):
             return Arguments(tuple(item for item in self._list(")", is_call=False, depth=depth) if item is not None))
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
-            return Not(self._predicate("!p"))
+            return Not(self._predicate(what="!p"))
         resolved: Operand | None
         if word and (is_name(word) or _is_component(word)):
             following = words[at + 1]
@@ -104,7 +104,11 @@ class Operands(NameScopes):
         return RegisterPair(first, second)  # type: ignore[arg-type]
 
     def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
-        """Parse operands separated by commas, up to the closing token `end`."""
+        """Parse operands separated by commas, up to the closing token `end`; None stands for `_`.
+
+        is_call: whether they are operands of a call, which may be lists in parentheses. depth: number of enclosing
+        braces, parentheses and brackets.
+        """
         cursor = self.cursor
         cursor.at += 1
         items: list[Operand | None] = []

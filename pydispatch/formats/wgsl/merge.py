@@ -58,7 +58,7 @@ def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
         # A merged buffer is copied before the dispatch, and a written one also after it. Written ones are therefore
         # merged last.
         alike.sort(key=lambda binding: (binding in writes, binding))
-        first, *others = alike[: excess + 1]
+        first, *others = alike[: excess + 1]  # n + 1 buffers become one, which is n less
         for binding in others:
             groups[first] += groups.pop(binding)
         excess -= len(others)
@@ -66,7 +66,7 @@ def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
         return None
     bindings = tuple(tuple(sorted(group)) for group in groups.values())
     elements = [layout(module, _element(buffers[group[0]])) for group in bindings]
-    sizes = tuple(4 if element is None else element.size for element in elements)
+    sizes = tuple(4 if element is None else element.size for element in elements)  # None: of unknown size, a word
     return Merged(_text(module, entry, buffers, bindings), bindings, sizes, writes)
 
 

@@ -181,19 +181,19 @@ class WgslModule:
         """
         if depth > _MAX_CONSTANT_DEPTH:
             return None
-        return evaluate(tokens_of(text, self.where), lambda name: self._named(name, depth + 1))
+        return evaluate(tokens_of(text, self.where), lambda name: self._integer_named(name, depth + 1))
 
-    def _named(self, name: str, depth: int) -> int | None:
+    def _integer_named(self, name: str, depth: int) -> int | None:
         """Return the integer value of a constant or override; None if it is not known."""
         if name in self._known:
             return self._known[name]
         self._known[name] = None  # should it be defined by itself
-        named = self.named.get(name)
-        if name in self.values:
+        declaration = self.named.get(name)
+        if name in self.values:  # an override that the pipeline sets
             value = self.values[name]
             self._known[name] = None if value is None or value != int(value) else int(value)
-        elif named is not None and named.kind in ("const", "override") and named.body:
-            text = " ".join(token.text for token in self.tokens[named.body : named.end - 1])
+        elif declaration is not None and declaration.kind in ("const", "override") and declaration.body:
+            text = " ".join(token.text for token in self.tokens[declaration.body : declaration.end - 1])
             self._known[name] = self.constant(text, depth)
         return self._known[name]
 

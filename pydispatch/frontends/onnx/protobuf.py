@@ -105,7 +105,7 @@ class Message:
     `messages`.
     """
 
-    _declared: ClassVar[dict[int, _Field] | None] = None
+    _declared: ClassVar[dict[int, _Field]]
 
     @classmethod
     def read(cls: type[M], data: memoryview) -> M:
@@ -117,13 +117,13 @@ class Message:
     @classmethod
     def declared(cls) -> dict[int, _Field]:
         """Return the declared fields by field number."""
-        if "_declared" not in cls.__dict__:
+        if "_declared" not in cls.__dict__:  # each class has its own, and does not inherit that of its base
             cls._declared = {
                 field_number: _Field(field.name, encoding.kind, encoding.repeated)
                 for field in dataclasses.fields(cls)
                 for field_number, encoding in field.metadata.items()
             }
-        return cls._declared or {}
+        return cls._declared
 
 
 class _MessageReader:

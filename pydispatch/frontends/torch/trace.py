@@ -41,6 +41,11 @@ class Tracer:
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
         sharing: Mapping[str, Sharing], symbols: dict[str, Size], kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
+        """Start without any translated graph.
+
+        views: operators that return views → function that writes through the view. sharing: decisions whether a result
+        is a view or a copy. kernels: operators for which the user supplies kernels.
+        """
         self.b = builder
         self.conversions = conversions
         self.views = views

@@ -55,12 +55,12 @@ class Source:
         if self._origins is None:
             self._origins = {match["alias"]: match.start("parenthesis") for match in self._aliases()}
         for _ in range(_LONGEST_CHAIN):
-            match = _ORIGIN_NAME.match(self.text, start)
+            match = _ORIGIN_NAME.match(self.text, start)  # the pattern skips `callsite(` and `fused[`
             if match is None:
                 return ""
             if match["alias"] is None:  # a name; a file is followed by its line
                 return "" if self.text[match.end() : match.end() + 1] == ":" else match["name"]
-            start = self._origins.get(match["alias"], len(self.text))
+            start = self._origins.get(match["alias"], len(self.text))  # nothing matches at the end of the text
         return ""
 
     def _aliases(self) -> Iterator[re.Match[str]]:

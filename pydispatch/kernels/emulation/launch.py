@@ -56,9 +56,9 @@ def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
     for parameter, argument in zip(kernel.passed, args, strict=True):
         assert parameter.type is not None
         value = _view(kernel, parameter, argument) if parameter.is_view else DType(parameter.type.dtype)(argument)
-        if parameter.group:
-            value = (*passed.get(parameter.group, ()), value)
-        passed[parameter.group or parameter.name] = value
+        if parameter.tuple_name:
+            value = (*passed.get(parameter.tuple_name, ()), value)
+        passed[parameter.tuple_name or parameter.name] = value
     return {name: passed.get(name, kernel.statics.get(name)) for name in kernel.source.parameter_names}
 
 

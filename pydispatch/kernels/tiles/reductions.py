@@ -56,7 +56,7 @@ class Reductions(TileValues):
             value = self.element(tile, indices)
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
-            outer, self.writer = self.writer, inner
+            outer, self.writer = self.writer, inner  # the region has a writer of its own
             total = self._combine_partial(symbol, a, b)
             self.writer = outer
             self.writer.lines += [
@@ -67,7 +67,7 @@ class Reductions(TileValues):
                 "}",
             ]
 
-        self.over(tile.shape, body, f"{result.name} = ", f" init ({start.name}) -> {type}")
+        self.over(tile.shape, body, result=f"{result.name} = ", reduced=f" init ({start.name}) -> {type}")
         return result
 
     def _reduce_rows(self, result: Tile, tile: Tile, symbol: str) -> None:

@@ -105,8 +105,8 @@ class _SpirvLinker:
         for id, function in kernel.functions.items():
             if function.body:
                 self._function(id, function, declared, sources, unresolved)
-        for taker in self.takers.values():
-            out.take_needs(taker.parts)
+        for taker in self.takers.values():  # the libraries from which _function() copied
+            out.take_needs(taker.parts)  # their capabilities and extensions
         for id in declared.keys() - unresolved.keys():
             self._forget_declaration(id, kernel.functions[id])
         providers = {symbol: self.libraries[index].name for symbol, index in sources.items()}

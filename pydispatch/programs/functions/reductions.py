@@ -19,7 +19,7 @@ from pydispatch.programs.functions.common import axes_of, division_operands, dty
 from pydispatch.programs.trace import Trace
 
 
-def _accumulator_type(x: Tensor, dtype: Any) -> DType:
+def _type_of_sums(x: Tensor, dtype: Any) -> DType:
     """Return the type in which NumPy sums the elements of x: `dtype` if it is stated, else at least 64 bits for
     integers.
     """
@@ -37,7 +37,7 @@ def _reduction(name: str) -> Callable[..., Array]:
         """Reduce along axes; without `axis`, over all elements."""
         x = trace.tensor_of(a)
         if name in ("add", "mul"):
-            x = elementwise.convert(trace, x, _accumulator_type(x, dtype))
+            x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
         else:
             _require_elements(trace, f"numpy.{name}", x, axes_of(axis))
         return Array(trace, reductions.reduce(trace, name, x, axes_of(axis), keepdims))
@@ -126,7 +126,7 @@ def _cumulative(name: str) -> Callable[..., Array]:
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
-        x = elementwise.convert(trace, x, _accumulator_type(x, dtype))
+        x = elementwise.convert(trace, x, _type_of_sums(x, dtype))
         return Array(trace, scans.cumulative(trace, name, x, axis % x.rank))
 
     return function

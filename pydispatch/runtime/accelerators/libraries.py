@@ -133,8 +133,8 @@ class Libraries:
 
     def remove(self, provider: Provider) -> None:
         """Remove a registration. Programs that are already loaded keep the library."""
-        numbers = [ordinal for _, ordinal, _ in self._added]
-        if not isinstance(provider, Provider) or provider.id not in numbers:
+        added_ids = [provider_id for _, provider_id, _ in self._added]
+        if not isinstance(provider, Provider) or provider.id not in added_ids:
             raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
         self._added = [entry for entry in self._added if entry[1] != provider.id]
 

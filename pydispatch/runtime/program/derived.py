@@ -55,6 +55,7 @@ def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], shari
     Programs with parameters, imports or code supplied at load time share nothing, because their constants may differ
     even if their artifacts are equal.
     """
+    # "dynamic": code is supplied at load time.
     differs = module.parameters() or any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)
     shared = Shared(module, file) if sharing is None or differs else sharing.find(module, file, variants)
-    module.use_derived(shared.memory, shared)
+    module.use_derived(shared.memory, shared)  # the module keeps `shared`, the owner of the memory, alive

@@ -149,12 +149,13 @@ class Units:
 
         The unit contains only the library tables.
 
-        whole: whether the objects are a whole library: they define the query function, so that the unit is empty.
+        whole: whether the objects are a whole library: they define QUERY_SYMBOL, which the linker takes from them, and
+            the unit has no code.
         """
         exports = self.variant.exports
         if whole:
             return Unit(self.variant, "", frozenset([QUERY_SYMBOL]))
-        return self._library([export.name for export in exports], [0] * len(exports))
+        return self._library([export.name for export in exports], pages=[0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
         """Return a unit that contains only the library tables.

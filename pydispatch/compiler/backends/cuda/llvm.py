@@ -122,8 +122,9 @@ def generate(
     assert variant.module is not None
     machine = machine_of(arch)
     names = [export.name for export in variant.exports]
-    module = resolve_fallbacks(variant.module, lambda: frozenset(provided))
+    module = resolve_fallbacks(variant.module, provided=lambda: frozenset(provided))
     module = copied(module)  # it is compiled for other architectures, too
+    # INVOCATIONS describes the machine. All invocations of a workgroup reach operations of TOGETHER together.
     kernels = distribute_kernels(module, variant.exports, machine=INVOCATIONS, together=TOGETHER)
     sizes = {name: kernels[name].size if name in kernels else (1, 1, 1) for name in names}
     _check_sizes(variant.exports)

@@ -125,15 +125,15 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
 
 
 def with_kind(file: ObjectFile) -> ObjectFile:
-    """Return an inline object without a name renamed to `inline` with the suffix of its content; other objects
+    """Give an unnamed inline object a name with the suffix of its content, such as `inline.cu`; return other objects
     unchanged.
     """
     if file.name != UNNAMED:
         return file
-    kind = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
+    suffix = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
     if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
-        kind = PTX
-    return replace(file, name=f"inline{kind}")
+        suffix = PTX
+    return replace(file, name=f"inline{suffix}")
 
 
 def _library(module: CudaModule) -> PtxLibrary | None:
@@ -147,8 +147,8 @@ def _library(module: CudaModule) -> PtxLibrary | None:
 
 
 def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
-    """Link the functions that a module calls of others into it, and check it by ptxas if available. Return the module.
-    Raises CompileError.
+    """Link the functions of libraries that a module calls into it, and check it by ptxas if available. Return the
+    module; a cubin, and a module that is not one of the user's files, unchanged. Raises CompileError.
     """
     file = module.file
     if module.ptx is None or file is None:

@@ -64,7 +64,7 @@ class FunctionEmitter:
         groups: Metadata nodes of the access groups of the parallel loops around the current block.
         op: The operation that is being lowered, which errors name.
         bindings: Facts about the bindings that the function uses.
-        narrow_indices: Whether indices fit into 31 bits and are divided faster in 32.
+        narrow_indices: Whether indices are below 2^31 and the platform divides 32-bit integers faster than 64-bit ones.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FunctionEmitter:
         self._block_scope = -1  # metadata node of the scope of all register blocks; -1 before there is one
         self._lines = LineTable(module, function) if MARKS_LINES in function.attributes else None
         self.bindings = bindings_of(ops_by_name(function))
-        width = attribute(function, "pyd.index_width")
+        width = attribute(function, "pyd.index_width")  # signed bits: indices of 32 bits are below 2^31
         self.narrow_indices = (
             self.platform.divides_in_words and isinstance(width, IntegerAttr) and width.value.data <= 32
         )

@@ -130,7 +130,7 @@ class Casts(Registers[E, V]):
             if not is_native_float(result.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)
+            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # of the type; of its register
             value = self.operands(emitter, [operand])[0]
             if width == 1 and is_signed:  # true is -1
                 value = self.resized(emitter, value, from_width=1, to_width=32)

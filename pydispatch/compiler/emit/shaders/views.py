@@ -14,7 +14,7 @@ from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.values import Index, MemRef, Root
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.expand import layout
-from pydispatch.compiler.kernel_ir.readers import integer, integers, mixed, operands_of, segments
+from pydispatch.compiler.kernel_ir.readers import integer, integers, mixed_values, operands_of, segments
 from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of, storage_bits
 
 
@@ -67,7 +67,7 @@ def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
     _, *parts = segments(op, 4)  # of the source; then the dynamic offsets, sizes and strides
     names = ("static_offsets", "static_sizes", "static_strides")
     rows = zip(names, parts, strict=True)
-    (offset,), sizes, strides = (mixed(op, name, part, emitter.int_or_value) for name, part in rows)
+    (offset,), sizes, strides = (mixed_values(op, name, part, emitter.int_or_value) for name, part in rows)
     emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
 from pydispatch.compiler.emit.shaders.values import known, open_parts
 from pydispatch.compiler.emit.wgsl.statements import StatementEmitter
-from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, wide
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, two_words
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
 """Emits the code of an operation."""
@@ -75,12 +75,12 @@ class FunctionEmitter(StatementEmitter):
             return 0 if remainder else lhs
         if self.index_width == 64:
             function = self.module.library("pyd_u64_rem" if remainder else "pyd_u64_div")
-            return self._reused(f"{function}({lhs}, {wide(rhs)})")
+            return self._reused(f"{function}({lhs}, {two_words(rhs)})")
         if rhs & (rhs - 1) == 0:
             return self._reused(f"{lhs} & {rhs - 1}" if remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
         return self._reused(f"{lhs} {'%' if remainder else '/'} {rhs}")
 
-    def place(self, index: Index) -> str:
+    def element_index(self, index: Index) -> str:
         """Return the text of an index in brackets; of 64 bits the low word, since no buffer has more elements."""
         return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
 

@@ -12,7 +12,7 @@ from pydispatch.compiler.emit.shaders.function import Definitions, ShaderFunctio
 from pydispatch.compiler.emit.wgsl.buffers import Buffer
 from pydispatch.compiler.emit.wgsl.module import Module
 from pydispatch.compiler.emit.wgsl.uniformity import Uniformity
-from pydispatch.compiler.emit.wgsl.words import Literal, Name, integer, wide
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, integer, two_words
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 from pydispatch.ir.core.locations import line_of
 
@@ -155,4 +155,4 @@ class StatementEmitter(ShaderFunction[Name]):
         """Return the literal of an integer in a register of `width` bits: 1, 32 or 64."""
         if width == 1:
             return Literal("true" if value & 1 else "false")
-        return integer(value) if width == 32 else wide(value)
+        return integer(value) if width == 32 else two_words(value)

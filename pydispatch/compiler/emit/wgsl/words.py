@@ -72,13 +72,13 @@ def unsigned(value: int) -> Literal:
 
 
 @lru_cache(4096)
-def wide(value: int) -> Literal:
+def two_words(value: int) -> Literal:
     """Return the vec2u literal with the low 64 bits of a number, low word first."""
     return Literal(f"vec2u({value & 0xFFFFFFFF}u, {value >> 32 & 0xFFFFFFFF}u)")
 
 
 @lru_cache(4096)
-def single(bits: int) -> Literal | None:
+def finite_f32(bits: int) -> Literal | None:
     """Return the f32 literal with these bits; None for infinities and NaN, which have no literals."""
     if bits & 0x7F800000 == 0x7F800000:
         return None

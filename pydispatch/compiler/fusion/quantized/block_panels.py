@@ -24,8 +24,14 @@ from pydispatch.compiler.fusion.quantized.block_scaled import K_LOOP, N_LOOP, We
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, digits_of, loop_index
 from pydispatch.compiler.fusion.quantized.spaces import Space, as_float
-from pydispatch.compiler.fusion.quantized.terms import Term, constant_of, elements_in, stored_integer, widened_half
-from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, is_constant_zero
+from pydispatch.compiler.fusion.quantized.terms import (
+    Term,
+    constant_of,
+    elements_in,
+    stored_integer,
+    term_before_widening,
+)
+from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, is_zero_point
 from pydispatch.ir.values import shape_of
 
 WIDTHS = (64, 32, 16)
@@ -214,7 +220,9 @@ class Panels:
         return ops[-1].results[0]
 
     def _panel_loops(self, has_blocks: bool) -> Space:
-        """Return the loops of terms: panels, those of `_block_loops` if `has_blocks`, and columns of a panel."""
+        """Return the loops of terms, and K and N as functions of them. The loops are panels, those of `_block_loops` if
+        `has_blocks`, and columns of a panel.
+        """
         panels, width = self.layout.panels, self.layout.width
         blocks = self._block_loops if has_blocks else ()
         column_loop = 1 + len(blocks)
@@ -223,7 +231,7 @@ class Panels:
             return Space((panels, width), positions={N_LOOP: columns, K_LOOP: ()})
         loops = [loop_index(1 + i, n) for i, n in enumerate(blocks)]
         block = self.layout.block
-        # The steps of a block are a loop after the last one: terms, which are the same for all of them, do not read it.
+        # Steps of a block would be loop column_loop + 1. `Space` does not list it: terms are the same for all steps.
         steps = collapsed([*loops, loop_index(column_loop + 1, block)], [*blocks, block])
         return Space((panels, *blocks, width), positions={N_LOOP: columns, K_LOOP: steps})
 
@@ -266,9 +274,9 @@ class Panels:
         """
         space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
         # A single term of f16 or bf16 is stored as it is, half as long: the product widens it.
-        half = widened_half(terms[0]) if len(terms) == 1 and not start else None
-        if half is not None:
-            value = space.emit(body, half)
+        narrow = term_before_widening(terms[0]) if len(terms) == 1 and not start else None
+        if narrow is not None:
+            value = space.emit(body, narrow)
         else:
             value, *others = (as_float(body, space.emit(body, term)) for term in terms)
             for other in others:
@@ -299,7 +307,7 @@ def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
         if constant is None:
             return None
         total += constant
-    return total if is_constant_zero(total) else None
+    return total if is_zero_point(total) else None
 
 
 def _depend_on_block(terms: Sequence[Term]) -> bool:

@@ -119,8 +119,8 @@ class Loops:
         rows: Parallel loops that the weights do not have.
         columns: Parallel loops that only the weights have.
         batch: Parallel loops that both factors have.
-        positions: For each loop of the product, its index as a digit of K_LOOP or N_LOOP, which stand for the collapsed
-            reduction and column loops, or of a loop of `batch`; empty for `rows`.
+        positions: For each loop of the product, its index as `loop_index(loop, size, place_value=stride)`. `loop` is
+            K_LOOP or N_LOOP, the collapsed reduction or column loops, or one of `batch`. Empty for `rows`.
     """
 
     rows: tuple[int, ...]

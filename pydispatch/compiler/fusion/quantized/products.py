@@ -33,7 +33,8 @@ from pydispatch.ir.values import shape_of
 def multiply_integers(function: Operation, byte_products: str) -> None:
     """Rewrite the products of a host function whose factors are dequantized, in place.
 
-    byte_products: signs of the bytes that all targets multiply in one instruction, see `Level.bytes`.
+    byte_products: signs of the bytes that all targets multiply in one instruction, such as "unsigned by signed"; see
+        `Level.byte_products`.
     """
     changed = False
     for op in list(walk(function)):
@@ -48,7 +49,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     """Make a contraction of f32 with dequantized factors multiply integers, or a contraction of i32 read the stored
     integers. Return whether it was rewritten; if not, the operations that recognition created are erased.
 
-    byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.bytes`.
+    byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.byte_products`.
     """
     generic, tensors = contraction.generic, TensorRecognizer()
     scalars = ScalarRecognizer(

@@ -78,7 +78,7 @@ def constant_of(term: Term) -> float | None:
     return float(constant.value.value.data) if isinstance(constant.value, FloatAttr) else None
 
 
-def widened_half(term: Term) -> TensorElement | None:
+def term_before_widening(term: Term) -> TensorElement | None:
     """Match `extf(t[i])` with elements of f16 or bf16, and return t[i]; None for other terms."""
     if not isinstance(term, Computed) or term.kind is not arith.ExtFOp:
         return None

@@ -59,12 +59,13 @@ def zero_point_corrections(
         contraction: The product.
         lhs: Its left-hand factor.
         rhs: Its right-hand factor.
-        byte_products: Which bytes instructions multiply: "unsigned by signed", "all signs", another kind for signed
-            ones, or "" for none; see `Level.bytes`.
+        byte_products: Which bytes instructions multiply: "unsigned by signed", "all signs", "equal signs", or "" for
+            none; see `Level.byte_products`.
     """
     if not byte_products or lhs.width != 8 or rhs.width != 8:
         return ()
     constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
+    # signed_a, signed_b: whether the bytes that are multiplied are signed; bytes of the other sign are shifted by 128.
     unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False
     if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
         signed_a, signed_b = constant_a, not constant_a

@@ -24,7 +24,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Index, known
 from pydispatch.compiler.kernel_ir.expand.layout import LayoutOp
 from pydispatch.compiler.kernel_ir.expand.rule import Rule
-from pydispatch.compiler.kernel_ir.readers import attribute, mixed, op_name, reassociation, segments, unsupported
+from pydispatch.compiler.kernel_ir.readers import attribute, mixed_values, op_name, reassociation, segments, unsupported
 from pydispatch.compiler.kernel_ir.types import layout_of
 from pydispatch.errors import CompileError
 
@@ -47,7 +47,7 @@ def strided(op: Operation, value: SSAValue) -> Strided:
     if isinstance(source, memref.ReinterpretCastOp):
         _, *parts = segments(source, 4)
         names = ("static_offsets", "static_sizes", "static_strides")
-        (start,), extents, steps = (mixed(source, n, p, known) for n, p in zip(names, parts, strict=True))
+        (start,), extents, steps = (mixed_values(source, n, p, known) for n, p in zip(names, parts, strict=True))
         return Strided(source.operands[0], start, tuple(extents), tuple(steps))
     offset, sizes, strides = layout_of(value.type)
     stated = (offset, *sizes, *strides)
@@ -119,7 +119,7 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
     def part(name: str, operands: Sequence[SSAValue]) -> list[Index]:
         """Return a part of the slice: static entries and constant operands as integers, other operands themselves."""
-        return mixed(op, name, operands, read=known)
+        return mixed_values(op, name, operands, read=known)
 
     offset = source.offset
     for start, stride in zip(part("static_offsets", offset_operands), source.strides, strict=True):

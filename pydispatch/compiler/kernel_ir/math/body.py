@@ -78,6 +78,7 @@ class Body:
             assert self.entry.first_op is not None
             self.entry.insert_ops_before(list(self._constants.values()), self.entry.first_op)
         types = [argument.type for argument in self.entry.args], [result.type for result in results]
+        # Emitters inline the function or give it a name of their own.
         return func.FuncOp("definition", types, Region(self.entry))
 
     @contextmanager

@@ -52,7 +52,7 @@ class Native:
     Attributes:
         arithmetic: Float types that it computes in.
         conversions: Float types that it converts between.
-        registers: Widths of its integers, as of `TargetIntegers`.
+        registers: Widths of its integers in bits, ascending; none for a target that computes in every width.
     """
 
     arithmetic: frozenset[type[Attribute]] = PLAIN

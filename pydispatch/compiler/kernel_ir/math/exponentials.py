@@ -36,9 +36,9 @@ def exp2(x: Number) -> Number:
     """Return 2^x: 2^k times the exponential of the fraction times log 2."""
     format = format_of(x)
     t = x.clamp(*format.exp2_range)
-    n, k = rounded(t)
+    n, k = rounded(t)  # the same integer, as a float and as a word
     f = t - n
-    if format.extended:
+    if format.extended:  # the reduced argument is a sum of two floats, and so is log 2
         high, low = product(f, f.new(format.ln2[0]))
         return scaled(1.0 + expm1_reduced(high, low + f * format.ln2[1]), k)
     return scaled(1.0 + expm1_reduced(f * format.ln2[0]), k)

@@ -20,16 +20,16 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
 
 
 def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
-    """Return (is_outer, s, tail) with asin(s) = s + tail.
+    """Return (outer, s, tail) with asin(s) = s + tail.
 
     Up to 1/2, s is `size`. Above, s is the root of (1 - size) / 2, and asin(size) = pi/2 - 2 asin(s).
     """
     outer = size > 0.5
     z = choose(outer, 0.5 * (1.0 - size), size * size)
-    if format_of(size).extended:
-        some = z > 0.0
-        high, low = root_pair(choose(some, z, 1.0))
-        root, rest = choose(some, high, 0.0), choose(some & outer, low, 0.0)
+    if format_of(size).extended:  # the root is a sum of two floats
+        is_nonzero = z > 0.0
+        high, low = root_pair(choose(is_nonzero, z, 1.0))
+        root, rest = choose(is_nonzero, high, 0.0), choose(is_nonzero & outer, low, 0.0)
         s = choose(outer, root, size)
         return outer, s, rest + s * (z * polynomial(z, "asin"))
     s = choose(outer, z.sqrt(), size)

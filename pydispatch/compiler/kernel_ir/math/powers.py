@@ -114,4 +114,5 @@ def _inverse(base: N, power: N) -> N:
     if isinstance(power, Number):
         return 1.0 / power
     assert isinstance(base, Word)
-    return choose((base + 1).below(3) & base.differs(0), power, otherwise=0)
+    is_one_or_minus_one = (base + 1).below(3) & base.differs(0)  # `below` compares unsigned numbers
+    return choose(is_one_or_minus_one, power, otherwise=0)

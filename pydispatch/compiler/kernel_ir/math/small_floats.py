@@ -55,6 +55,7 @@ class Layout:
         """The code of the largest finite number."""
         if self.special == "ieee":
             return (((1 << self.exponent) - 1) << self.fraction) - 1
+        # "fn": the largest code is NaN. "fnuz" and "finite": it is a number.
         return self.sign_mask - (2 if self.special == "fn" else 1)
 
     @property
@@ -115,23 +116,23 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     magnitude, drop = bits & _MAGNITUDE, 23 - form.fraction
     # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
-    code_ = magnitude + rounding + (magnitude >> drop & 1) >> drop
-    code_ = choose(code_.above(form.largest), form.beyond, code_)
+    code = (magnitude + rounding + ((magnitude >> drop) & 1)) >> drop
+    code = choose(code.above(form.largest), form.beyond, code)  # beyond: code of numbers above the largest
     # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
     shift = 2.0 ** (24 - form.bias - form.fraction)
     small = (magnitude.as_float() + shift).bits() - single_bits(shift)
-    code_ = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, code_)
+    code = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, code)
     is_nan = magnitude.above(_INFINITY)
     nan: Word | int = form.nan
     if width == 16:  # which has digits enough to keep the most telling ones
-        nan = magnitude >> drop & (1 << (form.fraction - 1)) - 1 | form.nan
-    code_ = choose(is_nan, nan, code_)
-    sign = bits >> 32 - form.bits & form.sign_mask
+        nan = ((magnitude >> drop) & ((1 << (form.fraction - 1)) - 1)) | form.nan
+    code = choose(is_nan, nan, code)
+    sign = (bits >> (32 - form.bits)) & form.sign_mask
     if form.special == "fnuz":  # there is no -0: its code is NaN
-        sign = choose(code_.equals(0), 0, sign)
+        sign = choose(code.equals(0), 0, sign)
     if form.special == "finite":
         sign = choose(is_nan, 0, sign)
-    return (code_ | sign).resized(width).as_bits(type_)
+    return (code | sign).resized(width).as_bits(type_)
 
 
 def single_bits(power: float) -> int:
@@ -163,7 +164,7 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
     x = x.extended(min(width for width in _CUTS if width >= x.width), is_signed)
     size = choose(x < 0, 0 - x, x) if is_signed else x
     factor: Number | None = None  # the product of 2^cut over the steps that cut bits off
-    for least, cut in _CUTS[x.width]:
+    for least, cut in _CUTS[x.width]:  # a magnitude of at least 2^least loses its lowest `cut` bits
         fits = size.below(1 << least)
         kept = (size >> cut) | choose((size & (1 << cut) - 1).equals(0), size.new(0), otherwise=1)
         size = choose(fits, size, kept)

@@ -48,7 +48,8 @@ class Lanes:
         loop: The loop.
         lane: Its counter along the last axis.
         varying: Values that may differ between lanes.
-        formulas: Varying integers that are computed from the lane alone, and are rematerialized where they are used.
+        lane_integers: Varying integers that are computed from the lane alone; they are rematerialized where they are
+            used.
         width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, at most
             `STREAMED_LANES` if `is_streamed`, otherwise `LANES`.
         is_streamed: Whether the loops of a strip carry no values, so that they only write memory.
@@ -63,14 +64,15 @@ class Lanes:
         self.lane: SSAValue = loop.body.block.args[-1]
         self._read_only = read_only  # memrefs that the function does not write
         self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
-        self.formulas: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
+        self.lane_integers: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
         # Sequential loops that are interchanged, and branches with such loops.
         self.ops_with_lane_loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a loop -> loads that are executed before it
         self.refusal: tuple[Operation, str] | None = None  # (operation, why the loop is not interchanged)
         high = known(loop.upperBound[-1])
-        self._iterations = high if isinstance(high, int) else 0  # of the loop; 0 if they are not known
-        self.width = LANES
+        # 0 if it is not known. `of` refuses loops that do not run from 0 by 1.
+        self._iterations = high if isinstance(high, int) else 0
+        self.width = LANES  # iterations of a strip
         self.is_streamed = False
 
     @classmethod
@@ -90,7 +92,7 @@ class Lanes:
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
             lanes.is_streamed, lanes.width = True, min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
-        variables = lanes.varying - lanes.formulas
+        variables = lanes.varying - lanes.lane_integers
         if len(variables) * MOST_BYTES_OF_VALUE * lanes.width > MOST_BYTES:
             lanes._refuse(loop, "there are too many variables")
         return lanes
@@ -166,8 +168,8 @@ class Lanes:
         if operands:
             self.varying.update(op.results)
             is_integer = all(isinstance(result.type, IndexType | IntegerType) for result in op.results)
-            if is_integer and info.cost <= Cost.SHORT and operands <= self.formulas:
-                self.formulas.update(op.results)
+            if is_integer and info.cost <= Cost.SHORT and operands <= self.lane_integers:
+                self.lane_integers.update(op.results)
         return True
 
     def _covers_if(self, op: scf.IfOp) -> bool:
@@ -194,12 +196,12 @@ class Lanes:
     def _covers_for(self, op: scf.ForOp) -> bool:
         """Return whether lanes can run an `scf.for` together, and record what varies in it.
 
-        Its bounds must be equal in all lanes, or its counter a formula of the lane with a known number of iterations.
+        Its bounds must be equal in all lanes, or its counter an integer of the lane with a known number of iterations.
         """
         counter, *carried = op.body.block.args
         if self.unrolled_starts(op) is not None:
             self.varying.add(counter)
-            self.formulas.add(counter)
+            self.lane_integers.add(counter)
             self.width = self._iterations  # all lanes are one strip, because each begins at a counter of its own
         elif not self.varying.isdisjoint((op.lb, op.ub, op.step)):
             return self._refuse(op, "the bounds of the loop differ between invocations")
@@ -287,7 +289,7 @@ class Lanes:
 
     def is_rematerialized(self, value: OpResult) -> bool:
         """Return whether a value of the loop is computed again at each use, instead of being stored for each lane."""
-        is_cheap = value in self.formulas or self.is_uniform(value.op)
+        is_cheap = value in self.lane_integers or self.is_uniform(value.op)
         return is_cheap and is_inside(value.op, self.loop.body.block)
 
     def _stride(self, index: SSAValue) -> int | None:
@@ -295,7 +297,7 @@ class Lanes:
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):
-            return 1 if index in self.formulas else None
+            return 1 if index in self.lane_integers else None
         op = index.op
         if isinstance(op, arith.IndexCastOp):
             return self._stride(op.operands[0])

@@ -65,13 +65,14 @@ class Strip:
                 pending = []
             elif self.lanes.is_uniform(op):
                 build.insert(op.clone(self.copies))
-            elif not self._is_formula(op) and op not in hoisted:
+            # Integers of the lane are emitted where they are used, hoisted loads before their loop.
+            elif not self._is_lane_integer(op) and op not in hoisted:
                 pending.append(op)
         self._over_lanes(build, pending, stores, terminator)
 
-    def _is_formula(self, op: Operation) -> bool:
-        """Return whether all results of an operation are formulas of the lane, so that it is rematerialized."""
-        return bool(op.results) and self.lanes.formulas.issuperset(op.results)
+    def _is_lane_integer(self, op: Operation) -> bool:
+        """Return whether all results of an operation are integers of the lane, so that it is rematerialized."""
+        return bool(op.results) and self.lanes.lane_integers.issuperset(op.results)
 
     def _emit_loop(self, build: Build, op: Operation, pending: Sequence[Operation]) -> None:
         """Emit a sequential loop, or a branch with loops, after the operations before it that are still `pending`."""

@@ -77,8 +77,13 @@ def _combine_in_array(
 ) -> list[SSAValue]:
     """Insert the combination of `count` partial results through an array in workgroup memory, in order.
 
-    Parameters are those of `combine_partials`. `position` is the index in the array that this invocation writes; None
-    if the first invocation of each warp writes one.
+    Args:
+        workgroup: The rewriter of the entry point.
+        loop: The reduction, before which operations are inserted.
+        ops: For each result, the operation that combines two values.
+        values: For each result, the partial result of this invocation.
+        count: Elements of the array.
+        position: Index in the array that this invocation writes; None for the number of its warp, written by lane 0.
     """
     build = workgroup.build(loop)
     workgroup.reductions += 1

@@ -57,7 +57,10 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     def element(
         build: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
     ) -> list[SSAValue]:
-        """Insert one iteration of the loop, and return no carried values."""
+        """Insert one iteration of the loop, and return no carried values.
+
+        is_last_copy: whether the body is inlined for the last time, so that its operations are moved instead of copied.
+        """
         inline_block(block, build, indices, is_last_copy=is_last_copy)
         return []
 

@@ -221,6 +221,7 @@ class Workgroup:
         by: whether ONE_INVOCATION, number 0, or SEVERAL_INVOCATIONS make the accesses.
         """
         if self.hazards.conflict(accesses, by):
+            # Memory through which invocations exchange values must be coherent within the workgroup.
             self._exchanged_memory |= accesses.reads | accesses.writes
             self.barrier(self.build(op))
         self.hazards.record(accesses, by)

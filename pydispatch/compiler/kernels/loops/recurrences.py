@@ -142,7 +142,16 @@ def emit_ordered_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit the rows of workgroup `group` of a CPU; parameters are those of `emit_nest` and `write_rows`."""
+    """Emit the rows of workgroup `group` of a CPU.
+
+    Args:
+        elements: Emitter of elements of the dispatch.
+        build: Receives the code.
+        group: Number of the workgroup.
+        partition: The partition of the nest into workgroups.
+        op: The operation, whose rows are computed step by step.
+        buffers: Result of the operation → memref that its rows are stored into.
+    """
     if partition.has_whole_rows:
         _emit_rows(elements, build, group, partition, op, buffers)
     else:

@@ -137,7 +137,7 @@ class BlockQuantized:
         return cast("TensorType[Attribute]", self.argument.type).get_shape()
 
 
-def is_constant_zero(value: float) -> bool:
+def is_zero_point(value: float) -> bool:
     """Return whether a constant may be the zero point of a `BlockQuantized`: a small integer."""
     return value.is_integer() and abs(value) <= LARGEST_ZERO
 
@@ -168,18 +168,17 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     if contraction.element_of(weights).type != (i4 if has_halves else i8):
         return None
     panel, block, _, column, *_ = dims
-    terms: dict[str, PerBlock | None] = {}
+    terms: dict[str, PerBlock | None] = {"offset": None, "scale": None}
     value = weights.value
     zero: float | PerBlock = 0.0
     for kind, key in ((arith.AddfOp, "offset"), (arith.MulfOp, "scale"), (arith.SubfOp, "zero")):
-        terms[key] = None
         if isinstance(value.owner, kind):
             value, operand = value.owner.operands
             term = body.term(operand, (panel, block, column))
             if term is None:
                 return None
             if key == "zero":
-                if isinstance(term, float) and not is_constant_zero(term):
+                if isinstance(term, float) and not is_zero_point(term):
                     return None
                 zero = term
             elif isinstance(term, float):

@@ -116,7 +116,10 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
 
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what is known of the result of an elementwise operation, from what is known of its operands."""
+    """Return what is known of the result of an elementwise operation, from what is known of its operands.
+
+    "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row.
+    """
     if (constant := Expression(op.results[0], ()).number()) is not None:
         return _of_number(constant)
     is_pure = info_of(op).is_pure and bool(values) and not op.regions

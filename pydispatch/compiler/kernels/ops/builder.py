@@ -151,7 +151,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         if self.is_below(lhs, rhs):
             return 0
         if isinstance(lhs, SSAValue) and lhs in self.parts:
-            high, size, low = self.parts[lhs]
+            high, size, low = self.parts[lhs]  # lhs was built as high * size + low, with low < size
             if size is rhs or size == rhs:
                 return high
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
@@ -336,9 +336,10 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
     def parallel(
         self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
     ) -> None:
-        """Emit an `scf.parallel`, whose iterations are independent; parameters are those of `loop`.
+        """Emit an `scf.parallel`, whose iterations are independent.
 
-        A loop known to run once or never becomes its body or nothing.
+        A loop known to run once or never becomes its body or nothing. `limit` is a bound that the index is known to be
+        below, recorded so that divisions by it fold; None for `high`.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:

@@ -105,12 +105,13 @@ class DagPattern:
                 path.append(None)
                 continue
             node = self.view.node(child)
-            if node.reads is not None:  # over loops of one iteration, the program may have its operand instead
+            # A broadcast or transposition; where it moves nothing, the program may have its operand instead.
+            if node.reads is not None:
                 path.append(None)
                 self._add_used_inputs(node, used, seen)
                 continue
             path.append(node.key)
-            used.update(source_of(u) for u in node.unread)  # initial values that are not read may be inputs
+            used.update(source_of(u) for u in node.unread)  # overwritten initial values may be inputs of the pattern
             if node in seen and len(path) > _PATH_KEYS:  # walked again only for its keys: its inputs are known
                 continue
             seen.add(node)
@@ -120,7 +121,10 @@ class DagPattern:
         return used, path[:_PATH_KEYS]
 
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
-        """Add to `used` the inputs that a node depends on. seen: nodes that were visited before."""
+        """Add to `used` the inputs that a node depends on, with overwritten initial values (`Node.unread`).
+
+        seen: nodes that were visited before.
+        """
         pending: list[SSAValue | Node] = [node]
         while pending:
             child = pending.pop()
@@ -254,9 +258,10 @@ class _Search:
         """
         if mine.key != theirs.key or not self._reads_alike(mine, theirs):
             return self.fail(differ(mine, theirs), where, op)
-        if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
+        is_root = not where
+        if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
             return self.fail(f"expected {shape_text(mine.type)}, got {theirs.type}", where, op)
-        self.depth += 1
+        self.depth += 1  # matched operations, for the report; restored where an order of operands fails
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)

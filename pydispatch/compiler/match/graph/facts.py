@@ -136,6 +136,7 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]
+        # A number, the equal dimension of another tensor, an operand, or None.
         stated = known if known >= 0 else _stated(value, dim)
         if isinstance(stated, Dim):
             value, dim = stated.tensor, stated.axis

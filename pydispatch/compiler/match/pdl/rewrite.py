@@ -225,6 +225,7 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
 def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
     """Execute `pdl.apply_native_rewrite`."""
     results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
+    # Surplus results of the native function are dropped.
     for result, value in zip(op.res, results, strict=False):
         self.bindings[result] = value
 

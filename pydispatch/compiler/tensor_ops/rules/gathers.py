@@ -27,7 +27,7 @@ class TensorGather(TensorOp):
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return a size of the batch, or that of a dimension of the source that a slice keeps."""
-        batch = _batch(op)
+        batch = _batch_rank(op)
         if axis < batch:
             return Dim(op.indices, axis)
         indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
@@ -37,7 +37,7 @@ class TensorGather(TensorOp):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
         dimension."""
-        batch = _batch(op)
+        batch = _batch_rank(op)
         indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
@@ -61,7 +61,7 @@ class TensorScatter(Update):
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
         destination that slices cover."""
-        batch = _batch(op)
+        batch = _batch_rank(op)
         scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         kept = [d for d in range(len(shape_of(op.dest))) if not (are_dropped and d in scattered_dims)]
         rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch)]
@@ -103,7 +103,7 @@ class TensorScatter(Update):
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination that an element of a slice is written to."""
         scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
-        batch = _batch(op)
+        batch = _batch_rank(op)
         coordinates = _coordinates(
             elements, build, op, [elements.dims(op.dest)[d] for d in scattered_dims], indices[:batch]
         )
@@ -112,7 +112,7 @@ class TensorScatter(Update):
         )
 
 
-def _batch(op: Any) -> int:
+def _batch_rank(op: Any) -> int:
     """Return the number of dimensions of the indices that count the slices."""
     return len(shape_of(op.indices)) - 1
 
@@ -127,7 +127,7 @@ def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tupl
         slices: The tensor of slices, whose first dimensions count the slices.
     """
     indexed_dims = [int(d) for d in dims.get_values()]
-    kept, rank = len(shape_of(slices)) - _batch(op), len(shape_of(whole))
+    kept, rank = len(shape_of(slices)) - _batch_rank(op), len(shape_of(whole))
     if kept not in (rank, rank - len(indexed_dims)):
         raise unsupported(op, f"slices of rank {kept} do not fit a tensor of rank {rank}")
     return indexed_dims, kept != rank

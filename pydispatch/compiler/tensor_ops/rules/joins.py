@@ -75,6 +75,7 @@ class Concat(TensorOp):
             operand_indices[axis] = builder.minus(indices[axis], start)
             if operand_index == len(op.operands) - 1:
                 return elements.at(builder, operand, operand_indices)
+            # `entry` builds code at the start of the function, where sizes are computed.
             end = elements.entry.plus(start, elements.dims(operand)[axis])
             is_here = builder.less(indices[axis], end)
             return builder.choose(

@@ -55,8 +55,10 @@ class Scatter(Update):
         return len(shape_of(op.operands[0])) if windows.begin_anywhere else windows.batch
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a linear index that is equal for updates of the same elements: that of the position of a window that
-        may overlap others, else that of the coordinates."""
+        """Return a linear index that is equal for updates of the same elements.
+
+        It is the index of the updated element if windows may overlap, otherwise of the coordinates of the window.
+        """
         sizes = elements.dims(op.operands[2])
         if op.windows().begin_anywhere:
             return build.linear_index(self.position(elements, build, op, leading), sizes)

@@ -25,7 +25,7 @@ class ExtractSlice(TensorOp):
     """A view where it covers one run of memory."""
 
     name = "tensor.extract_slice"
-    view = True
+    view = True  # each element is one of operand 0; `is_view` says where the result is the memory of operand 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         kept = kept_dims(op, shape_of(result))

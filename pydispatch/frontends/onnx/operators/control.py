@@ -288,7 +288,7 @@ def _scan_of_batches(
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]
-    carried, sequences, rows = _divide_operands(call, graph, scanned, tensors)
+    carried, sequences, stacked_count = _divide_operands(call, graph, scanned, tensors)
     backwards = call.integers("directions", [0] * scanned)
     batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
@@ -303,6 +303,6 @@ def _scan_of_batches(
             ]
             for group in (carried, sequences)
         )
-        ends, stacks = _scanned(call, graph, own_carried, own_sequences, rows)
+        ends, stacks = _scanned(call, graph, own_carried, own_sequences, rows=stacked_count)
         by_batch.append([*ends, *stacks])
     return [slicing.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]

@@ -36,8 +36,9 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
         return rounded_.max(low).min(high)
 
     rounded = formula(call.b, written, *operands)
-    if to.bits < 8:
+    if to.bits < 8:  # packed into bytes
         return cast_to(call, rounded, to)
+    # Machines convert vectors of floats to integers of 32 bits and more only.
     return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), rounded)
 
 

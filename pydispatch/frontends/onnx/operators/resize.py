@@ -146,10 +146,11 @@ def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Fi
     if how.mode != "nearest":
         x = elementwise.convert(b, x, normalization.wide(dtype) if dtype.is_float else F32)
     masks = []
-    for to in axes:
-        x, outside = resize_axis(b, x, to, how)
+    for resized in axes:
+        x, outside = resize_axis(b, x, resized, how)
+        # `numbers`: the values that are known at compile time, else None.
         if outside is not None and (outside.numbers is None or outside.numbers.any()):
-            masks.append((to.axis, outside))
+            masks.append((resized.axis, outside))
     for axis, outside in masks:
         mask = shapes.reshape(b, outside, [x.shape[d] if d == axis else 1 for d in range(x.rank)])
         x = formula(b, lambda o, v: o.where(beyond if v.dtype.is_float else int(beyond), v), mask, x)

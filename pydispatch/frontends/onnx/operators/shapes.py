@@ -181,11 +181,13 @@ def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Si
 
 @ONNX.converts("DepthToSpace")
 def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
-    """Move channels into blocks of pixels; the mode says which of both is outermost in the depth."""
+    """Move channels into blocks of pixels. A depth index consists of the position in the block and the new channel; the
+    mode says which of both is outermost.
+    """
     block = _block(call)
-    columns_first = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
+    is_position_outermost = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
     n, depth, height, width = _image(call, x)
-    if columns_first:
+    if is_position_outermost:
         parts, order = [n, block, block, depth // (block * block), height, width], [0, 3, 4, 1, 5, 2]
     else:
         parts, order = [n, depth // (block * block), block, block, height, width], [0, 1, 4, 2, 5, 3]

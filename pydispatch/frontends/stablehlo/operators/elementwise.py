@@ -62,9 +62,9 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
 """Values of the attribute `comparison_direction` to relations of elements."""
-Rank = Callable[[Scalars, Scalar], Scalar]
+SortKey = Callable[[Scalars, Scalar], Scalar]
 """Function that returns the position of a float in an order as an integer; such integers are compared instead."""
-_RANKS: dict[str, Rank] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
+_SORT_KEYS: dict[str, SortKey] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
 """Orders in which also NaN and -0.0 have a position, by the attribute `compare_type`."""
 
 
@@ -76,16 +76,16 @@ def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scala
     return compared(scalars, *comparison(op), lhs, rhs)
 
 
-def comparison(op: Operation) -> tuple[str, Rank | None]:
-    """Return the relation of a comparison, such as "lt", and its rank: the function whose values are compared instead
-    of floats, None to compare the floats.
+def comparison(op: Operation) -> tuple[str, SortKey | None]:
+    """Return the relation of a comparison, such as "lt", and the function that maps floats to integers to compare
+    instead, as for the total order; None to compare the floats.
     """
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
-    return _ORDER[direction.data], _RANKS.get(kind.data) if kind is not None else None
+    return _ORDER[direction.data], _SORT_KEYS.get(kind.data) if kind is not None else None
 
 
-def compared(scalars: Scalars, order: str, rank: Rank | None, lhs: Scalar, rhs: Scalar) -> Scalar:
+def compared(scalars: Scalars, order: str, rank: SortKey | None, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return whether lhs is in the relation `order`, such as "lt", to rhs.
 
     rank: returns the position of a float in a total or weak order, as an integer; None for the usual order of floats.

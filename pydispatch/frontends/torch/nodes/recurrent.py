@@ -210,7 +210,8 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:
     """Return the output and the cell state of one step."""
     w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
-    output, cell = _lstm_cell(builder, linear(builder, input, w_ih, b_ih), list(hx), w)
+    gate_inputs = linear(builder, input, w_ih, b_ih)  # `_lstm_cell` does not read the input weights of w
+    output, cell = _lstm_cell(builder, gate_inputs, list(hx), w)
     return output, cell
 
 

@@ -251,6 +251,7 @@ def _resize_axes(
     first = x.rank - len(scales)
     resized = ew.convert(builder, x, normalization.wide(x.dtype))
     is_image = len(scales) == 2
+    # Numbers of repetitions of each element for which PyTorch ignores the scales of an image.
     ignoring_scale = SCALE_IGNORING_COUNTS if is_image else ()
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else builder.scaled(x.shape[axis], scale or 1.0)

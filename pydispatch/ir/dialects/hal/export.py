@@ -150,7 +150,7 @@ class ExecutableExportOp(IRDLOperation):
         if self.condition_fallback is not None and not self.condition.blocks:
             raise VerifyException("fallback(@export) is given, but there is no condition(...) region")
         check_sizes(self.workgroup_size)
-        check_tiles(self, len(self.layout.bindings.data))
+        check_tiles(self, bindings=len(self.layout.bindings.data))  # a discardable attribute, see tiles.py
 
 
 def check_sizes(sizes: ArrayAttr[Attribute] | None) -> None:

@@ -65,7 +65,7 @@ class Properties(CustomDirective):
     """Directive for properties in angle brackets, `<name = value, ...>`, as newer programs write them."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse optional properties, `<{name = value, ...}>`."""
+        """Parse optional properties, `<name = value, ...>`."""
         if not parser.lexer.input.content.startswith("<", parser.pos):
             return
         known = state.op_type.get_irdl_definition().properties

@@ -168,7 +168,11 @@ class GatherOp(DestinationOp):
         return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
 
     def verify_operands(self) -> None:
-        """Check the numbers of operands, windows, optional mask, and an optional body that combines two elements."""
+        """Check the numbers of operands, windows, optional mask, and an optional body that combines two elements.
+
+        The inputs are the source, the indices and an optional mask. A window is the slice of the source that one index
+        selects.
+        """
         check_count("input", len(self.inputs), 2, 3)
         check_count("output", len(self.outputs), 1)
         windows = self.windows()

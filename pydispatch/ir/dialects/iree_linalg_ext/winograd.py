@@ -194,7 +194,7 @@ class FilterTransformOp(Winograd):
         return "cf"  # channels and filters, beside a and b
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
-        """Check that kernels become tiles."""
+        """Check that kernels, with the dimensions h and w, become tiles, with the dimensions a and b."""
         sizes = _plain_sizes(source, self.layout)
         for letter in "hw":  # rows and columns of a kernel
             if sizes[letter] not in (DYNAMIC, self.kernel):

@@ -154,7 +154,7 @@ class RegularOp(IRDLOperation):
         if cls.PARENS:
             parser.parse_punctuation(")")
         attributes = parse_attributes(parser, cls, properties)
-        types = Types((), ())
+        types = Types((), ())  # only operations without operands and results may omit the signature
         if parser.parse_optional_punctuation(":") is not None or operands or cls.SIGNATURE is RESULT:
             if operands and parser._current_token.text == "{":
                 parser.raise_error("expected ':' and the types")

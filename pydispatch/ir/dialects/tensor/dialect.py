@@ -122,7 +122,7 @@ class ExpandedType(CustomDirective):
         self.type.print(printer, state, op)
 
 
-_STATED = "stated sizes"
+_STATED_SIZES = "stated sizes"
 """Entry of the parsing state with all sizes of a `tensor.empty` until its type has been parsed."""
 
 
@@ -137,7 +137,7 @@ class AllocatedSizes(CustomDirective):
         names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)
         self.values.set(state, names)
         if len(names) < len(numbers):  # the directive of the type removes the entry and compares the numbers
-            state.attributes[_STATED] = DenseArrayBase.from_list(i64, numbers)
+            state.attributes[_STATED_SIZES] = DenseArrayBase.from_list(i64, numbers)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the dynamic sizes, `(%size, ...)`; the type states the static ones."""
@@ -158,7 +158,7 @@ class AllocatedType(CustomDirective):
         start = parser.pos
         type = parser.parse_type()
         self.type.set(state, (type,))
-        stated = state.attributes.pop(_STATED, None)
+        stated = state.attributes.pop(_STATED_SIZES, None)  # left by the directive of the sizes, which is parsed before
         if isinstance(stated, DenseArrayBase) and isinstance(type, TensorType):
             sizes = list(stated.get_values())
             if sizes != list(type.get_shape()):

@@ -138,7 +138,7 @@ class CallTypes(CustomDirective):
     inputs: TypeDirective
     outputs: TypeDirective
     insertion_point: TypeDirective
-    call: TypeDirective
+    result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the types of all handles in the order of the operands, and that of the call."""
@@ -153,7 +153,7 @@ class CallTypes(CustomDirective):
         for group, count in zip(groups, counts, strict=True):
             group.set(state, list(islice(rest, count)))
         parser.parse_punctuation("->")
-        self.call.set(state, syntax.parse_types(parser))
+        self.result.set(state, syntax.parse_types(parser))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the syntax that `parse` reads."""
@@ -162,7 +162,7 @@ class CallTypes(CustomDirective):
             groups = (self.function, self.inputs, self.outputs, self.insertion_point)
             printer.print_list([type for group in groups for type in group.get(op)], printer.print_attribute)
         printer.print_string(" -> ")
-        printer.print_list(self.call.get(op), printer.print_attribute)
+        printer.print_list(self.result.get(op), printer.print_attribute)
 
 
 class CastAndCallLike(IRDLOperation):

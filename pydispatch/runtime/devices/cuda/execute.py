@@ -96,9 +96,10 @@ class CudaExecutor(Executor):
         context = self.context
         if synchronous:
             context.synchronize()
+        # Errors of the device name recent launches: (function of the program, its steps).
         context.recent_launches.append(("", (StepName("host command"),)))
         return Surroundings(
-            "cuda", context, address_of=lambda block, at: (block.address + at, 0), stream=context.stream_number,
+            "cuda", context, address_of=lambda block, offset: (block.address + offset, 0), stream=context.stream_number,
             handle=int(context.handle), current=context.current,
         )  # fmt: skip
 

@@ -128,7 +128,7 @@ class Context(Closing, base.Context):
             for pointer in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
         )
         self.lost = self.closed = False
-        self._name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
+        self._set_object_name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
         self._create_timeline()  # sets semaphore, semaphores and value
         self._make_pools(lib, force_staging)  # sets pool, staging, is_mapped and heap_bytes
         pool = self.ffi.new("VkCommandPool*")
@@ -198,14 +198,14 @@ class Context(Closing, base.Context):
 
     def set_name(self, kind: int, handle: Any, text: str) -> None:
         """Set the debug name of a handle, which tools and the validation layer show."""
-        if self._name is None:
+        if self._set_object_name is None:  # without VK_EXT_debug_utils
             return
         arena = api.Arena()
         handle_bits = int(self.ffi.cast("uintptr_t", handle))
         info = arena.new(
             "VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=handle_bits, pObjectName=arena.text(text)
         )
-        self._name(self.handle, info)
+        self._set_object_name(self.handle, info)
 
     # Submitting
 

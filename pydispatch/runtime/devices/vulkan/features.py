@@ -112,6 +112,7 @@ class Features:
         self.enabled = self._enable(ffi, lib, kinds)
         self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)
         self.limits = self._limits(ffi)
+        # Capabilities, features and limits that a variant of an executable may require.
         self.names = Names(self._names(subgroup_bits))
         self.names.limits = self.limits
 

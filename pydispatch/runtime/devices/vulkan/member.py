@@ -35,9 +35,9 @@ class SpirvMember:
         """
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
-        self.specialization: list[list[int]] = []
-        self.spilled: list[bool] = []
-        self.watched: list[bool] = []
+        self.specialization: list[list[int]] = []  # of each executable constant, the SpecIds that it specializes
+        self.spilled: list[bool] = []  # of each export, whether its constants are in a buffer
+        self.watched: list[bool] = []  # of each export, whether it reports loops that the device ended early
         if notes is None:
             return
         try:

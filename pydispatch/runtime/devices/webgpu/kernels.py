@@ -131,6 +131,7 @@ class Kernels:
         where = f"executable '{name}'"
         files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
+        # is_whole: the modules are the user's own, so that each constant must be one of theirs.
         if parts.is_whole and (problem := unknown_constant(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import (
     FIRST_ADDRESS,
@@ -97,7 +97,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Resolve register plus offset. plus_offset() is repeated here: this is a step of every load and store."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         bases = regs[base]
         addresses = bases.astype(np.int64)
         if offset:
@@ -132,8 +132,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
         nonlocal previous, previous_memory, base_of_first_byte, largest_offset
         addresses = regs[base]
         if not addresses.ndim or addresses.dtype.itemsize != ADDRESS_BYTES:
-            addresses = np.broadcast_to(addresses, regs[0].n).astype(np.uint64)
-        frame = regs[0]
+            addresses = np.broadcast_to(addresses, regs[FRAME_SLOT].n).astype(np.uint64)
+        frame = regs[FRAME_SLOT]
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
             offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
             all_bits = np.bitwise_or.reduce(offsets)  # at least the largest offset, and with every low bit of one

@@ -1,7 +1,7 @@
 """Slots of a function for its registers, constants and special values, used to translate instructions to closures.
 
-A closure is `step(regs)`: regs[0] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a scalar that
-holds for all of them. Several slots may be views of one register, one per type that instructions see it as.
+A closure is `step(regs)`: regs[FRAME_SLOT] is the `Frame` that runs, regs[slot] a NumPy array over its threads, or a
+scalar that holds for all of them. Several slots may be views of one register, one per type that instructions see it as.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from pydispatch.formats.ptx.module import (
 )
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
 
+FRAME_SLOT = 0
+"""Slot of the operands of a closure that holds the `Frame` that runs; other slots hold registers and constants."""
 Step = Callable[[list[Any]], None]
 _SUPPORTED_PTX = (
     "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"

@@ -125,11 +125,12 @@ class _Call:
         local_offset = -(-end_of_local // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
         batch.reserve_local(local_offset + code.local_size, lambda why: frame.fault(self._instruction, 0, why))
         activation = batch.activate(code, group.activation, positions, after, self._copy_results, local_offset)
+        # An argument is a `.param` variable `storage`, or else the register in `slot`.
         for (storage, slot), param in zip(self.argument_slots, params, strict=True):
             store = _store_of_parameter(code, param.name)
             if store < 0:  # the function does not read it
                 continue
-            if storage is None:  # the value of a register, else a `.param` variable
+            if storage is None:
                 value = np.broadcast_to(frame.regs[slot], frame.n)
             else:
                 value = frame.stores[frame.code.store_of[storage]]
@@ -138,7 +139,7 @@ class _Call:
                 slice(None),
                 value if positions_in_frame is None else value[positions_in_frame],
             )
-        batch.make_ready(type(group)(activation, block=0, index=None))
+        batch.make_ready(type(group)(activation, block=0, index=None))  # all threads, from the first block of code
 
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
         """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx import specials
-from pydispatch.runtime.simulators.ptx.builder import RegisterView, Special, Unused
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, RegisterView, Special, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
 from pydispatch.runtime.simulators.ptx.threads import WARP_LANES, ThreadBatch
 
@@ -76,7 +76,7 @@ class Frame:
         self._loaded_blocks: set[int] = set()  # blocks of code whose registers are loaded
         self._written_stores: set[int] = set()  # stores that `flush` writes back
         self.regs: list[Any] = code.template.copy()  # the constants, and None for other operands
-        self.regs[0] = self
+        self.regs[FRAME_SLOT] = self
         if full is None:
             stores = code.pool.take(self.n)  # register arrays of an earlier call of as many threads, or None
             self.stores = (

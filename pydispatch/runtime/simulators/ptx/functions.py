@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Arguments, Instruction, PtxSymbol
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -39,11 +39,11 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         slots.append(slot)
     if callee.name == "vprintf":
         # vprintf(format, values); slot 0 is the frame.
-        return lambda regs: _print(regs[0], instruction, formats=regs[slots[0]], values=regs[slots[1]])
+        return lambda regs: _print(regs[FRAME_SLOT], instruction, formats=regs[slots[0]], values=regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
         """Report a failed `__assertfail(text, file, line, ...)`, as far as its arguments are passed."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:3]]
         text = _string(frame, words[0]) if words else "?"
         where = ""

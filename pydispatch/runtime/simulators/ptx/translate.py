@@ -14,7 +14,7 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, RegisterView, Special, Step, Unused
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, RegisterView, Special, Step, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
@@ -295,9 +295,9 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
 
     def run(regs: list[Any]) -> None:
         """Run `step` for the threads whose guard has the value `wanted`; `regs` are the registers of all threads."""
-        guard = regs[slot]
+        guard, frame = regs[slot], regs[FRAME_SLOT]
         count = np.count_nonzero(guard)
-        n = regs[0].n
+        n = frame.n
         if not wanted:
             count = n - count
         if count == n:
@@ -305,7 +305,7 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
         elif count:
             positions = np.flatnonzero(guard if wanted else ~guard)
             copies = regs.copy()
-            copies[0] = regs[0].subset(positions)
+            copies[FRAME_SLOT] = frame.subset(positions)
             for accessed_slot in accessed:
                 value = regs[accessed_slot]
                 if isinstance(value, np.ndarray) and value.ndim:

@@ -73,6 +73,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         shared: Bytes of workgroup memory that each export uses so far.
     """
 
+    # `Platform` describes these facts.
     arch = "nvptx64"
     fallible = False
     halves_as_bits = True

@@ -199,14 +199,14 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
-        """Emit a block of steps: `parts` vectors, each added to its own part of `values`.
+        """Emit the block of steps with number `block`: `parts` vectors, each added to its own part of `values`.
 
         Part p multiplies the steps p * lanes to (p + 1) * lanes of the block, and has rows * columns sums.
         """
         sums_of_step: list[str] = []
         for part in range(parts):
             k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
-            sums_of_step += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
+            sums_of_step += products(k, unit=piece, values=values[part * rows * columns : (part + 1) * rows * columns])
         return sums_of_step
 
     blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")

@@ -9,15 +9,18 @@ from xdsl.ir import Operation
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.values import Index
 from pydispatch.compiler.kernel_ir.expand import layout
-from pydispatch.compiler.kernel_ir.readers import mixed, segments
+from pydispatch.compiler.kernel_ir.readers import mixed_values, segments
 from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
 
 
 def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `memref.reinterpret_cast`."""
-    _, *parts = segments(op, 4)
+    _source, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
-    (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))
+    (offset,), sizes, strides = (  # static numbers, and registers of operands where they are dynamic
+        mixed_values(op, name, dynamic=operands, read=emitter.index)
+        for name, operands in zip(names, parts, strict=True)
+    )
     emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 

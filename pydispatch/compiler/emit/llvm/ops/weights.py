@@ -76,7 +76,7 @@ def _bytes(
 
     Args:
         emitter: Emitter of the function.
-        factors: A and the weights.
+        factors: A, [row][group][byte], and the weights, [group][column][byte].
         k: The group: steps of K whose weights share four bytes.
         pieces: Vectors of columns.
         rows: Rows of A.

@@ -86,38 +86,41 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         type_ = emitter.type(element)
         if type_ == "vec2u" and buffer.word != "vec2u":
             first = emitter.times(index, 2)
-            low, high = (_read(buffer, f"{name}[{emitter.place(emitter.plus(first, n))}]") for n in (0, 1))
+            low, high = (_read(buffer, f"{name}[{emitter.element_index(emitter.plus(first, n))}]") for n in (0, 1))
             return emitter.let(f"vec2u({low}, {high})")
-        text = _read(buffer, f"{name}[{emitter.place(index)}]")
+        text = _read(buffer, f"{name}[{emitter.element_index(index)}]")
         if type_ == buffer.word:
             value = emitter.let(text)
         else:
             value = self.from_bits(emitter, _let_integer(emitter, text, buffer.word), element)
-        if memref.root.kind == "binding" and not is_float(element) and bit_width(element) < element_bits(element):
+        is_in_binding = memref.root.kind == "binding"  # other memory holds integers that are extended already
+        if is_in_binding and not is_float(element) and bit_width(element) < element_bits(element):
             return self.wrap(emitter, value, bit_width(element), 32)
         return value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:
-        """Store a register as an element; see `load_element`."""
+        """Store a register as an element; see `load_element`. `Buffer.word` is the WGSL type of the buffer's words."""
         name, buffer = _storage(emitter, memref)
         type_ = emitter.type(memref.element)
         if type_ == "vec2u" and buffer.word != "vec2u":
             first = emitter.times(index, 2)
             for offset, part in enumerate("xy"):
-                _write(emitter, buffer, f"{name}[{emitter.place(emitter.plus(first, offset))}]", f"{value}.{part}")
+                _write(
+                    emitter, buffer, f"{name}[{emitter.element_index(emitter.plus(first, offset))}]", f"{value}.{part}"
+                )
             return
         if type_ != buffer.word:
             value = _as_word(self.to_bits(emitter, value, memref.element), buffer.word)
-        _write(emitter, buffer, f"{name}[{emitter.place(index)}]", value)
+        _write(emitter, buffer, f"{name}[{emitter.element_index(index)}]", value)
 
     def load_word(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
         """Load a 32-bit word of a binding as an i32."""
         name, buffer = variable(emitter, memref.root.binding)
-        return _let_integer(emitter, _read(buffer, f"{name}[{emitter.place(index)}]"), buffer.word)
+        return _let_integer(emitter, _read(buffer, f"{name}[{emitter.element_index(index)}]"), buffer.word)
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
         """Return the expression of an element that atomic functions update."""
-        return Name(f"{_storage(emitter, memref)[0]}[{emitter.place(index)}]")
+        return Name(f"{_storage(emitter, memref)[0]}[{emitter.element_index(index)}]")
 
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Name, bits: int, value: Name

@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.shaders.registers import ARITHMETIC_RIGHT, LEFT, L
 from pydispatch.compiler.emit.shaders.values import is_native_float, signed
 from pydispatch.compiler.emit.wgsl.definitions import expand
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter
-from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, single, unsigned, wide
+from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, finite_f32, integer, two_words, unsigned
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -118,11 +118,11 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         """Return a float constant: an f32 or f16 of WGSL, the two words of an f64, or else its bits in an i32."""
         bits = float_bits(value, type_)
         if type(type_) is Float32Type:
-            literal = single(bits)
-            return literal if literal is not None else _special(emitter, bits)
+            literal = finite_f32(bits)
+            return literal if literal is not None else _infinity_or_nan(emitter, bits)
         if emitter.is_f16(type_):
             return emitter.at_entry(("f16", bits), lambda: emitter.call("pyd_f16", integer(signed(bits, 16))))
-        return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
+        return two_words(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
         """Reinterpret bits as a float register."""
@@ -131,7 +131,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.from_bits(value, type_)
 
     def to_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Reinterpret a float register as bits."""
+        """Reinterpret a float register as bits. Floats other than f32 and f16 are registers of bits already."""
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<i32>({value})")
         return emitter.to_bits(value, type_)
@@ -141,7 +141,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         expand(emitter, op, exponent)
 
 
-def _special(emitter: FunctionEmitter, bits: int) -> Name:
+def _infinity_or_nan(emitter: FunctionEmitter, bits: int) -> Name:
     """Return an infinity or NaN, from bits that are bound to a name: constants of WGSL are finite."""
 
     def make() -> Name:

@@ -11,7 +11,11 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`; its carried values and results are variables."""
+    """Lower `scf.while`; its carried values and results are variables.
+
+    A scalar has one part, a register. A memref has its dynamic offset, sizes and strides as parts, and its storage as
+    root; all memrefs that a variable stands for have the same root.
+    """
     before, after = op.regions[0], op.regions[1]
     arguments = list(before.blocks[0].args)
     inner = list(after.blocks[0].args)
@@ -38,7 +42,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         with emitter.scope():
             emitter.region(before, condition)
             emitter.take(inner, results, ends)
-            emitter.assign(carried_variables, emitter.yielded(after, list(roots) if roots else None))
+            emitter.assign(carried_variables, emitter.yielded(after, roots=list(roots) if roots else None))
         emitter.do("}")
     emitter.take(list(op.results), results, ends)
 

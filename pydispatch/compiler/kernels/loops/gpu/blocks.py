@@ -142,12 +142,14 @@ def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequen
 
 
 def partition_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Partition:
-    """Return the partition of a nest into workgroups of `LANES` blocks that are adjacent along the last dimension."""
+    """Return the partition of a nest into workgroups of `LANES` blocks that are adjacent along the last dimension.
+
+    Its outer iterations are rows of blocks, of `block.rows` elements each: a workgroup computes one.
+    """
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
-    # An outer iteration of the partition is a row of blocks, and a workgroup has one: `rows` does not count elements.
     return Partition(outer=blocks, rows=1, tile=width, tiles=tiles, workgroups=build.times(blocks, tiles))
 
 

@@ -91,7 +91,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if nest.by_rows and row_size(nest, elements) >= FEW and _can_distribute_reductions(elements, nest):
         return GpuLoopPlan(nest, Distribution.ROWS)
     if nest.by_rows and nest.outer_rank:
-        # Each invocation has its own row, so rows cannot be stored in workgroup memory.
+        # Each invocation has its own row, so rows cannot be stored in workgroup memory, which None stands for.
         nest.row_storage = {value: buffer for value, buffer in nest.row_storage.items() if buffer is not None}
         return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:

@@ -143,7 +143,10 @@ def panels_of_b(
 
 
 def _is_packed_b(contraction: Contraction, arithmetic: Arithmetic) -> bool:
-    """Return whether the elements of B's tensor are equal to the packed elements of the factor."""
+    """Return whether the elements of B's tensor are equal to the packed elements of the factor.
+
+    A packed element is the factor less `arithmetic.b_offset`, such as 128 for bytes that become signed.
+    """
     value, offset = contraction.b.value, 0
     if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
         constant = value.op.rhs.owner

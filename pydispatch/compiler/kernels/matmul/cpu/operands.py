@@ -85,9 +85,9 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
         return OperandView(factor, buffer, tuple(panels.strides()), is_argument=True, panel_stride=panels.panel_stride)
     if plan.schedule.pack_b:
         return _packed_panels(frame, plan, factor)
-    if plan.pages is not None:
+    if plan.pages is not None:  # B is gathered from pages, such as those of a cache of keys and values
         return _view_of_pages(frame, factor, plan.pages)
-    return view_in_place(frame, plan, build, factor, plan.half_b)
+    return view_in_place(frame, plan, build, factor, value=plan.half_b)
 
 
 def view_in_place(

@@ -72,7 +72,7 @@ class Problem:
 
     @property
     def is_skinny_variant(self) -> bool:
-        """Whether the kernel is for a range of row counts below a register block."""
+        """Whether the kernel is for a range of row counts below a register block, not for exactly one row count."""
         return self.max_rows is not None and self.min_rows != self.max_rows
 
     @property

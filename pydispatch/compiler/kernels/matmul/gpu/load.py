@@ -365,7 +365,10 @@ class Staging:
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return a value extended or truncated to the type `to`, of workgroup memory or of the program's result."""
+    """Return a value extended or truncated to the type `to`, of workgroup memory or of the program's result.
+
+    Integers are signed. An index is truncated like an integer of 64 bits.
+    """
     if value.type == to:
         return value
     if isinstance(to, IntegerType):

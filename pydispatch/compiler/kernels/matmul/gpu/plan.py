@@ -217,12 +217,12 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
     left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.vector_width, right.vector_width) == 1:  # scalar loads take many registers
-        are_both_scalar = left.vector_width == right.vector_width
+        are_both_scalar = max(left.vector_width, right.vector_width) == 1
         most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
         if are_both_scalar and tile.height * tile.width > most_elements:
             tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, MAX_SCALAR_COLUMNS))
-        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # of the other tile
+        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # of the new tile
     return Plan(
         contraction=contraction,
         tile=tile,

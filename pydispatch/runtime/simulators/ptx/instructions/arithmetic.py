@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.floats import FLOAT
 from pydispatch.runtime.simulators.ptx.instructions.floats_small import small_float_operation
 from pydispatch.runtime.simulators.ptx.instructions.integer import INTEGER, carried, is_integer
@@ -47,7 +47,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[
 
     def step(regs: list[Any]) -> None:
         """Combine the parts of two registers that are viewed as vectors of small elements."""
-        n = regs[0].n  # slot 0 is the frame
+        n = regs[FRAME_SLOT].n
         left, right = (np.array(np.broadcast_to(regs[slot], n)).view(dtype) for slot in (a, b))
         result = operation(left, right)
         if relu:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Immediate, Instruction
 from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS, AddressResolver, memory_operand
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
 
@@ -26,10 +26,10 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if words[:3] == ("async", "mbarrier", "arrive"):
         return _arrival_after_copies(builder, instruction)
     if words == ("async", "commit_group"):
-        return lambda regs: regs[0].batch.async_copies.commit(regs[0].threads)
+        return lambda regs: regs[FRAME_SLOT].batch.async_copies.commit(regs[FRAME_SLOT].threads)
     if words in (("async", "wait_group"), ("async", "wait_all")):
         most_pending = _most_pending(builder, instruction) if words[1] == "wait_group" else None
-        return lambda regs: regs[0].batch.async_copies.wait(regs[0].threads, most_pending)
+        return lambda regs: regs[FRAME_SLOT].batch.async_copies.wait(regs[FRAME_SLOT].threads, most_pending)
     if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
         builder.fail(instruction)
     return _copy(builder, instruction)
@@ -55,7 +55,7 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
 
     def step(regs: list[Any]) -> None:
         """Complete all copies of the threads, and arrive."""
-        regs[0].batch.async_copies.wait(regs[0].threads, most_pending=None)
+        regs[FRAME_SLOT].batch.async_copies.wait(regs[FRAME_SLOT].threads, most_pending=None)
         arrive(regs)
 
     return step
@@ -89,7 +89,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Begin a copy of `count` bytes for each thread; bytes beyond the source size become 0."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         data = np.zeros((frame.n, count), np.uint8)  # the bytes to store, for each thread
         columns = np.arange(count)
         sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
@@ -107,7 +107,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
         Bytes that are not copied are not checked: their address may be invalid.
         """
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         addresses = np.broadcast_to(regs[base], frame.n) + np.uint64(source.offset & ALL_ADDRESS_BITS)
         for length in np.unique(sizes[sizes > 0]):
             threads = np.flatnonzero(sizes == length)

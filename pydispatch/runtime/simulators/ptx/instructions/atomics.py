@@ -13,7 +13,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Vector
 from pydispatch.runtime.simulators.ptx.addresses import memory_operand
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16, joined, parts_of
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -111,7 +111,7 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Update an element per thread, in the order of threads unless the operation is associative and its old value
         is not needed.
         """
-        n = regs[0].n
+        n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
             own_operands = [access.select(values) for values in operands]
@@ -140,7 +140,7 @@ def _vector(
 
     def step(regs: list[Any]) -> None:
         """Update consecutive elements per thread, in the order of threads."""
-        n = regs[0].n
+        n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):

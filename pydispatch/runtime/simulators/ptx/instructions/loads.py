@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Address, Instruction, PtxSymbol
 from pydispatch.runtime.simulators.ptx.addresses import memory_operand
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, SHARED
@@ -182,9 +182,9 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
         return nothing
 
     def step(regs: list[Any]) -> None:
-        races = regs[0].batch.races
+        races = regs[FRAME_SLOT].batch.races
         if races is not None:
-            races.fence(regs[0])
+            races.fence(regs[FRAME_SLOT])
 
     return step
 

@@ -14,7 +14,7 @@ from pydispatch.runtime.simulators.ptx.addresses import (
     plus_offset,
     space_of,
 )
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import warps_of
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
@@ -59,7 +59,7 @@ class _MatrixRows:
 
         positions: of the threads in the frame, int64 [warps, 32].
         """
-        frame: Frame = regs[0]
+        frame: Frame = regs[FRAME_SLOT]
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
         frame_part = frame.subset(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
@@ -89,7 +89,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
         each.
         """
-        positions = warps_of(instruction, regs[0])  # of the threads in the frame, which is slot 0: [warps, 32]
+        positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
         for access in rows.resolve(regs, positions):
             access.assign(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
@@ -116,8 +116,8 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
-        positions = warps_of(instruction, regs[0])
-        n = regs[0].n
+        positions = warps_of(instruction, regs[FRAME_SLOT])
+        n = regs[FRAME_SLOT].n
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
         matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, _ROWS, _ROWS)
         if trans:
@@ -138,8 +138,8 @@ def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Transpose the 8x8 matrix of 16-bit elements that a warp's registers hold."""
-        positions = warps_of(instruction, regs[0])
-        words = np.ascontiguousarray(np.broadcast_to(regs[a], regs[0].n)[positions])
+        positions = warps_of(instruction, regs[FRAME_SLOT])
+        words = np.ascontiguousarray(np.broadcast_to(regs[a], regs[FRAME_SLOT].n)[positions])
         transposed = words.view(np.uint16).reshape(-1, _ROWS, _ROWS).transpose(0, 2, 1)
         regs[d][positions] = np.ascontiguousarray(transposed).view(np.uint32).reshape(-1, WARP_LANES)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.addresses import memory_operand
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
@@ -74,7 +74,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
         def init(regs: list[Any]) -> None:
             """Store words that expect this many arrivals, none of which has happened."""
-            n = regs[0].n
+            n = regs[FRAME_SLOT].n
             for access in resolve(regs):
                 counts = access.select(np.broadcast_to(regs[count], n)).astype(np.uint64)
                 access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] = counts << _EXPECTED | counts
@@ -90,7 +90,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def wait(regs: list[Any]) -> None:
         """Return whether the awaited phase, or phase parity, is complete."""
-        n = regs[0].n
+        n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory; `select` and `assign` are for the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
             awaited = access.select(np.broadcast_to(regs[token], n))
@@ -111,14 +111,14 @@ def arrival(
 
     def step(regs: list[Any]) -> None:
         """Update the barrier words thread by thread, and return their old values."""
-        n = regs[0].n
+        n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
             counts = access.select(np.broadcast_to(regs[slot], n)).astype(np.uint64)
             old = in_order(words, index, [counts], update, associative_ufunc=None)
             if target >= 0:
                 access.assign(regs[target], old)
-            if regs[0].batch.races is not None:
-                _end_phases(regs[0], access, old, words[index])  # for the detector: a phase orders accesses
+            if regs[FRAME_SLOT].batch.races is not None:
+                _end_phases(regs[FRAME_SLOT], access, old, words[index])  # for the detector: a phase orders accesses
 
     return step

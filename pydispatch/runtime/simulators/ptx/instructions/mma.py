@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
 from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
@@ -88,7 +88,7 @@ def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
         slots: The registers to return.
         positions: Position in the frame of each thread, [warps, 32].
     """
-    threads = regs[0].n
+    threads = regs[FRAME_SLOT].n
     return np.stack([np.broadcast_to(regs[slot], threads)[positions] for slot in slots], axis=-1)
 
 
@@ -205,7 +205,7 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Multiply the tiles of each warp, and add the accumulators, whose lanes `_accumulator_positions` returns."""
-        positions = warps_of(instruction, regs[0])  # [warps, 32]
+        positions = warps_of(instruction, regs[FRAME_SLOT])  # [warps, 32]
         a = left(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
         b = right(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]
         start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Register, Vector
 from pydispatch.runtime.simulators.ptx.addresses import ALL_ADDRESS_BITS
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, is_type
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -77,7 +77,7 @@ def _pack(
 
         def pack(regs: list[Any]) -> None:
             """Join elements into one register."""
-            elements = np.empty((regs[0].n, count), part)
+            elements = np.empty((regs[FRAME_SLOT].n, count), part)
             for k, source in enumerate(sources):
                 elements[:, k] = regs[source]
             regs[target][...] = elements.view(dtype)[:, 0]
@@ -97,7 +97,7 @@ def _pack(
     def unpack(regs: list[Any]) -> None:
         """Split a register into its elements; an element without a target is dropped."""
         # A copy: the source may be a register that is written here.
-        elements = np.broadcast_to(regs[source], regs[0].n).copy().view(element_dtype).reshape(-1, count)
+        elements = np.broadcast_to(regs[source], regs[FRAME_SLOT].n).copy().view(element_dtype).reshape(-1, count)
         for k, target in targets:
             regs[target][...] = elements[:, k]
 
@@ -150,7 +150,7 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if space in windows:
             regs[p][...] = inside(regs, windows[space])
             return
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         addresses = np.broadcast_to(regs[a], frame.n)
         is_in_space = {}
         for address in np.unique(addresses):
@@ -168,7 +168,7 @@ def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store the mask of the lanes of each thread's warp that execute the instruction."""
-        frame = regs[0]  # the first slot has the frame of the threads that run
+        frame = regs[FRAME_SLOT]
         lanes = frame.batch.lane_numbers()[frame.threads]
         here = np.zeros(frame.batch.warps * WARP_LANES, bool)
         here[lanes] = True

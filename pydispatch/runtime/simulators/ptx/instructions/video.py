@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -41,7 +41,7 @@ def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Compute on the parts of both registers; pack the parts again, or add their sum to the third register."""
-        n = regs[0].n
+        n = regs[FRAME_SLOT].n
         result = compute(parts(regs[a], n, a_is_signed), parts(regs[b], n, b_is_signed))
         if saturate:
             result = np.clip(result, low, high)  # the range of a part of the result

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, pair
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, pair
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -34,7 +34,7 @@ def _require_in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: A
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
     """Return two words for each thread, u32 [n]: the bits of the lanes of its warp in its mask where `values` hold, and
     those of the lanes in its mask that execute the instruction."""
-    lanes = frame.batch.lane_numbers()[frame.threads]
+    lanes = frame.batch.lane_numbers()[frame.threads]  # numbered through all warps of the batch
     bits = np.zeros((2, frame.batch.warps * WARP_LANES), bool)
     bits[0, lanes] = values
     bits[1, lanes] = True
@@ -72,7 +72,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Read the value of another lane in each thread."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         lane_indices = frame.batch.lane_numbers()[frame.threads]
         lane = lane_indices & LANE_MASK
         if mask >= 0:
@@ -117,7 +117,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         if sync:
             _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         lanes_that_hold, lanes_present = _ballot(frame, regs[a], regs[mask])
@@ -161,7 +161,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Return the lanes of the mask that have a thread's value; with `all`, the mask if all have it, else 0."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
@@ -200,7 +200,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Combine the values of the lanes of each mask."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
         values = np.broadcast_to(regs[a], frame.n)
@@ -224,7 +224,7 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Elect the lowest lane of the mask."""
-        frame = regs[0]
+        frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _, here = _ballot(frame, np.ones(frame.n, bool), regs[mask])
         lowest = np.bitwise_count((here & (~here + np.uint32(1))) - np.uint32(1))
@@ -236,14 +236,14 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("bar", "barrier")
 def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate bar.warp.sync: those in the mask have met when this runs."""
+    """Simulate bar.warp.sync. The scheduler runs it once all lanes in the mask have arrived."""
     if instruction.modifiers != ("warp", "sync"):
         builder.fail(instruction)
     mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
 
     def step(regs: list[Any]) -> None:
-        """Check the mask; lanes of a group are in step already."""
-        frame = regs[0]
+        """Check that the mask contains the executing lanes."""
+        frame = regs[FRAME_SLOT]
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)

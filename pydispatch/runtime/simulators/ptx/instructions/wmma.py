@@ -13,7 +13,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
 from pydispatch.runtime.simulators.ptx.addresses import ADDRESS_BYTES, AddressResolver, plus_offset, space_of
-from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
@@ -96,7 +96,7 @@ class _MatrixInMemory:
 
         Lane l has the elements count * l to count * (l + 1) - 1 of the matrix, in row-major order.
         """
-        frame: Frame = regs[0]
+        frame: Frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         row, column = np.divmod(lane * self.count + element, self.columns)
         stride = np.broadcast_to(regs[self._stride], frame.n).astype(np.int64)
@@ -137,8 +137,8 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Load a fragment element by element into the registers."""
-        warps_of(instruction, regs[0])  # a fault unless whole warps load
-        fragments = np.empty((regs[0].n, matrix.count), dtype)
+        warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps load
+        fragments = np.empty((regs[FRAME_SLOT].n, matrix.count), dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):
                 values = access.memory.views[dtype][access.offsets >> log2_size]
@@ -164,8 +164,8 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store a fragment element by element."""
-        warps_of(instruction, regs[0])  # a fault unless whole warps store
-        n = regs[0].n
+        warps_of(instruction, regs[FRAME_SLOT])  # a fault unless whole warps store
+        n = regs[FRAME_SLOT].n
         fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):
@@ -195,10 +195,10 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Multiply two fragments, and add the accumulators."""
-        positions = warps_of(instruction, regs[0])
+        positions = warps_of(instruction, regs[FRAME_SLOT])
 
         def words(slots: list[int]) -> Any:
-            return np.stack([np.broadcast_to(regs[slot], regs[0].n)[positions] for slot in slots], axis=-1)
+            return np.stack([np.broadcast_to(regs[slot], regs[FRAME_SLOT].n)[positions] for slot in slots], axis=-1)
 
         left = elements(words(a_slots), a_type).reshape(-1, m, k)
         right = elements(words(b_slots), b_type).reshape(-1, k, n)
