@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -41,6 +42,7 @@ class CallContext(Protocol):
 
     # The base classes `Numbers` and `Expressions` describe the methods.
     def error(self, node: ast.AST, message: str, note: str) -> CompileError: ...
+    def evaluate(self, node: ast.expr) -> Entity: ...
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal: ...
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal: ...
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar: ...
@@ -94,6 +96,16 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
+def _signature_of(low: CallContext, node: ast.Call) -> str:
+    """Return the remedy for a call with another number of arguments: how the function is called."""
+    called = low.evaluate(node.func)
+    try:
+        names = inspect.signature(called.value).parameters if isinstance(called, Known) else ()
+    except (TypeError, ValueError):  # a function of C without a signature
+        names = ()
+    return f"write {ast.unparse(node.func)}({', '.join(names)})" if names else "help() shows what it takes"
+
+
 def check_count(
     low: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
 ) -> None:
@@ -110,7 +122,7 @@ def check_count(
         raise low.error(
             node,
             f"{ast.unparse(node.func)} takes {expected} argument{'s' * (max_count != 1)}, got {len(arguments)}",
-            "help() shows what it takes",
+            _signature_of(low, node),
         )
 
 
@@ -155,9 +167,11 @@ def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: st
         raise low.error(
             node, f"{symbol} takes at least 2 arguments, got {len(arguments)}", "give numbers to choose from"
         )
-    result = number(low, node, arguments[0])
-    for argument in arguments[1:]:
-        other = number(low, node, argument)
+    # Operands in messages: the whole call, if its only argument is a tuple of numbers.
+    operands = node.args if len(node.args) == len(arguments) else [node] * len(arguments)
+    result = number(low, operands[0], arguments[0])
+    for operand, argument in zip(operands[1:], arguments[1:], strict=True):
+        other = number(low, operand, argument)
         if isinstance(result, Literal) and isinstance(other, Literal):
             result = Literal(max(result.value, other.value) if symbol == "max" else min(result.value, other.value))
         else:

@@ -29,6 +29,7 @@ from pydispatch.kernels.entities import (
 from pydispatch.kernels.handlers import HANDLERS
 from pydispatch.kernels.imported import ImportedSource
 from pydispatch.kernels.source import MISSING
+from pydispatch.kernels.spellings import foreign_function, missing_attribute, missing_name
 from pydispatch.kernels.subscripts import Subscripts
 from pydispatch.kernels.syntax import REMEDIES, kind_of
 from pydispatch.kernels.writer import Writer
@@ -127,12 +128,10 @@ class Expressions(Subscripts):
             try:
                 return known(getattr(base.value, node.attr))
             except AttributeError as error:
-                public = [name for name in dir(base.value) if not name.startswith("_")]
-                remedy = nearest(node.attr, public) or "look for the name in its documentation"
-                raise self.error(node, str(error), remedy) from None
+                raise self.error(node, str(error), missing_name(node.attr, dir(base.value))) from None
         if isinstance(base, TupleValue) and node.attr in base.names:
             return base.items[base.names.index(node.attr)]
-        remedy = "numbers in kernels have no attributes"
+        remedy = missing_attribute(node, attributes=())
         if isinstance(base, TupleValue):
             remedy = f"there are {', '.join(base.names)}" if base.names else "its items have indices: t[0]"
         raise self.error(node, f"{described(base)} has no '{node.attr}'", remedy)
@@ -336,7 +335,8 @@ class Expressions(Subscripts):
             f"'{ast.unparse(node.func)}' cannot be called in a kernel",
             f"move what both need into a plain function, without @pydispatch.kernel over '{inner.__name__}'"
             if inspect.isfunction(inner)
-            else "functions of Python that are written like kernels can, and those of pydispatch and math",
+            else foreign_function(function, self.handlers)
+            or "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
 
     def _is_like_kernel(self, function: Any) -> bool:

@@ -42,7 +42,9 @@ class Subgroups(Coverage):
                 since other invocations may write that memory after they have met.
         """
         is_ballot = self._exchange_of(node) is functions.subgroup_ballot
-        self._publish_value(node, cast(self.writer, value, "i1") if is_ballot else value)
+        if is_ballot:
+            value = cast(self.writer, self.condition(node.args[0], value), "i1")
+        self._publish_value(node, value)
         if has_changing_lane:
             lane = self._lane(node)
             self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)

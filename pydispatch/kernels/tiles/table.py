@@ -43,7 +43,7 @@ def _arguments(
         raise low.error(
             node,
             f"{ast.unparse(node.func)} takes {', '.join(names)}, got {len(arguments) + len(node.keywords)} arguments",
-            "help() shows what it takes",
+            f"write {ast.unparse(node.func)}({', '.join(names)})",
         )
     return named
 

@@ -25,6 +25,7 @@ from pydispatch.kernels.entities import (
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import RETURN
 from pydispatch.kernels.source import Source
+from pydispatch.kernels.spellings import missing_attribute
 from pydispatch.kernels.tiles.slices import ViewSlice
 from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, REMEDIES, TAKES_TILES
 from pydispatch.kernels.tiles.variables import TileVariables, snapshot
@@ -233,8 +234,9 @@ class TileKernel(TileVariables):
         if not isinstance(base, Tile):
             self._evaluated[node.value] = base  # so that it is not emitted twice
             return super()._attribute(node)
-        if node.attr not in ("shape", "ndim", "dtype", "T"):
-            raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
+        attributes = ("shape", "ndim", "dtype", "T")
+        if node.attr not in attributes:
+            raise self.error(node, f"a tile has no '{node.attr}'", missing_attribute(node, attributes))
         if node.attr == "shape":
             return TupleValue(tuple(map(Literal, base.shape)))
         if node.attr == "ndim":

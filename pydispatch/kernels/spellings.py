@@ -1,0 +1,54 @@
+"""Spellings of other kernel languages and of NumPy, and what kernels here have for them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from pydispatch.suggestions import nearest
+
+OTHER_LANGUAGES: dict[str, str] = {
+    "program_id": "pydispatch.group_id", "num_programs": "pydispatch.grid_size", "blockIdx": "pydispatch.group_id",
+    "threadIdx": "pydispatch.local_id", "blockDim": "pydispatch.group_size", "gridDim": "pydispatch.grid_size",
+    "thread_id": "pydispatch.local_id", "block_id": "pydispatch.group_id", "syncthreads": "pydispatch.barrier",
+    "sync_threads": "pydispatch.barrier", "debug_barrier": "pydispatch.barrier", "constexpr": "pydispatch.static",
+    "shfl_sync": "pydispatch.subgroup_shuffle", "subgroup_broadcast": "pydispatch.subgroup_shuffle",
+    "ballot_sync": "pydispatch.subgroup_ballot", "static_range": "range", "static_assert": "assert",
+    "device_assert": "assert", "device_print": "print", "printf": "print", "dot": "a @ b", "matmul": "a @ b",
+    "trans": "t.T", "store": "y[i:i + 16] = t", "associative_scan": "pydispatch.scan",
+    "local_array": "pydispatch.private", "atomic_xchg": "pydispatch.atomic_exchange",
+}  # fmt: skip
+"""Names in Triton, CUDA, Numba and shaders → the spelling here."""
+
+_METHODS = ("sum", "max", "min", "argmax", "argmin", "cumsum", "reshape")
+"""Methods of arrays of NumPy that are functions of tiles here."""
+
+
+def missing_name(name: str, names: Iterable[str]) -> str:
+    """Return the remedy for a name that a module lacks, whose names are `names`."""
+    if name in OTHER_LANGUAGES:
+        return f"here it is {OTHER_LANGUAGES[name]}"
+    public = [other for other in names if not other.startswith("_")]
+    return nearest(name, public) or "look for the name in its documentation"
+
+
+def missing_attribute(node: ast.Attribute, attributes: Sequence[str]) -> str:
+    """Return the remedy for an attribute that a tile or a number lacks, whose attributes are `attributes`."""
+    value = ast.unparse(node.value)
+    if node.attr in ("astype", "to"):
+        return f"write the type as a function: pydispatch.f32({value})"
+    if attributes and node.attr in _METHODS:
+        return f"write pydispatch.{node.attr}({value})"
+    if not attributes:
+        return "numbers in kernels have no attributes"
+    return f"there are {', '.join(attributes[:-1])} and {attributes[-1]}"
+
+
+def foreign_function(function: object, own: Iterable[object]) -> str:
+    """Return the remedy for a call of a function of another library: the function of kernels of the same name.
+
+    own: the functions of kernels.
+    """
+    name = getattr(function, "__name__", "")
+    is_own = any(getattr(other, "__name__", "") == name for other in own)
+    return f"write pydispatch.{name}" if name and is_own else ""
