@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import IntegerAttr, NoneAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.gpu.load import storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
-from pydispatch.compiler.kernels.tiles.parts import TileView, branch, either, element_of, part_of, shape_of
+from pydispatch.compiler.kernels.tiles.parts import TileView, branch, either, element_of, memref_type, part_of, shape_of
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.async_copies import CommitCopiesOp, CopyAsyncOp
@@ -65,7 +65,11 @@ def stage_loops(function: FuncOp, invocations: int, generation: int | None) -> N
 
 
 def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
-    """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration."""
+    """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration.
+
+    In each iteration a group of copies begins, and all but the last stages - 1 groups are waited for. Barriers between
+    the copies and what reads the tiles are placed later, as for other accesses to workgroup memory.
+    """
     runs = {op: _run_of(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
     reads = [_Read(op, _memory_for(op, stages), run) for op, run in runs.items() if run is not None]
     if not reads:
@@ -79,13 +83,16 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
     variable, first_read = loop.body.block.args[0], reads[0].op
     build = Builder(Block(), first_read)
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
-    slot, following_slot = (build.remainder(build.plus(iteration, ahead), stages) for ahead in (0, stages - 1))
-    _copy(build, loop, reads, build.plus(variable, build.times(loop.step, stages - 1)), following_slot)
+    slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
+    variable_ahead = build.plus(variable, build.times(loop.step, stages - 1))
+    _copy(build, loop, reads, variable_ahead, slot_ahead)
     _commit(build, invocations, pending=stages - 1)
     for read in reads:
         tile, shape = read.op.tile, shape_of(read.op.tile)
         of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
-        tile.replace_uses_with_if(of_iteration, lambda use, own=read.op: use.operation is not own)
+        for use in list(tile.uses):
+            if use.operation is not read.op:
+                use.operation.operands[use.index] = of_iteration
     _insert_before(build.block, first_read)
     for read in reads:
         allocation = read.op.tile.owner
@@ -95,28 +102,35 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
 
 
 def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
-    """Return how many elements of a tile one asynchronous copy may have; None for a tile that is not copied so.
+    """Return how many elements of a tile one asynchronous copy has; None for a tile that is not copied so.
 
-    The tile must be used in this loop alone, and read from a view that the loop does not write at a place that its
-    variable decides.
+    They are neighbours in the tile and in the view: several if rows of both are contiguous, else one.
     """
-    allocation = op.tile.owner
-    is_own = isinstance(allocation, memref.AllocOp) and all(
-        loop.is_ancestor(use.operation) and (use.operation is op or isinstance(use.operation, MatmulOp | memref.LoadOp))
-        for use in op.tile.uses
-    )
-    is_unchanged = not accesses_of(loop).writes & base_of(op.view)
-    is_known = all(_is_computed(loop, value) for value in (op.row, op.column))
     bits = bit_width(element_of(op.tile)) or 0
-    if not is_own or not is_unchanged or not is_known or bits % 8 or not bits:
+    if bits not in (8, 16, 32, 64) or not _is_read_ahead(loop, op):
         return None
     part, (_, columns) = part_of(op), shape_of(op.tile)
-    for byte_count in COPIED_BYTES:
-        run = byte_count * 8 // bits
-        is_row = run > 0 and columns % run == 0 and part.strides[1] == 1 and run * bits == byte_count * 8
-        if is_row or (run == 1 and bits == byte_count * 8):
-            return run
-    return None
+    has_rows = part.strides[1] == 1
+    runs = (byte_count * 8 // bits for byte_count in COPIED_BYTES)
+    return next((run for run in runs if run == 1 or (run > 1 and has_rows and columns % run == 0)), None)
+
+
+def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
+    """Return whether a tile of a later iteration may be read early, into memory of its own.
+
+    Its place must follow from the loop's variable, the loop must not write its view, which is in global memory, and
+    nothing but operations after the read may use its memory.
+    """
+    following = list(loop.body.block.ops)
+    following = following[following.index(op) + 1 :]
+    users = [use.operation for use in op.tile.uses if use.operation is not op]
+    is_own = isinstance(op.tile.owner, memref.AllocOp) and all(
+        isinstance(user, MatmulOp | memref.LoadOp) and any(other.is_ancestor(user) for other in following)
+        for user in users
+    )
+    is_unchanged = not accesses_of(loop).writes & base_of(op.view)
+    is_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
+    return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
 
 
 def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
