@@ -141,19 +141,19 @@ class CompileOptions(TypedDict, total=False):
         flag=Flag(("--patterns",), "FILE.py", repeatable=True, note="every @pydispatch.pattern of the file is applied"),
     )]  # fmt: skip
     require_match: Annotated[bool, Option(
-        False,
-        "Raise an error for a pattern that matches nothing, instead of a warning.",
+        default=False,
+        summary="Raise an error for a pattern that matches nothing, instead of a warning.",
         flag=Flag(("--require-match",)),
     )]  # fmt: skip
     explain: Annotated[bool, Option(
-        False,
-        "Print to stderr which operations each dispatch contains, and why neighbours were not fused.",
+        default=False,
+        summary="Print to stderr which operations each dispatch contains, and why neighbours were not fused.",
         flag=Flag(("--explain",)),
     )]  # fmt: skip
     reassociate: Annotated[bool, Option(
-        True,
-        "Let sums and products of floats be computed in another order than the written one, the same in every run, and "
-        "softmax divide once per row.",
+        default=True,
+        summary="Let sums and products of floats be computed in another order than the written one, the same in every "
+        "run, and softmax divide once per row.",
         details="If False, each operation is computed as written and unfused, which is slow.",
         flag=Flag(("--reassociate",), note="with --no-reassociate, operations are computed as written, which is slow"),
     )]  # fmt: skip

@@ -216,3 +216,12 @@ def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
         return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
 
     return build(like)
+
+
+def known(value: object) -> Entity:
+    """Return the entity of a Python object that a name stands for."""
+    if isinstance(value, (bool, int, float)):
+        return Literal(value)
+    if isinstance(value, tuple):
+        return TupleValue(tuple(map(known, value)), getattr(type(value), "_fields", ()))
+    return Known(value)

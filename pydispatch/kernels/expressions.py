@@ -24,6 +24,7 @@ from pydispatch.kernels.entities import (
     Undefined,
     described,
     flat,
+    known,
     rebuilt,
 )
 from pydispatch.kernels.handlers import HANDLERS
@@ -178,7 +179,7 @@ class Expressions(Subscripts):
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
             """Emit the comparisons of these values, which are the operands in order, and their conjunction."""
-            result: Scalar | Literal = Literal(True)
+            result: Scalar | Literal = Literal(value=True)
             for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 self.on_comparison(operands[position : position + 2], symbol, (left, right))
                 result = self._conjunction(result, compare(self.writer, symbol, left, right))
@@ -387,15 +388,6 @@ class Expressions(Subscripts):
 
 _LIBRARIES = ("numpy", "pydispatch")
 """Packages whose functions in Python are not written like kernels."""
-
-
-def known(value: object) -> Entity:
-    """Return the entity of a Python object that a name stands for."""
-    if isinstance(value, (bool, int, float)):
-        return Literal(value)
-    if isinstance(value, tuple):
-        return TupleValue(tuple(map(known, value)), getattr(type(value), "_fields", ()))
-    return Known(value)
 
 
 def _is_hashable(value: object) -> bool:

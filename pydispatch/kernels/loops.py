@@ -304,7 +304,7 @@ class Loops(Statements):
         exits = {name for statement in node.body for name in exits_of(statement)}
         inner_exits = sorted(exits & {BREAK, RETURN})
         for name in inner_exits:
-            self.environment[name] = self.writer.constant(False, "i1")
+            self.environment[name] = self.writer.constant(value=False, type="i1")
         carried = [*self.carried(node.body, target), *inner_exits]
         before = [*counters, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
         types = [scalar.type for scalar in before]
@@ -324,7 +324,7 @@ class Loops(Statements):
         for name in inner_exits:  # the loop goes on while no flag is set
             flag = self.environment[name]
             assert isinstance(flag, Scalar)
-            true = self.writer.constant(True, "i1")
+            true = self.writer.constant(value=True, type="i1")
             stays = self.writer.value(f"arith.xori {flag.name}, {true.name} : i1", "i1")
             condition = self._conjunction(condition, stays)
         decided = cast(self.writer, condition, "i1")

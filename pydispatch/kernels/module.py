@@ -20,6 +20,7 @@ from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
+from pydispatch.kernels.view_sizes import define_sizes, dynamic_sizes, require_known_sizes, shape_text, size_symbols
 from pydispatch.kernels.writer import Writer, signless
 from pydispatch.locations import GeneratedText
 
@@ -131,7 +132,7 @@ def lower(
     overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
     complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]  # checked to be written as a whole
     outer = batch.outer_parameters(passed, batched)  # with the leading dimension of batched views
-    types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
+    types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
     if grid is None and not grid_in_call:
@@ -164,24 +165,6 @@ def lower(
     )
 
 
-def size_symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """Return the SSA name of every dynamic size by (view, dimension). Sizes with the same symbol share one name."""
-    symbols: dict[tuple[str, int], str] = {}
-    for parameter in passed:
-        for dimension, size in enumerate((parameter.type and parameter.type.shape) or ()):
-            if isinstance(size, str):
-                symbols[parameter.name, dimension] = f"%n_{size}"
-            elif size is None:
-                symbols[parameter.name, dimension] = f"%n_{parameter.name}_{dimension}"
-    return symbols
-
-
-def _shape_text(parameter: Parameter) -> str:
-    """Return the shape of a view in MLIR text, such as "4x?x"."""
-    assert parameter.type is not None
-    return "".join(f"{size}x" if isinstance(size, int) else "?x" for size in parameter.type.shape or ())
-
-
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
     """Return what each parameter stands for, by name: a number, a view in memory, or for a group a tuple of views.
 
@@ -197,7 +180,7 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
             Literal(size) if isinstance(size, int) else Scalar(symbols[parameter.name, dimension], "index")
             for dimension, size in enumerate(parameter.type.shape)
         )
-        type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>"
+        type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>"
         environment[parameter.name] = MemoryRef(
             f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
         )
@@ -205,15 +188,6 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
         views = (environment.pop(parameter.name) for parameter in passed if parameter.tuple_name == tuple_name)
         environment[tuple_name] = TupleValue(tuple(views))
     return environment
-
-
-def _sizes_of(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
-    """Return the dynamic sizes of a view in MLIR text, such as `{%n, %m}`; "" if all sizes are static."""
-    assert parameter.type is not None
-    names = [
-        symbols[parameter.name, d] for d in range(len(parameter.type.shape or ())) if (parameter.name, d) in symbols
-    ]
-    return f"{{{', '.join(names)}}}" if names else ""
 
 
 def _executable_lines(
@@ -254,11 +228,11 @@ def _executable_lines(
             if name in batched:
                 prologue += batch.offset_lines(parameter, symbols)
                 offset = f"%offset_{name}"
-            type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>{_sizes_of(parameter, symbols)}"
+            type = f"memref<{shape_text(parameter)}{parameter.type.dtype}>{dynamic_sizes(parameter, symbols)}"
             prologue.append(f"%p_{name} = stream.binding.subspan %b_{name}[{offset}] : !stream.binding -> {type}")
     for parameter in watched:
         name = stamps_name(f"%p_{parameter.name}")
-        type = stamps_type(_shape_text(parameter)) + _sizes_of(parameter, symbols)
+        type = stamps_type(shape_text(parameter)) + dynamic_sizes(parameter, symbols)
         prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
     name = source.name
     own = [*phases.prologue, *lines]
@@ -287,7 +261,7 @@ def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[P
 
 def _stamps_type(view: Parameter) -> str:
     """Return the MLIR type of the race stamps of a view: `STAMPS` 64-bit numbers for each of its elements."""
-    return f"tensor<{STAMPS}x{_shape_text(view)}i64>"
+    return f"tensor<{STAMPS}x{shape_text(view)}i64>"
 
 
 def _stamps_result(view: Parameter) -> str:
@@ -302,7 +276,7 @@ def _stamps(
     stamps = []
     none = writer.constant(0, "i64").name if watched else ""
     for parameter in watched:
-        type, sizes = _stamps_type(parameter), _sizes_of(parameter, symbols)  # sizes: such as "{%n, %m}"
+        type, sizes = _stamps_type(parameter), dynamic_sizes(parameter, symbols)  # sizes: such as "{%n, %m}"
         empty = writer.value(f"tensor.empty({sizes.strip('{}')}) : {type}", type)
         filled = writer.value(f"linalg.fill ins({none} : i64) outs({empty.name} : {type}) -> {type}", type)
         stamps.append((filled.name, type + sizes))
@@ -345,11 +319,11 @@ def _host_function_lines(
     writer = Writer(source)
     host_parameters, host_symbols = batch.outer_parameters(passed, batched), batch.outer_symbols(symbols, batched)
     typed = dict(zip(host_parameters, types, strict=True))
-    _define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, host_symbols)
+    define_sizes(writer, {view: type for view, type in typed.items() if view.name not in allocated}, host_symbols)
     passed_sizes = {symbol for (view, _), symbol in host_symbols.items() if view not in allocated}
     for parameter, type in typed.items():
         if parameter.name in allocated:
-            _require_known_sizes(source, parameter, host_symbols, passed_sizes)
+            require_known_sizes(source, parameter, host_symbols, passed_sizes)
             _allocate(writer, parameter, type, host_symbols, parameter.name in zeroed)
     counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
     if batched:  # the kernel runs for each element of the batch: axis 1 counts both
@@ -358,12 +332,12 @@ def _host_function_lines(
     watched = _watched(host_parameters, phases)  # in checked runs, views that record who accessed each element
     stamps = _stamps(writer, watched, host_symbols)
     operands = [*(f"%a_{p.name}" for p in host_parameters), *(name for name, _ in stamps), *sizes]
-    operand_types = [type + (_sizes_of(p, host_symbols) if p.is_view else "") for p, type in typed.items()]
+    operand_types = [type + (dynamic_sizes(p, host_symbols) if p.is_view else "") for p, type in typed.items()]
     operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
     results = [(f"%r_{view.name}", f"%a_{view.name}", view) for view in (host_parameters[n] for n in written)]
     results += [(_stamps_result(view), name, view) for view, (name, _) in zip(watched, stamps, strict=True)]
     targets = ", ".join(target for target, _, _ in results)
-    updated = ", ".join(operand + _sizes_of(view, host_symbols) for _, operand, view in results)  # in place
+    updated = ", ".join(operand + dynamic_sizes(view, host_symbols) for _, operand, view in results)  # in place
     writer.line(
         f"{targets} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "
         f"({', '.join(operand_types)}) -> {updated if len(results) == 1 else f'({updated})'}"
@@ -371,51 +345,13 @@ def _host_function_lines(
     return writer.lines
 
 
-def _require_known_sizes(
-    source: Source, view: Parameter, symbols: Mapping[tuple[str, int], str], known: Collection[str]
-) -> None:
-    """Raise CompileError if a view to allocate has a size that no other view has."""
-    for (name, dimension), symbol in symbols.items():
-        if name == view.name and symbol not in known:
-            raise source.error(
-                source.tree,
-                f"'{name}' is allocated for the caller of '{source.name}', and no view that the kernel takes has the "
-                f"size of its dimension {dimension}",
-                f"take a view of that size, too; '{name}' is {view.type}",
-            )
-
-
 def _allocate(
     writer: Writer, view: Parameter, type: str, symbols: Mapping[tuple[str, int], str], is_zeroed: bool
 ) -> None:
     """Define the argument of a view as a new tensor, of zeros or undefined."""
     empty = f"%a_{view.name}" if not is_zeroed else f"%empty_{view.name}"
-    writer.line(f"{empty} = tensor.empty({_sizes_of(view, symbols).strip('{}')}) : {type}")
+    writer.line(f"{empty} = tensor.empty({dynamic_sizes(view, symbols).strip('{}')}) : {type}")
     if is_zeroed:
         assert view.type is not None
         zero = writer.constant(0, view.type.dtype)
         writer.line(f"%a_{view.name} = linalg.fill ins({zero.name} : {zero.type}) outs({empty} : {type}) -> {type}")
-
-
-def _define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str]) -> None:
-    """Define each dynamic size by the first view that has it, and assert that other views agree.
-
-    types: of the arguments, as MLIR text.
-    """
-    defined: dict[str, str] = {}
-    for parameter, type in types.items():
-        for dimension in range(len((parameter.type and parameter.type.shape) or ())):
-            symbol = symbols.get((parameter.name, dimension))
-            if symbol is None:
-                continue
-            index = writer.constant(dimension, "index")
-            size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")
-            what = f"dimension {dimension} of '{parameter.name}'"
-            if symbol not in defined:
-                writer.lines[-1] = writer.lines[-1].replace(f"{size.name} = ", f"{symbol} = ", 1)
-                defined[symbol] = what
-                continue
-            equal = writer.value(f"arith.cmpi eq, {symbol}, {size.name} : index", "i1")
-            name = symbol.removeprefix("%n_")
-            message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
-            writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')

@@ -10,8 +10,7 @@ from typing import Any
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary, cast, default_type, neutral
 from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
-from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
-from pydispatch.kernels.expressions import known
+from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled, known
 from pydispatch.kernels.loop_bounds import LoopBounds
 from pydispatch.kernels.names import RETURN, assigned_in, exits_of, read_in, targets_of
 from pydispatch.kernels.source import Source

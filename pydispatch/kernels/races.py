@@ -149,7 +149,7 @@ class RaceInstrumentation(WorkgroupMemory):
         is_race = races[0]
         for stamp in races[1:]:
             is_race = self._i1_op("ori", is_race, stamp)
-        none = self.writer.value(f"arith.xori {is_race}, {self.writer.constant(True, 'i1').name} : i1", "i1")
+        none = self.writer.value(f"arith.xori {is_race}, {self.writer.constant(value=True, type='i1').name} : i1", "i1")
         how = "written here and read or written" if is_write else "read here and written"
         element = ast.unparse(node)
         self.stated(node, none, f"{element} is {how} by another invocation at the same time; {REMEDY}")

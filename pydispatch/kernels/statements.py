@@ -67,7 +67,7 @@ class Statements(Assignments):
         if isinstance(node, ast.Return):
             self._result(node)
         if name not in exits_without_flag:
-            self.environment[name] = self.writer.constant(True, "i1")
+            self.environment[name] = self.writer.constant(value=True, type="i1")
 
     def _result(self, node: ast.Return) -> None:
         """Record the value that an inlined function returns.
@@ -111,14 +111,14 @@ class Statements(Assignments):
         """
         if not rest:
             return None
-        left: Scalar | Literal = Literal(False)
+        left: Scalar | Literal = Literal(value=False)
         for name in sorted(exits):
             flag = self.environment.get(name)
             if isinstance(flag, Scalar):
                 left = flag if isinstance(left, Literal) else self._either(left, flag)
         if isinstance(left, Literal):
             return self.block(rest, exits_without_flag)
-        true = self.writer.constant(True, "i1")
+        true = self.writer.constant(value=True, type="i1")
         stays = self.writer.value(f"arith.xori {left.name}, {true.name} : i1", "i1")
         return self._choose(rest[0], stays, lambda: self.block(rest, exits_without_flag), lambda: None)
 
@@ -194,7 +194,7 @@ class Statements(Assignments):
         The flag of an exit that the branch lacks is false.
         """
         value = environment.get(name)
-        return Literal(False) if value is None and name in (BREAK, CONTINUE, RETURN) else value
+        return Literal(value=False) if value is None and name in (BREAK, CONTINUE, RETURN) else value
 
     @staticmethod
     def _bind_results(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:

@@ -307,7 +307,7 @@ def _sweep_until_converged(
     dtype = tensors[0].dtype
     eps = float(np.finfo(dtype.numpy).eps)
     order = reductions.size_as(builder, n, dtype)
-    more = shapes.full(builder, True, (), BOOL)
+    more = shapes.full(builder, value=True, shape=(), dtype=BOOL)
     count = builder.constant(0, I64)
 
     def has_not_converged(residual: Element, order: Element) -> Element:

@@ -72,7 +72,7 @@ def best_boxes(
         kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
         return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
 
-    none = shapes.full(builder, False, (size, count), BOOL)
+    none = shapes.full(builder, value=False, shape=(size, count), dtype=BOOL)
     return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]
 
 

@@ -271,7 +271,7 @@ def _slice_by_slice(
             """
             old, begins = operands[: len(running)], operands[len(running) :]
             p = CoordinateBuilder(scalars.block, [])
-            inside, at = p.const(True, BOOL), []
+            inside, at = p.const(value=True, dtype=BOOL), []
             for d in range(rank):
                 position = p.index(d)
                 if d < depth:

@@ -104,7 +104,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         """Return whether row a precedes row `other` in lexicographic order; the last scalar, its index in the table, is
         ignored.
         """
-        less = scalars.const(False, BOOL)
+        less = scalars.const(value=False, dtype=BOOL)
         for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
             below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
             less = scalars.binary("or", below, scalars.binary("and", tied, less))

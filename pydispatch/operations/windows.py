@@ -162,7 +162,7 @@ def max_pool_with_indices(
         """
         (best, position), (value,) = running, elements
         n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
-        inside, at = scalars.const(True, BOOL), []
+        inside, at = scalars.const(value=True, dtype=BOOL), []
         for d in range(spatial):
             first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))
             step = scalars.binary("mul", scalars.position(2 + spatial + d), scalars.const(window.dilations[d], I64))
@@ -328,7 +328,7 @@ def _selected_positions(
 
 def _true(coords: CoordinateBuilder) -> SSAValue:
     """Return a true constant."""
-    return coords.const(True, BOOL).value
+    return coords.const(value=True, dtype=BOOL).value
 
 
 def _flat(coords: CoordinateBuilder, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.toolchain import llvm
+from pydispatch.compiler.toolchain import llvm, machines
 from pydispatch.compiler.worker import llvm_process, process
 from pydispatch.formats.storage import cache
 
@@ -155,7 +155,7 @@ def test_errors_of_jobs_come_back() -> None:
     compiles()
 
 
-def machine() -> llvm.Described:
+def machine() -> machines.Described:
     from pydispatch.compiler.kernel_ir.kernel import Target
     from pydispatch.compiler.target.cpu import machine_of
 

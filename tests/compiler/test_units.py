@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import pydispatch as pd
-from pydispatch.compiler.toolchain import llvm
+from pydispatch.compiler.toolchain import llvm, machines
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.formats.storage import cache
 
@@ -95,7 +95,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     real = llvm.opened
 
-    def opened(text: str, machine: llvm.Described) -> AbstractContextManager[llvm.LlvmModule]:
+    def opened(text: str, machine: machines.Described) -> AbstractContextManager[llvm.LlvmModule]:
         texts.append(text)
         return real(text, machine)
 

@@ -16,6 +16,7 @@ from products import Array, matmul, product, whole
 
 import pydispatch as pd
 from pydispatch.compiler.kernels.matmul.gpu import plan as plans
+from pydispatch.compiler.kernels.matmul.gpu import tiles
 
 
 def same(text: str, expected: Array, *arguments: Array, target: str = "sm_80") -> None:
@@ -38,7 +39,7 @@ def test_bf16() -> None:
 
 TILES = [
     (element, number, open_)
-    for element, table in (("f32", plans.TILES_32), ("f64", plans.TILES_64), ("f16", plans.TENSOR_TILES))
+    for element, table in (("f32", tiles.TILES_32), ("f64", tiles.TILES_64), ("f16", tiles.TENSOR_TILES))
     for number in range(len(table))
     for open_ in (False, True)[: 2 - number % 2]
 ]
@@ -48,7 +49,7 @@ TILES = [
 def test_every_tile(element: str, number: int, open_: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that only larger products choose: one whole tile and parts beside it."""
     monkeypatch.setattr(plans, "choose_tile", lambda table, *sizes: table[number])
-    table = {"f32": plans.TILES_32, "f64": plans.TILES_64, "f16": plans.TENSOR_TILES}[element]
+    table = {"f32": tiles.TILES_32, "f64": tiles.TILES_64, "f16": tiles.TENSOR_TILES}[element]
     m, n, k = table[number].height + 2, table[number].width + 4, table[number].depth + 4
     text = matmul(-1, -1, -1, element, element) if open_ else matmul(m, n, k, element, element)
     a, b = whole(1, (m, k), element, 3), whole(2, (k, n), element, 3)

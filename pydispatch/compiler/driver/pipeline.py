@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch import ir, logs
-from pydispatch.compiler import devlib
 from pydispatch.compiler.analysis.interface import interface_of
 from pydispatch.compiler.analysis.kinds import MOST_BINDINGS, MOST_TENSORS
 from pydispatch.compiler.constants.channels_last import put_channels_last
@@ -27,6 +26,7 @@ from pydispatch.compiler.constants.rounded import round_factors
 from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.options import Options, prepare
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
+from pydispatch.compiler.driver.producers import producers
 from pydispatch.compiler.driver.progress import Tracker
 from pydispatch.compiler.driver.reduction import reporting
 from pydispatch.compiler.driver.sources import load_source, lower_input
@@ -55,8 +55,6 @@ from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
-from pydispatch.compiler.worker import llvm_process
-from pydispatch.distributions import version
 from pydispatch.errors import CompileError
 from pydispatch.faults import translated
 from pydispatch.formats.artifact import choices, dispatches
@@ -400,15 +398,3 @@ def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
     """Return the interface that callers see of each public function, by its name."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
-
-
-def producers() -> dict[str, str]:
-    """Return the versions of the tools that decide the bytes of an artifact, by tool."""
-    llvm = ".".join(str(n) for n in llvm_process.version())
-    return {"llvm": llvm, **_packages(), "toolchain": devlib.compiler()}
-
-
-@cache
-def _packages() -> dict[str, str]:
-    """Return the versions of the packages that code generation depends on, by name."""
-    return {name: version(name) or "unknown" for name in ("llvmlite", "xdsl")}

@@ -12,10 +12,19 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from pydispatch.compiler.target.cpu import LEVELS
 from pydispatch.compiler.toolchain import foreign
+from pydispatch.compiler.toolchain.machines import (
+    FULL,
+    Described,
+    Effort,
+    LlvmMachine,
+    function_attributes,
+    known_features,
+    layout,
+    target_machine,
+)
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
@@ -28,72 +37,6 @@ _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|doubl
 _LINKAGE_KEPT = ("appending", "available_externally")
 _RENAMED = re.compile(r"\.\d+$")
 """Suffix that LLVM adds to a name if a linked module has the name already: `@state` becomes `@state.3`."""
-
-
-class Described(Protocol):
-    """Interface of a CPU or GPU that code is compiled for; the attributes are those of `LlvmMachine`."""
-
-    @property
-    def arch(self) -> str: ...
-    @property
-    def cpu(self) -> str: ...
-    @property
-    def triple(self) -> str: ...
-    @property
-    def llvm_features(self) -> str: ...
-    @property
-    def has(self) -> frozenset[str]: ...
-    @property
-    def tune(self) -> str: ...
-    @property
-    def vector_width(self) -> int: ...
-
-
-@dataclass(frozen=True)
-class LlvmMachine:
-    """CPU or GPU that code is compiled for, as plain values that can be sent to another process.
-
-    Attributes:
-        arch: Architecture, such as "x86_64".
-        cpu: LLVM's name of the CPU.
-        triple: LLVM's target triple.
-        llvm_features: CPU features as LLVM writes them: "+avx2,+fma".
-        has: Names of the CPU features.
-        tune: CPU for whose timing code is scheduled; "" for `cpu`.
-        vector_width: Preferred width of vectors in bits; 0 leaves it to LLVM.
-    """
-
-    arch: str
-    cpu: str
-    triple: str
-    llvm_features: str
-    has: frozenset[str]
-    tune: str
-    vector_width: int
-
-
-@dataclass(frozen=True)
-class Effort:
-    """Optimization effort of LLVM.
-
-    Attributes:
-        level: Level of the optimization pipeline, 0 to 3 as in -O3.
-        code_level: Level of code generation, 0 to 3.
-        widens: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
-    """
-
-    level: int
-    code_level: int
-    widens: bool
-
-
-FULL = Effort(level=3, code_level=3, widens=True)
-BLOCKS = Effort(level=2, code_level=3, widens=True)
-"""For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack
-rows for each outcome of their conditions: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster."""
-LESS = Effort(level=1, code_level=1, widens=False)
-"""Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for
-x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 
 
 def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
@@ -118,12 +61,6 @@ def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
         vector_width=m.vector_width,
     )
     return llvm_process.opened(LlvmModule, text, spec)
-
-
-def words(machine: Described) -> tuple[object, ...]:
-    """Return the fields of a machine that determine the code for it, for cache keys."""
-    m = machine
-    return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
 
 
 def version() -> int:
@@ -158,50 +95,6 @@ def _tuning(llvm: Any, effort: Effort) -> Any:
     options.loop_vectorization = True
     options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = effort.widens
     return options
-
-
-@functools.lru_cache(maxsize=64)
-def _target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> Any:
-    """Return LLVM's target machine for a CPU."""
-    llvm = library()
-    target = llvm.Target.from_triple(machine.triple)
-    model = "medium" if machine.arch == "riscv64" else "small"  # the small model of RISC-V reaches only the low 2 GiB
-    return target.create_target_machine(
-        cpu=_cpu_name(machine), features=machine.llvm_features, opt=code_level, reloc="pic", codemodel=model
-    )
-
-
-def _cpu_name(machine: LlvmMachine) -> str:
-    """Return LLVM's name of a CPU; all RISC-V CPUs are generic ones, whose features are listed."""
-    return "generic-rv64" if machine.arch == "riscv64" else machine.cpu
-
-
-def _known_features(arch: str) -> frozenset[str]:
-    """Return the names of all CPU features that levels of an architecture have; none except for x86-64."""
-    return frozenset().union(*LEVELS.values()) if arch == "x86_64" else frozenset()
-
-
-@functools.lru_cache(maxsize=64)
-def layout(machine: LlvmMachine) -> str:
-    """Return LLVM's data layout string."""
-    return str(_target_machine(machine).target_data)
-
-
-def function_attributes(machine: LlvmMachine) -> str:
-    """Return the attributes of every function that is emitted, as the text of an LLVM attribute group.
-
-    "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
-    """
-    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
-    # Gathers and scatters are slower than the loads and stores that they replace on most processors.
-    shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
-    if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
-        words.append(f'"target-features"="{features}"')
-    if machine.tune:
-        words.append(f'"tune-cpu"="{machine.tune}"')
-    if machine.vector_width:
-        words.append(f'"prefer-vector-width"="{machine.vector_width}"')
-    return " ".join(words)
 
 
 def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
@@ -251,7 +144,7 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
         with llvm.parse_bitcode(bitcode, context) as module:
             text = str(module)
         foreign.check_state(name, text)
-        known = _known_features(machine.arch)
+        known = known_features(machine.arch)
         extra_features = foreign.missing_features(foreign.used_features(text), known, machine.has)
         adapted = _FLAGS.sub("", foreign.adapted(text, known, machine.has))
         adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
@@ -355,7 +248,7 @@ class LlvmModule:
                 sixth of the pipeline's time.
         """
         self._effort = effort
-        machine = _target_machine(self.machine)
+        machine = target_machine(self.machine)
         builder = self._llvm.create_pass_builder(machine, _tuning(self._llvm, effort))
         self._module.verify()
         with self._without_pass("licm-promotion", disabled=not promote_memory):
@@ -396,12 +289,12 @@ class LlvmModule:
         time and finds nothing there that the addressing modes of x86 do not have.
         """
         with self._without_strength_reduction(not reduce_strength):
-            return bytes(_target_machine(self.machine, self._effort.code_level).emit_object(self._module))
+            return bytes(target_machine(self.machine, self._effort.code_level).emit_object(self._module))
 
     def assembly(self, reduce_strength: bool = True) -> str:
         """Return the machine code as text. reduce_strength: see `object`."""
         with self._without_strength_reduction(not reduce_strength):
-            return str(_target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
+            return str(target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
     def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
         return self._without_pass("lsr", disabled=disabled and self.machine.arch == "x86_64")

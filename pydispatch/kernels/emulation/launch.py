@@ -17,9 +17,9 @@ from pydispatch.kernels.collectives import COLLECTIVES
 from pydispatch.kernels.emulation.tile_functions import dtype_of
 from pydispatch.kernels.emulation.views import ArrayView
 from pydispatch.kernels.emulation.workgroups import run_workgroup
-from pydispatch.kernels.module import size_symbols
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
+from pydispatch.kernels.view_sizes import size_symbols
 from pydispatch.patterns.types import DType
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def _axis(low: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int
 
 def _keepdims(low: Slices, named: dict[str, Any]) -> bool:
     """Return the argument `keepdims` of a call."""
-    node, keepdims = named.get("keepdims", (None, Literal(False)))
+    node, keepdims = named.get("keepdims", (None, Literal(value=False)))
     if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
         raise low.error(node, "keepdims is True or False", "write keepdims=True")
     return keepdims.value

@@ -21,8 +21,8 @@ from pydispatch.kernels.entities import (
     Tile,
     TupleValue,
     described,
+    known,
 )
-from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import RETURN
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.spellings import missing_attribute

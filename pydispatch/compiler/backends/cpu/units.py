@@ -31,7 +31,7 @@ from pydispatch.compiler.kernel_ir.kernel import Export, Variant
 from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine
-from pydispatch.compiler.toolchain import cache, foreign, llvm, objects
+from pydispatch.compiler.toolchain import cache, foreign, llvm, machines, objects
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.distributions import version
 from pydispatch.errors import CompileError
@@ -214,7 +214,13 @@ class UnitContext:
         Units with bitcode or objects of the user are not cached, because they are checked together.
         """
         is_cached = self.dump is None and not self.user_bitcode and not self.checked
-        inputs = llvm.words(self.machine), sorted(unit.visible), unit.text, unit.has_blocks, unit.variant.is_fallback
+        inputs = (
+            machines.words(self.machine),
+            sorted(unit.visible),
+            unit.text,
+            unit.has_blocks,
+            unit.variant.is_fallback,
+        )
         key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
         code = cache.load(key) if key else None
         if code is None:
@@ -256,13 +262,13 @@ class UnitContext:
             dump(suffix, content)
         return code
 
-    def _effort(self, unit: Unit) -> llvm.Effort:
+    def _effort(self, unit: Unit) -> machines.Effort:
         """Return the optimization effort: full for code of users, less for a variant that is only a fallback."""
         if self.user_bitcode or self.checked:
-            return llvm.FULL
+            return machines.FULL
         if unit.variant.is_fallback:
-            return llvm.LESS
-        return llvm.BLOCKS if unit.has_blocks else llvm.FULL
+            return machines.LESS
+        return machines.BLOCKS if unit.has_blocks else machines.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
         """Link the user's bitcode and the device library into a module, and internalize the symbols that no other

@@ -52,7 +52,7 @@ PTX_VERSIONS = {
 
 @dataclass(frozen=True)
 class NvptxMachine:
-    """NVIDIA GPU that LLVM compiles for, with the attributes of `toolchain.llvm.LlvmMachine`.
+    """NVIDIA GPU that LLVM compiles for, with the attributes of `toolchain.machines.LlvmMachine`.
 
     Attributes:
         cpu: Architecture, such as "sm_80".

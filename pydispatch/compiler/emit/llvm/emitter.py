@@ -20,6 +20,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     atomics,
     calls,
     contract,
+    conversions,
     divide,
     hal,
     math,
@@ -44,8 +45,8 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (
-    arith, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers, transpose,
-    prefetch,
+    arith, conversions, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers,
+    transpose, prefetch,
 )  # fmt: skip
 """Modules whose `ROWS` are the lowerings for CPUs."""
 

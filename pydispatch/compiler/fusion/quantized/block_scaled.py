@@ -11,31 +11,26 @@ from itertools import pairwise
 from typing import cast
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, IntegerType, f32
+from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
 from pydispatch.compiler.fusion.quantized.mixed_radix import (
     Position,
-    collapsed,
     combined,
     digits_of,
-    expanded,
     loop_index,
 )
 from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, computed_by, elements_in
+from pydispatch.compiler.fusion.quantized.views import Positions, read_by_view
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, linear
 from pydispatch.compiler.kernels.matmul.ranges import Range, range_of
 from pydispatch.ir.affine_maps import is_permutation
 from pydispatch.ir.structured import GENERIC, Structured, structured
-from pydispatch.ir.values import shape_of
 
 K_LOOP, N_LOOP = -1, -2
 """Pseudo loops of positions: all reduction loops collapsed into one, and all column loops collapsed into one."""
-
-Positions = tuple[Position, ...]
-"""Index in a tensor: a position, a sum of stride * digit, for each dimension, or for each loop of a generic."""
 
 
 def stored_range(value: SSAValue, is_signed: bool) -> Range:
@@ -169,7 +164,7 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
     body = _body_of(value, at)
     if body is not None:
         return body.weights(body.result)
-    source = _viewed(value, at)
+    source = read_by_view(value, at)
     return None if source is None else _weights_at(*source)
 
 
@@ -184,7 +179,7 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
     if isinstance(value, OpResult):
         if (body := _body_of(value, at)) is not None:
             inner = body.recognized_integer(body.result, is_signed)
-        elif (source := _viewed(value, at)) is not None:
+        elif (source := read_by_view(value, at)) is not None:
             inner = _integer_at(*source, is_signed)
     stored = Weights(value, at, is_signed)
     return inner if inner is not None and (inner.zeros or inner.width < stored.width) else stored
@@ -202,7 +197,7 @@ def _term_at(value: SSAValue, at: Positions) -> Term | None:
     body = _body_of(value, at)
     if body is not None:
         return body.term(body.result)
-    source = _viewed(value, at)
+    source = read_by_view(value, at)
     return None if source is None else _term_at(*source)
 
 
@@ -218,32 +213,6 @@ def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
     for position, result in zip(at, out.results, strict=True):
         loops[cast(AffineDimExpr, result).position] = position
     return _BodyAt(generic, tuple(loops))
-
-
-def _viewed(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
-    """Return the tensor that a view reads, and the index in it; None for operations that are no views."""
-    op = value.op
-    source, shape = op.operands[0] if op.operands else value, shape_of(value)
-    if op.name == "tensor.cast":
-        return source, at
-    if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
-        reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
-        groups = [[d.value.data for d in group.data] for group in reassociation.data]
-        if any(n < 0 for n in (*shape, *shape_of(source))):
-            return None
-        if op.name == "tensor.expand_shape":
-            return source, tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
-        positions = list[Position]()
-        for group, position in zip(groups, at, strict=True):
-            inner = expanded(position, [shape_of(source)[d] for d in group])
-            if inner is None:
-                return None
-            positions += inner
-        return source, tuple(positions)
-    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
-        is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
-        return (source, at) if is_prefix else None
-    return None
 
 
 # Scalars

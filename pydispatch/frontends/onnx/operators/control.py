@@ -94,7 +94,7 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
         carried: Tensors before the first iteration.
         rows: Number of results of an iteration that are stacked.
     """
-    b, true = call.b, call.b.constant(True, BOOL)
+    b, true = call.b, call.b.constant(elements=True, dtype=BOOL)
 
     def run_body(iteration: Tensor, tensors: list[Tensor]) -> list[Tensor]:
         """Emit one iteration. Return its outputs without the condition, which is the first one and always true."""
@@ -145,7 +145,7 @@ def _unrolled(
                 return None
             if not known.all():
                 break
-        going = condition if condition is not None else b.constant(True, BOOL)
+        going = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
         condition, *outputs = _run(call, graph, [b.constant(iteration, I64), going, *carried])
         for column, row in zip(columns, outputs[len(carried) :], strict=True):
             column.append(row)
@@ -168,7 +168,7 @@ def _open(
     Further arguments are those of `_counted`; `condition` is that of the first iteration, None for true.
     """
     b = call.b
-    first = condition if condition is not None else b.constant(True, BOOL)
+    first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
     first = shapes.reshape(b, first, [])
     zero = b.constant(0, I64)
 

@@ -172,7 +172,7 @@ def _cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
 
 def _cast_with_attributes(call: NodeCall, x: Tensor, to: DType) -> Tensor:
     """Convert x as the attributes saturate and round_mode state."""
-    saturate = call.flag("saturate", True)
+    saturate = call.flag("saturate", default=True)
     rounding = call.text("round_mode", "up", ("up", "down", "nearest"))
     if to.name == "f8E8M0FNU" and x.dtype != to:
         return _to_exponents(call, ops.convert(call.b, x, F32), to, rounding, saturate)
@@ -216,7 +216,7 @@ def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 @ONNX.converts("IsInf")
 def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
     """Return whether each element is an infinity of a detected sign."""
-    below, above = call.flag("detect_negative", True), call.flag("detect_positive", True)
+    below, above = call.flag("detect_negative", default=True), call.flag("detect_positive", default=True)
     if below and above:
         return ops.unary(call.b, "is_inf", x)
     if not (below or above):
@@ -255,9 +255,9 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     b, share = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
     call.ignore("ratio")
     seed = call.integer("seed") if call.has("seed") else None
-    known = b.constant(False, BOOL) if training is None else training
+    known = b.constant(elements=False, dtype=BOOL) if training is None else training
     if known.numbers is not None and not known.numbers.any():
-        return [x, shapes.full(b, True, x.shape, BOOL) if call.results > 1 else x]
+        return [x, shapes.full(b, value=True, shape=x.shape, dtype=BOOL) if call.results > 1 else x]
     random_bits, _ = random.draw(b, x.shape, seed)
     numbers = random.uniform(b, random_bits, F32)
     mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, share, known)

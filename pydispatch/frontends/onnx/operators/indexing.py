@@ -129,7 +129,7 @@ def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> 
 def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
     """Return the k largest or smallest elements along an axis and their indices."""
     axis = call.axis(call.integer("axis", -1), x.rank)
-    largest = call.flag("largest", True)
+    largest = call.flag("largest", default=True)
     call.ignore("sorted")  # sorted results are valid in either case
     count = call.integer("k") if k is None else call.sizes(k, "k")[0]
     n = x.shape[axis]
@@ -293,7 +293,7 @@ def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
     """Return the distinct elements, or slices along an axis; the first position of each; for each element the index of
     its distinct one; and how often each one occurs.
     """
-    sort = call.flag("sorted", True)
+    sort = call.flag("sorted", default=True)
     if call.has("axis"):
         axis = call.axis(call.integer("axis"), x.rank)
     else:

@@ -97,7 +97,7 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
         to = dtype_of(code) if code else U8
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
-    saturate = call.flag("saturate", True)
+    saturate = call.flag("saturate", default=True)
     return quantize(
         call,
         x,

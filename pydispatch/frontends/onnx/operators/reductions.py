@@ -28,13 +28,14 @@ def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, ax
         x: The operand.
         axes: The operand with the axes, or None. Without axes all are reduced, or none with noop_with_empty_axes.
     """
-    keep = call.flag("keepdims", True)
+    keep = call.flag("keepdims", default=True)
     stated = stated_axes(call, axes, operand_since, x.rank)
     is_noop = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
     if isinstance(stated, ChosenAxes):
         # Each call chooses the axes: x is transposed so that they are the last ones, whose indices are known.
         last_axes = list(range(x.rank - len(stated.axes), x.rank))
-        reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, False)
+        keeps_axes = False
+        reduced = reduce(call, chosen_last(call.b, x, stated), last_axes, keeps_axes)
         kept_shape = stated.replaced(x.shape, 1)  # that of x, with size 1 for the chosen axes
         return shapes.reshape(call.b, reduced, kept_shape) if keep else reduced
     if not stated and not is_noop:
@@ -85,7 +86,7 @@ def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tens
 def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
     """Return the index of the "max" or "min" along an axis."""
     axis = call.axis(call.integer("axis", 0), x.rank)
-    keep, last = call.flag("keepdims", True), call.flag("select_last_index")
+    keep, last = call.flag("keepdims", default=True), call.flag("select_last_index")
     return reductions.argument(call.b, name, x, axis, keep, I64, last)
 
 

@@ -223,7 +223,7 @@ def _image(call: NodeCall, x: Tensor) -> Sequence[Size]:
 @ONNX.converts("Trilu")
 def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     """Return the triangle above or below a diagonal; elsewhere 0."""
-    upper = call.flag("upper", True)
+    upper = call.flag("upper", default=True)
     if x.rank < 2:
         raise call.fail(f"its operand is {x}; expected 2 axes or more")
     return matrices.triangle(call.b, x, "ge" if upper else "le", k if k is not None else call.b.constant(np.int64(0)))

@@ -121,7 +121,9 @@ def _stft(
         framed = frame_parts[0]
     else:
         framed = b.wrap(signal.dtype, frame_parts[0].shape, *(b.value(t) for t in frame_parts))
-    return _pairs(call, _fft(call, framed, axis=2, length=None, inverse=False, one_sided=call.flag("onesided", True)))
+    return _pairs(
+        call, _fft(call, framed, axis=2, length=None, inverse=False, one_sided=call.flag("onesided", default=True))
+    )
 
 
 def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
@@ -129,7 +131,7 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
 
     `factors` are those of the constant, of the cosine with one period in the window, of the cosine with two periods.
     """
-    to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", True)
+    to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", default=True)
     (count,) = call.sizes(size, "size")
     length = reductions.size_as(call.b, count if periodic else count - 1, I64)
 

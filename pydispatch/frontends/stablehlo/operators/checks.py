@@ -91,7 +91,7 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
 def _truth(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert `check.eq`: emit the check, which fails the call, and return true."""
     _called(check.ExpectAlmostEqOp, tracer, op, *operands)
-    return [full(tracer.b, True, (), tracer.dtype(op))]
+    return [full(tracer.b, value=True, shape=(), dtype=tracer.dtype(op))]
 
 
 TARGETS: dict[str, Convert] = {

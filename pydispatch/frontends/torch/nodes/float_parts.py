@@ -16,7 +16,7 @@ from pydispatch.operations.normalization import wide
 def signbit(builder: Builder, self: Tensor) -> Tensor:
     """Return which elements have a negative sign; -0.0 has one."""
     if self.dtype.is_unsigned:
-        return shapes.full(builder, False, self.shape, BOOL)
+        return shapes.full(builder, value=False, shape=self.shape, dtype=BOOL)
     if self.dtype.is_integer:
         return formula(builder, lambda e: e < 0, self)
     return formula(builder, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)

@@ -296,7 +296,7 @@ def native_dropout(builder: Builder, input: Tensor, p: float, train: bool | None
     the others.
     """
     if train is False or p == 0:
-        return input, shapes.broadcast_to(builder, builder.constant(True, BOOL), input.shape)
+        return input, shapes.broadcast_to(builder, builder.constant(elements=True, dtype=BOOL), input.shape)
     mask = random_mask(builder, input.shape, 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return formula(builder, lambda x, m: m.where(x * scale, x.const(0)), input, mask), mask

@@ -35,7 +35,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
     is_kept = regions.best_boxes(
-        builder, [y0, x0, y1, x1], shapes.full(builder, True, (1, count), BOOL),
+        builder, [y0, x0, y1, x1], shapes.full(builder, value=True, shape=(1, count), dtype=BOOL),
         builder.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
     return gathers.take(

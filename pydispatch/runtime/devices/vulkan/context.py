@@ -270,7 +270,7 @@ class Context(Closing, base.Context):
             pool.lock = threading.Lock()
 
     def view(self, block: Block, size: int) -> memoryview | None:
-        return memory_at(block.address, size, True) if block.pointer is not None else None
+        return memory_at(block.address, size, writable=True) if block.pointer is not None else None
 
     def stats(self) -> dict[str, int]:
         return self.pool.stats()

@@ -206,7 +206,7 @@ class AddressResolver:
                     return accesses
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
-            access.assign(resolved, True)
+            access.assign(resolved, values=True)
         while not resolved.all():
             accesses.append(self._resolve_allocation(frame, addresses, resolved))
         return accesses

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.body import as_index
-from pydispatch.compiler.emit.llvm.definitions import expand, native, natively, only_plain
+from pydispatch.compiler.emit.llvm.definitions import natively, only_plain
 from pydispatch.compiler.emit.llvm.extremes import order_of
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import float_constant, int_constant, scalar
@@ -224,135 +224,6 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.define(result, selected.rooted(a.root, a.read_only and b.read_only))
 
 
-def _cast(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to one instruction."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit the conversion instruction."""
-        source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-        emitter.define(
-            op.results[0], emitter.body.let(f"{instruction} {source} {emitter.get(op.operands[0])} to {target}")
-        )
-
-    return lower
-
-
-def _index_cast(extension: str) -> Lowering:
-    """Return the lowering of a conversion between an index and an integer."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit an extension or truncation, or the constant for a constant."""
-        source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
-        from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
-        operand = emitter.get(op.operands[0])
-        constant = as_index(operand)
-        if isinstance(constant, int):
-            constant = constant & ((1 << from_width) - 1) if extension == "zext" else constant
-            emitter.define(op.results[0], int_constant(constant, op.results[0].type))
-        elif from_width == to_width:
-            emitter.define(op.results[0], operand)
-        else:
-            instruction = "trunc" if to_width < from_width else extension
-            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
-
-    return lower
-
-
-LIMIT_IS_NO_FLOAT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
-"""Conversions to integers whose greatest value is no float of the type: LLVM's saturation of their vectors branches."""
-
-
-def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
-    """Emit a saturating conversion of a float to an integer by selects, and return its result.
-
-    Where the limits of the integer are no floats, LLVM lowers its own saturating conversion of a vector on x86 to
-    branches for each lane.
-
-    Args:
-        emitter: The function's emitter.
-        instruction: fptosi or fptoui.
-        type_, operand: LLVM type and name of the float.
-        target: LLVM type of the integer.
-    """
-    bits, signed = int(target[1:]), instruction == "fptosi"
-    lowest, limit = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-    converted = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
-    is_above = emitter.body.let(f"fcmp oge {type_} {operand}, {limit}.0")
-    value = emitter.body.let(f"select i1 {is_above}, {target} {limit - 1}, {target} {converted}")
-    if signed:
-        is_below = emitter.body.let(f"fcmp olt {type_} {operand}, {lowest}.0")
-        value = emitter.body.let(f"select i1 {is_below}, {target} {lowest}, {target} {value}")
-        is_nan = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
-    else:
-        is_nan = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
-    return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
-
-
-def _float_to_int(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a conversion that saturates."""
-        type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
-        target = int_type(emitter, op.results[0].type)
-        converted_type = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
-        is_x86 = emitter.platform.arch == "x86_64"
-        if type_ == "half" and is_x86:  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
-            type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
-        if (type_, converted_type) in LIMIT_IS_NO_FLOAT and is_x86:
-            value = _saturated(emitter, instruction, type_, operand, converted_type)
-        else:
-            value = emitter.intrinsic(
-                f"llvm.{instruction}.sat.{converted_type}.{FLOAT_SUFFIX[type_]}", converted_type, (type_, operand)
-            )
-        if target == "i1":  # a signed bit is -1 for negative numbers and 0 for others, an unsigned one not 0
-            value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
-        emitter.define(op.results[0], value)
-
-    return natively(lower)
-
-
-def _int_to_float(instruction: str) -> Lowering:
-    """Return the lowering of a conversion from an integer to a float."""
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a conversion to a float that the platform computes with; others are expanded."""
-        source, target = int_type(emitter, op.operands[0].type), op.results[0].type
-        if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
-            raise emitter.error(
-                f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most"
-            )
-        if type(target) in native(emitter.platform).arithmetic:
-            operand = emitter.get(op.operands[0])
-            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
-        else:
-            expand(emitter, op)
-
-    return lower
-
-
-def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.extf` and `arith.truncf`: an instruction if the target has one, else the definition on bits."""
-    source, target, native_types = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
-    float_type(emitter, source)
-    float_type(emitter, target)
-    if type(source) in native_types and type(target) in native_types:
-        instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
-        operand = emitter.get(op.operands[0])
-        emitter.define(op.results[0], emitter.body.let(f"{instruction} {scalar(source)} {operand} to {scalar(target)}"))
-    else:
-        expand(emitter, op)
-
-
-def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `arith.bitcast`."""
-    source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-    operand = emitter.get(op.operands[0])
-    emitter.define(
-        op.results[0], operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
-    )
-
-
 ROWS: dict[str, Lowering] = {
     "arith.constant": _constant,
     "arith.addi": _int("add", lambda a, b: a + b),
@@ -384,18 +255,4 @@ ROWS: dict[str, Lowering] = {
     "arith.cmpi": _cmpi,
     "arith.cmpf": natively(_cmpf),
     "arith.select": _select,
-    "arith.extsi": _cast("sext"),
-    "arith.extui": _cast("zext"),
-    "arith.trunci": _cast("trunc"),
-    "arith.index_cast": _index_cast("sext"),
-    "arith.index_castui": _index_cast("zext"),
-    "arith.fptosi": _float_to_int("fptosi"),
-    "arith.fptoui": _float_to_int("fptoui"),
-    "arith.sitofp": _int_to_float("sitofp"),
-    "arith.uitofp": _int_to_float("uitofp"),
-    "arith.extf": _convert_float,
-    "arith.truncf": _convert_float,
-    "arith.scaling_extf": expand,
-    "arith.scaling_truncf": expand,
-    "arith.bitcast": _bitcast,
 }

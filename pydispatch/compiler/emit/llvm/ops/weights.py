@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import i8
 
@@ -38,12 +38,8 @@ def multiply_weights(
     rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs
     rows, columns = block_of(emitter, accumulator)
     pieces = pieces_of(emitter, columns, accumulator.element)
-    products = _floats if is_float(accumulator.element) else _bytes
-
-    def step(k: Index, values: list[str]) -> list[str]:
-        """Emit the products of group `k`, which are added to the sums `values`."""
-        return products(emitter, (lhs, rhs), k, pieces, rows, values, bits)
-
+    block = _WeightBlock(emitter, lhs, rhs, pieces, rows, bits)
+    step = block.add_floats if is_float(accumulator.element) else block.add_bytes
     groups, count = rhs.sizes[0], rows * len(pieces)
     is_short = isinstance(groups, int) and groups <= SHORT_GROUPS
     unroll = groups if is_short and isinstance(groups, int) else unrolling(count)
@@ -63,42 +59,70 @@ def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
     return replace(weights, element=i8, offset=half, strides=(*strides, 1))
 
 
-def _bytes(
-    emitter: FunctionEmitter,
-    factors: tuple[MemRef, MemRef],
-    k: Index,
-    pieces: list[Piece],
-    rows: int,
-    values: list[str],
-    bits: int,
-) -> list[str]:
-    """Emit the products of a group of weights and signed bytes of A, added to `values`.
+@dataclass(frozen=True)
+class _WeightBlock:
+    """Emitter of the products of a register block by groups of weights, steps of K whose weights share four bytes.
 
-    Args:
+    Attributes:
         emitter: Emitter of the function.
-        factors: A, [row][group][byte], and the weights, [group][column][byte].
-        k: The group: steps of K whose weights share four bytes.
+        lhs: The factor A, [row][group][byte].
+        rhs: The weights, [group][column][byte].
         pieces: Vectors of columns.
         rows: Rows of A.
-        values: Sums so far, [row][vector].
         bits: Bits of a weight, 4 or 8.
     """
-    lhs, rhs = factors
-    halves, body = 8 // bits, emitter.body
-    loaded = [load(emitter, rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in pieces]
-    for half in range(halves):
-        vectors = loaded
-        if halves == 2:
-            vectors = [_half(emitter, piece, vector, half) for piece, vector in zip(pieces, loaded, strict=True)]
-        first = BYTES * half
-        for row in range(rows):
-            steps = load(emitter, lhs, "i32", row, k, first)
-            for index, piece in enumerate(pieces):
-                broadcast, position = splat(emitter, steps, "i32", piece.lanes), row * len(pieces) + index
-                left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
-                form = (BYTES, "i8", (False, True))  # group size, LLVM type, whether A and the weights are unsigned
-                values[position] = group_products(emitter, piece, form, left, vectors[index], values[position])
-    return values
+
+    emitter: FunctionEmitter
+    lhs: MemRef
+    rhs: MemRef
+    pieces: list[Piece]
+    rows: int
+    bits: int
+
+    def add_bytes(self, k: Index, values: list[str]) -> list[str]:
+        """Emit the products of weights and signed bytes of A in group `k`, added to `values`: sums, [row][vector]."""
+        halves, body = 8 // self.bits, self.emitter.body
+        loaded = [
+            load(self.emitter, self.rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in self.pieces
+        ]
+        for half in range(halves):
+            vectors = loaded
+            if halves == 2:
+                vectors = [
+                    _half(self.emitter, piece, vector, half) for piece, vector in zip(self.pieces, loaded, strict=True)
+                ]
+            first = BYTES * half
+            for row in range(self.rows):
+                steps = load(self.emitter, self.lhs, "i32", row, k, first)
+                for index, piece in enumerate(self.pieces):
+                    broadcast = splat(self.emitter, steps, "i32", piece.lanes)
+                    position = row * len(self.pieces) + index
+                    left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
+                    form = (BYTES, "i8", (False, True))  # group size, LLVM type, whether A and the weights are unsigned
+                    values[position] = group_products(self.emitter, piece, form, left, vectors[index], values[position])
+        return values
+
+    def add_floats(self, k: Index, values: list[str]) -> list[str]:
+        """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values` as above."""
+        halves = 8 // self.bits
+        loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
+        for half in range(halves):
+            first = BYTES * half
+            for byte in range(BYTES):
+                widened = [
+                    _widened(self.emitter, piece, word, 8 * byte + self.bits * half, self.bits)
+                    for piece, word in zip(self.pieces, loaded, strict=True)
+                ]
+                for row in range(self.rows):
+                    factor = load(self.emitter, self.lhs, "float", row, k, first + byte)
+                    for index, piece in enumerate(self.pieces):
+                        broadcast = splat(self.emitter, factor, "float", piece.lanes)
+                        position = row * len(self.pieces) + index
+                        operands = ((piece.type, value) for value in (broadcast, widened[index], values[position]))
+                        values[position] = self.emitter.intrinsic(
+                            f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands
+                        )
+        return values
 
 
 def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str:
@@ -107,45 +131,6 @@ def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str
     if half:
         return emitter.body.let(f"lshr {type_} {vector}, {_constant(4, BYTES * piece.lanes, 'i8')}")
     return emitter.body.let(f"and {type_} {vector}, {_constant(15, BYTES * piece.lanes, 'i8')}")
-
-
-def _floats(
-    emitter: FunctionEmitter,
-    factors: tuple[MemRef, MemRef],
-    k: Index,
-    pieces: list[Piece],
-    rows: int,
-    values: list[str],
-    bits: int,
-) -> list[str]:
-    """Emit the products of a group of weights, widened to f32, and elements of A, added to `values`.
-
-    Args:
-        emitter: Emitter of the function.
-        factors: A and the weights.
-        k: The group: steps of K whose weights share four bytes.
-        pieces: Vectors of columns.
-        rows: Rows of A.
-        values: Sums so far, [row][vector].
-        bits: Bits of a weight, 4 or 8.
-    """
-    lhs, rhs = factors
-    halves = 8 // bits
-    loaded = [load(emitter, rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in pieces]
-    for half in range(halves):
-        first = BYTES * half
-        for byte in range(BYTES):
-            widened = [
-                _widened(emitter, piece, word, 8 * byte + bits * half, bits)
-                for piece, word in zip(pieces, loaded, strict=True)
-            ]
-            for row in range(rows):
-                factor = load(emitter, lhs, "float", row, k, first + byte)
-                for index, piece in enumerate(pieces):
-                    broadcast, position = splat(emitter, factor, "float", piece.lanes), row * len(pieces) + index
-                    operands = ((piece.type, value) for value in (broadcast, widened[index], values[position]))
-                    values[position] = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *operands)
-    return values
 
 
 def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bits: int) -> str:

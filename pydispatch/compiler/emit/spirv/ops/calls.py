@@ -21,7 +21,9 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
     callee = callee_of(emitter, op)
     emitter.define(
         op.results[0],
-        emitter.m.truth(True) if not is_declaration(callee) else available(emitter, callee, import_symbol(callee)),
+        emitter.m.truth(value=True)
+        if not is_declaration(callee)
+        else available(emitter, callee, import_symbol(callee)),
     )
 
 

@@ -70,7 +70,7 @@ def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
     """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
-        return emitter.m.truth(True)
+        return emitter.m.truth(value=True)
 
     def ask() -> Id:
         """Emit the call of the query, which the linker answers with a constant."""

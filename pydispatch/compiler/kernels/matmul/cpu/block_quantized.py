@@ -24,6 +24,7 @@ from xdsl.ir import SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
 from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, BlockQuantized, PerBlock
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
     BITS_OF_DIGIT,
     RowConversion,
@@ -33,7 +34,6 @@ from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
     joined_digits,
     load,
 )
-from pydispatch.compiler.kernels.matmul.cpu.tile import Output, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index

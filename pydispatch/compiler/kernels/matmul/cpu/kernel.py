@@ -19,9 +19,10 @@ from pydispatch.compiler.kernels.matmul.block_quantized import block_quantized_o
 from pydispatch.compiler.kernels.matmul.cpu.block_quantized import lower_block_quantized
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
 from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroups
+from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, schedule_error, stated_schedule
-from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup, outputs_of
+from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import matching_dims

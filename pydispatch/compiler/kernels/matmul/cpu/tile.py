@@ -29,6 +29,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import (
     TileStep,
 )
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a, view_b
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
@@ -38,41 +39,9 @@ from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import opposite
-from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
-
-
-@dataclass(frozen=True)
-class Output:
-    """A value that is computed from the contraction's result, element by element.
-
-    Attributes:
-        value: The value.
-        dims: For each dimension of the value, the equal dimension of the contraction's result.
-        store: Emits the store of an element; its parameters are the builder, the element and its indices.
-    """
-
-    value: SSAValue
-    dims: list[int]
-    store: Callable[[Builder, SSAValue, list[Index]], None]
-
-    @staticmethod
-    def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
-        """Return the output that stores a value in a memref of its shape."""
-        return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
-
-
-def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
-    """Return an output for each result of a dispatch, which stores into its binding.
-
-    `dims` has `Output.dims` of each result.
-    """
-    return [
-        Output.to(frame.elements, value, dims_of_value, buffer)
-        for value, dims_of_value, buffer in zip(frame.returned, dims, frame.results, strict=True)
-    ]
 
 
 def emit_workgroup(frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], workgroup_id: SSAValue) -> None:

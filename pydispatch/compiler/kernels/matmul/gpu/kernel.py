@@ -26,7 +26,6 @@ from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.gpu.load import PRIVATE, Location, Staging, converted, state_alignment, storage
 from pydispatch.compiler.kernels.matmul.gpu.plan import (
     Plan,
-    Tile,
     collapsed_size,
     has_skinny_rows,
     plans_of,
@@ -34,6 +33,7 @@ from pydispatch.compiler.kernels.matmul.gpu.plan import (
     workgroups,
     workgroups_of,
 )
+from pydispatch.compiler.kernels.matmul.gpu.tiles import Tile
 from pydispatch.compiler.kernels.matmul.results import starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index

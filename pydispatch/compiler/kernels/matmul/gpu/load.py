@@ -25,7 +25,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
-from pydispatch.compiler.kernels.matmul.gpu.plan import Operand, Plan, Tile, collapsed_size
+from pydispatch.compiler.kernels.matmul.gpu.plan import Operand, Plan, collapsed_size
+from pydispatch.compiler.kernels.matmul.gpu.tiles import Tile
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP

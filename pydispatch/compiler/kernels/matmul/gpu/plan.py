@@ -16,6 +16,15 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.types import scalar_width
 from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.matmul.gpu.tiles import (
+    LARGEST_SCALAR_TILE,
+    MAX_SCALAR_COLUMNS,
+    TENSOR_TILES,
+    TILES_32,
+    TILES_64,
+    Tile,
+    choose_tile,
+)
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -30,89 +39,12 @@ MIN_EXTENT, MIN_STEPS = 8, 4
 LARGEST_LOAD_BITS = 128
 """Widest vector that an invocation loads at once."""
 
-CORES = 100
-"""Workgroups that a typical device runs at once. Tiles depend on it, so it is the same for all devices."""
-
-ASSUMED_EXTENT = 512
-"""Rows or columns that tiles are chosen for where only the call knows how many there are."""
 
 SKINNY_ROWS = 16
 """Rows of the lowest tiles; with a dynamic number of rows, up to so many have a plan of their own."""
 
 BAND_HEIGHTS = (8, 4, 2)
 """Tiles of rows that pass through the columns together, so that the second-level cache serves both operands."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Tile of a workgroup.
-
-    Attributes:
-        height, width: Rows and columns.
-        depth: Steps of K at a time.
-        rows, columns: Size of the block that a subgroup of 32 invocations computes.
-        pace: Throughput of a core, relative to the fastest tile of the table.
-        workgroups_per_core: Workgroups that a core should hold.
-    """
-
-    height: int
-    width: int
-    depth: int
-    rows: int
-    columns: int
-    pace: float
-    workgroups_per_core: int = 2
-
-    @property
-    def invocations(self) -> int:
-        """The number of invocations of a workgroup."""
-        return LANES * (self.height // self.rows) * (self.width // self.columns)
-
-    @property
-    def slots(self) -> int:
-        """Number of accumulators of an invocation."""
-        return self.rows * self.columns // LANES
-
-
-# Multiply-adds of an invocation for each 16 bytes that it reads of the tile: 16 with 32x64 blocks, 10.7 with 32x32,
-# 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
-# workgroups of 256 on a core of 64 K registers.
-TILES_32 = (
-    Tile(128, 128, 8, 32, 64, 1.0),
-    Tile(128, 64, 8, 32, 64, 0.9, 4),
-    Tile(64, 128, 8, 32, 64, 0.9, 4),
-    Tile(64, 64, 16, 32, 32, 0.75, 4),
-    Tile(32, 64, 16, 16, 32, 0.5, 4),
-    Tile(32, 32, 16, 16, 32, 0.4, 4),
-    Tile(16, 64, 16, 16, 32, 0.35, 4),
-)
-"""Tiles of 32-bit elements. Values of a `Tile` are in the order of its attributes, here and below."""
-
-TILES_64 = (
-    Tile(64, 64, 16, 32, 32, 1.0),
-    Tile(32, 64, 16, 16, 32, 0.8),
-    Tile(32, 32, 16, 16, 16, 0.6, 4),
-    Tile(16, 32, 16, 8, 16, 0.4, 4),
-)
-"""Tiles of 64-bit elements."""
-
-TENSOR_TILES = (
-    Tile(128, 128, 32, 64, 64, 1.0),
-    Tile(128, 64, 32, 64, 32, 0.8),
-    Tile(64, 64, 32, 32, 32, 0.6, 4),
-    Tile(32, 64, 32, 16, 32, 0.4, 4),
-    Tile(32, 32, 32, 16, 16, 0.3, 4),
-    Tile(16, 64, 32, 16, 16, 0.3, 4),
-)
-"""Tiles for tensor cores."""
-
-LARGEST_SCALAR_TILE = TENSOR_TILES[2]
-"""The largest tile for tensor cores where the elements of both operands are loaded one by one."""
-
-
-MAX_SCALAR_COLUMNS = 32
-"""Columns of a block on tensor cores at most, where an operand is loaded element by element: its sums leave registers
-for the loads."""
 
 
 @dataclass(frozen=True)
@@ -234,20 +166,6 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
         outer=outer,
         steps=steps,
     )
-
-
-def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """Return the tile with the shortest estimated time on a device of `CORES` cores.
-
-    The time is the number of waves of workgroups times that of a wave.
-    """
-
-    def time(tile: Tile) -> float:
-        """Return the estimated time with a tile, relative to that with others; unknown sizes are assumed."""
-        tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
-        return -(-tiles // CORES) * tile.height * tile.width / tile.pace
-
-    return min(table, key=time)
 
 
 def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:

@@ -11,126 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 from xdsl.dialects import arith, func, memref, tensor
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
-from pydispatch.compiler.kernels.matmul.match import Linear, linear
+from pydispatch.compiler.kernels.matmul.windows.images import ImagePlan, image_plan
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
-from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both, opposite
-from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
-from pydispatch.ir.affine_maps import dims_in
-from pydispatch.ir.structured import Structured
-
-MAX_STEPS = 64
-"""Steps of a window, which are unrolled; more make code that is too long."""
-
-MIN_POSITIONS = 8
-"""Positions of an image below which vectors along them do not pay."""
-
-PACKED_BYTES = 16 << 10
-"""Bytes of the packed images of a workgroup: with the sums, less than the first-level cache."""
-
-WORKGROUP_BYTES = 1 << 15
-"""Bytes of results of a workgroup, at least, where there are so many."""
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Axis of a sliding window.
-
-    Attributes:
-        positions: Dimension of the window's positions.
-        steps: Dimension of the steps inside the window; None if the window has one step.
-        position_count: Number of positions.
-        step_count: Number of steps inside the window.
-        stride: Input elements between neighbouring positions.
-        dilation: Input elements between neighbouring steps.
-    """
-
-    positions: int
-    steps: int | None
-    position_count: int
-    step_count: int
-    stride: int
-    dilation: int
-
-    def phase_and_shift(self, step: int) -> tuple[int, int]:
-        """Return (phase, shift) of the input elements that a step of the window reads.
-
-        A phase has every `stride`-th input element, from element `phase` on; a window at position p reads element p +
-        shift of it.
-        """
-        return step * self.dilation % self.stride, step * self.dilation // self.stride
-
-    @property
-    def largest_shifts(self) -> dict[int, int]:
-        """Phase that is read -> the largest shift of a step of the window in it: a packed row has so many elements more
-        than there are positions.
-        """
-        shifts: dict[int, int] = {}
-        for step in range(self.step_count):
-            phase, shift = self.phase_and_shift(step)
-            shifts[phase] = max(shifts.get(phase, 0), shift)
-        return shifts
-
-
-@dataclass(frozen=True)
-class ImagePlan:
-    """Plan of a reduction over the windows of images.
-
-    Attributes:
-        generic: The reduction.
-        sizes: Size of each loop.
-        input: Number of the operand that windows read.
-        axes: Vertical and horizontal axis.
-        outer: The other dimensions of the result.
-        rows: Rows of the result in a tile.
-    """
-
-    generic: Structured
-    sizes: tuple[int, ...]
-    input: int
-    axes: tuple[Axis, Axis]
-    outer: tuple[int, ...]
-    rows: int
-
-    @property
-    def row_length(self) -> int:
-        """Elements of a row of a packed image."""
-        return self.axes[1].position_count + max(self.axes[1].largest_shifts.values())
-
-    @property
-    def image_size(self) -> int:
-        """Elements of the packed image of one pair of phases: all rows that the rows of a tile read."""
-        return (self.rows + max(self.axes[0].largest_shifts.values())) * self.row_length
-
-    @property
-    def image_offsets(self) -> dict[tuple[int, int], int]:
-        """The offset of the packed image of each (vertical phase, horizontal phase), in elements."""
-        phases = product(self.axes[0].largest_shifts, self.axes[1].largest_shifts)
-        return {pair: index * self.image_size for index, pair in enumerate(phases)}
-
-    @property
-    def tiles(self) -> int:
-        """Tiles of all images: each has `rows` rows of one image of the result."""
-        return prod(self.sizes[d] for d in self.outer) * ceil(self.axes[0].position_count, self.rows)
-
-    @property
-    def tiles_of_workgroup(self) -> int:
-        """Tiles that one workgroup computes: their results have about `WORKGROUP_BYTES`, 4 for each."""
-        return max(1, WORKGROUP_BYTES // (self.rows * self.axes[1].position_count * 4))
 
 
 @dataclass(frozen=True)
@@ -154,7 +49,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     if generic is None:
         return None
     frame = Frame(source, backend)
-    plan = None if frame.updates_arguments else _plan(generic, frame)
+    plan = None if frame.updates_arguments else image_plan(generic, frame)
     if plan is None:
         return None
     frame.bind()
@@ -164,100 +59,6 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
     _Workgroup(frame=frame, plan=plan, images=images, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
-
-
-def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
-    """Return the plan of a reduction; None when it has no windows of images of known size.
-
-    A plan has one input that windows read, at most `MAX_STEPS` steps, and as many rows of a tile as `PACKED_BYTES`
-    hold.
-    """
-    sizes = loop_sizes(frame.elements, generic)
-    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
-    static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
-    if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
-        return None
-    *outer, vertical, horizontal = dims
-    steps = prod(static_sizes[d] for d in generic.reduced_loops)
-    positions = static_sizes[vertical] * static_sizes[horizontal]
-    if steps > MAX_STEPS or positions < MIN_POSITIONS:
-        return None
-    image_dims = {vertical, horizontal}
-    window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
-    if len(window_inputs) != 1 or not generic.block.args[window_inputs[0]].uses or image_dims & _initial_dims(generic):
-        return None
-    axes = _axes(generic, window_inputs[0], (vertical, horizontal), static_sizes)
-    if axes is None:
-        return None
-    bits = bits_of(tensor_type(generic.inputs[window_inputs[0]]).element_type)
-    if bits < 8:
-        return None
-    size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
-    row_shifts, column_shifts = (axis.largest_shifts for axis in axes)  # with an entry for each phase
-    image_count = len(row_shifts) * len(column_shifts)
-    row_bytes = (axes[1].position_count + max(column_shifts.values())) * size * image_count
-    most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
-    tile_count = ceil(axes[0].position_count, most_rows)
-    rows = ceil(axes[0].position_count, tile_count)  # tiles of about equal height
-    return ImagePlan(
-        generic=generic, sizes=tuple(static_sizes), input=window_inputs[0], axes=axes, outer=tuple(outer), rows=rows
-    )
-
-
-def _initial_dims(generic: Structured) -> set[int]:
-    """Return the dimensions that the initial value of the sums depends on; none for a splat.
-
-    They must not be dimensions of positions: `_reduce` reads the initial value of position 0 for all.
-    """
-    owner = generic.outputs[0].owner
-    is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
-    return set() if is_splat else dims_in(generic.output_maps[0])
-
-
-def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
-    """Return the vertical and the horizontal axis of the windows of an input, which are its last two dimensions.
-
-    None where other coordinates depend on the windows, or the reductions are not the steps of the windows.
-
-    Args:
-        generic: The reduction.
-        ordinal: Which input of it.
-        image: The vertical and the horizontal dimension of positions.
-        sizes: Size of each loop.
-    """
-    coordinates = [c for r in generic.maps[ordinal].results if (c := linear(r)) is not None]
-    if len(coordinates) < max(2, len(generic.maps[ordinal].results)):
-        return None
-    *outer, vertical, horizontal = coordinates
-    down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
-    if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.reduced_loops}:
-        return None
-    return (down, right) if {down.steps, right.steps} - {None} == set(generic.reduced_loops) else None
-
-
-def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
-    """Return the axis of a window whose coordinate is positions times a stride plus steps times a dilation; None for
-    others.
-
-    Args:
-        generic: The reduction.
-        coordinate: A coordinate of the input, as a linear function of the loops.
-        positions: The loop of the window's positions.
-        sizes: Size of each loop.
-    """
-    steps = [d for d in coordinate.dims if d in generic.reduced_loops]
-    stride = coordinate.coefficient(positions)
-    has_other_loops = len(coordinate.dims) != 1 + len(steps)
-    if coordinate.constant or not stride or has_other_loops or len(steps) > 1:
-        return None
-    return Axis(
-        positions=positions,
-        steps=steps[0] if steps else None,
-        position_count=sizes[positions],
-        step_count=sizes[steps[0]] if steps else 1,
-        stride=stride,
-        dilation=coordinate.coefficient(steps[0]) if steps else 1,
-    )
 
 
 @dataclass(frozen=True)

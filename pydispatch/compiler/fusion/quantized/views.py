@@ -1,0 +1,45 @@
+"""Indices in the tensors that views read, as digits of loops."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
+from xdsl.ir import OpResult, SSAValue
+
+from pydispatch.compiler.fusion.quantized.mixed_radix import (
+    Position,
+    collapsed,
+    expanded,
+)
+from pydispatch.ir.values import shape_of
+
+Positions = tuple[Position, ...]
+"""Index in a tensor: a position, a sum of stride * digit, for each dimension, or for each loop of a generic."""
+
+
+def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
+    """Return the tensor that a view reads, and the index in it; None for operations that are no views."""
+    op = value.op
+    source, shape = op.operands[0] if op.operands else value, shape_of(value)
+    if op.name == "tensor.cast":
+        return source, at
+    if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+        groups = [[d.value.data for d in group.data] for group in reassociation.data]
+        if any(n < 0 for n in (*shape, *shape_of(source))):
+            return None
+        if op.name == "tensor.expand_shape":
+            return source, tuple(collapsed([at[d] for d in group], [shape[d] for d in group]) for group in groups)
+        positions = list[Position]()
+        for group, position in zip(groups, at, strict=True):
+            inner = expanded(position, [shape_of(source)[d] for d in group])
+            if inner is None:
+                return None
+            positions += inner
+        return source, tuple(positions)
+    if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
+        is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
+        return (source, at) if is_prefix else None
+    return None

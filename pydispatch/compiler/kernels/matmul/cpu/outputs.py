@@ -1,0 +1,43 @@
+"""Values that the epilogue of a contraction computes and stores, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+
+
+@dataclass(frozen=True)
+class Output:
+    """A value that is computed from the contraction's result, element by element.
+
+    Attributes:
+        value: The value.
+        dims: For each dimension of the value, the equal dimension of the contraction's result.
+        store: Emits the store of an element; its parameters are the builder, the element and its indices.
+    """
+
+    value: SSAValue
+    dims: list[int]
+    store: Callable[[Builder, SSAValue, list[Index]], None]
+
+    @staticmethod
+    def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
+        """Return the output that stores a value in a memref of its shape."""
+        return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
+
+
+def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
+    """Return an output for each result of a dispatch, which stores into its binding.
+
+    `dims` has `Output.dims` of each result.
+    """
+    return [
+        Output.to(frame.elements, value, dims_of_value, buffer)
+        for value, dims_of_value, buffer in zip(frame.returned, dims, frame.results, strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""Machines that LLVM compiles for, and how much it optimizes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydispatch.compiler.target.cpu import LEVELS
+from pydispatch.compiler.worker.library import library
+
+
+class Described(Protocol):
+    """Interface of a CPU or GPU that code is compiled for; the attributes are those of `LlvmMachine`."""
+
+    @property
+    def arch(self) -> str: ...
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def triple(self) -> str: ...
+    @property
+    def llvm_features(self) -> str: ...
+    @property
+    def has(self) -> frozenset[str]: ...
+    @property
+    def tune(self) -> str: ...
+    @property
+    def vector_width(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class LlvmMachine:
+    """CPU or GPU that code is compiled for, as plain values that can be sent to another process.
+
+    Attributes:
+        arch: Architecture, such as "x86_64".
+        cpu: LLVM's name of the CPU.
+        triple: LLVM's target triple.
+        llvm_features: CPU features as LLVM writes them: "+avx2,+fma".
+        has: Names of the CPU features.
+        tune: CPU for whose timing code is scheduled; "" for `cpu`.
+        vector_width: Preferred width of vectors in bits; 0 leaves it to LLVM.
+    """
+
+    arch: str
+    cpu: str
+    triple: str
+    llvm_features: str
+    has: frozenset[str]
+    tune: str
+    vector_width: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Optimization effort of LLVM.
+
+    Attributes:
+        level: Level of the optimization pipeline, 0 to 3 as in -O3.
+        code_level: Level of code generation, 0 to 3.
+        widens: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
+    """
+
+    level: int
+    code_level: int
+    widens: bool
+
+
+FULL = Effort(level=3, code_level=3, widens=True)
+
+
+BLOCKS = Effort(level=2, code_level=3, widens=True)
+"""For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack
+rows for each outcome of their conditions: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster."""
+
+
+LESS = Effort(level=1, code_level=1, widens=False)
+"""Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for
+x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
+
+
+def words(machine: Described) -> tuple[object, ...]:
+    """Return the fields of a machine that determine the code for it, for cache keys."""
+    m = machine
+    return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
+
+
+@functools.lru_cache(maxsize=64)
+def target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> Any:
+    """Return LLVM's target machine for a CPU."""
+    llvm = library()
+    target = llvm.Target.from_triple(machine.triple)
+    model = "medium" if machine.arch == "riscv64" else "small"  # the small model of RISC-V reaches only the low 2 GiB
+    return target.create_target_machine(
+        cpu=_cpu_name(machine), features=machine.llvm_features, opt=code_level, reloc="pic", codemodel=model
+    )
+
+
+def _cpu_name(machine: LlvmMachine) -> str:
+    """Return LLVM's name of a CPU; all RISC-V CPUs are generic ones, whose features are listed."""
+    return "generic-rv64" if machine.arch == "riscv64" else machine.cpu
+
+
+def known_features(arch: str) -> frozenset[str]:
+    """Return the names of all CPU features that levels of an architecture have; none except for x86-64."""
+    return frozenset().union(*LEVELS.values()) if arch == "x86_64" else frozenset()
+
+
+@functools.lru_cache(maxsize=64)
+def layout(machine: LlvmMachine) -> str:
+    """Return LLVM's data layout string."""
+    return str(target_machine(machine).target_data)
+
+
+def function_attributes(machine: LlvmMachine) -> str:
+    """Return the attributes of every function that is emitted, as the text of an LLVM attribute group.
+
+    "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
+    """
+    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
+    # Gathers and scatters are slower than the loads and stores that they replace on most processors.
+    shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
+    if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
+        words.append(f'"target-features"="{features}"')
+    if machine.tune:
+        words.append(f'"tune-cpu"="{machine.tune}"')
+    if machine.vector_width:
+        words.append(f'"prefer-vector-width"="{machine.vector_width}"')
+    return " ".join(words)

@@ -1,0 +1,74 @@
+"""Sizes of a kernel's views: their SSA names, their text, and the checks that views agree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from pydispatch.kernels.annotations import Parameter
+from pydispatch.kernels.source import Source
+from pydispatch.kernels.writer import Writer
+
+
+def size_symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
+    """Return the SSA name of every dynamic size by (view, dimension). Sizes with the same symbol share one name."""
+    symbols: dict[tuple[str, int], str] = {}
+    for parameter in passed:
+        for dimension, size in enumerate((parameter.type and parameter.type.shape) or ()):
+            if isinstance(size, str):
+                symbols[parameter.name, dimension] = f"%n_{size}"
+            elif size is None:
+                symbols[parameter.name, dimension] = f"%n_{parameter.name}_{dimension}"
+    return symbols
+
+
+def shape_text(parameter: Parameter) -> str:
+    """Return the shape of a view in MLIR text, such as "4x?x"."""
+    assert parameter.type is not None
+    return "".join(f"{size}x" if isinstance(size, int) else "?x" for size in parameter.type.shape or ())
+
+
+def dynamic_sizes(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
+    """Return the dynamic sizes of a view in MLIR text, such as `{%n, %m}`; "" if all sizes are static."""
+    assert parameter.type is not None
+    names = [
+        symbols[parameter.name, d] for d in range(len(parameter.type.shape or ())) if (parameter.name, d) in symbols
+    ]
+    return f"{{{', '.join(names)}}}" if names else ""
+
+
+def require_known_sizes(
+    source: Source, view: Parameter, symbols: Mapping[tuple[str, int], str], known: Collection[str]
+) -> None:
+    """Raise CompileError if a view to allocate has a size that no other view has."""
+    for (name, dimension), symbol in symbols.items():
+        if name == view.name and symbol not in known:
+            raise source.error(
+                source.tree,
+                f"'{name}' is allocated for the caller of '{source.name}', and no view that the kernel takes has the "
+                f"size of its dimension {dimension}",
+                f"take a view of that size, too; '{name}' is {view.type}",
+            )
+
+
+def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str]) -> None:
+    """Define each dynamic size by the first view that has it, and assert that other views agree.
+
+    types: of the arguments, as MLIR text.
+    """
+    defined: dict[str, str] = {}
+    for parameter, type in types.items():
+        for dimension in range(len((parameter.type and parameter.type.shape) or ())):
+            symbol = symbols.get((parameter.name, dimension))
+            if symbol is None:
+                continue
+            index = writer.constant(dimension, "index")
+            size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")
+            what = f"dimension {dimension} of '{parameter.name}'"
+            if symbol not in defined:
+                writer.lines[-1] = writer.lines[-1].replace(f"{size.name} = ", f"{symbol} = ", 1)
+                defined[symbol] = what
+                continue
+            equal = writer.value(f"arith.cmpi eq, {symbol}, {size.name} : index", "i1")
+            name = symbol.removeprefix("%n_")
+            message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
+            writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')
