@@ -55,9 +55,6 @@ LANES = 16
 MOST_COPIED = 256
 """Operations that copies of the body for vectors of invocations may have together."""
 
-VECTORS = "pyd.vectors"
-"""On a loop over invocations after interchanged loops: it is divided into loops over vectors of invocations."""
-
 _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
 
@@ -69,13 +66,15 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
     """
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
+    after_vectors = set[scf.ParallelOp]()  # loops with the code after strided loops whose steps are all vectors
     while pending:
         loop = pending.pop()
         steps = _find_strided_loop(loop, read_only)
         if steps is not None:
-            _interchange(entry, loop, steps, has_masks)
+            if _interchange(entry, loop, steps, has_masks):
+                after_vectors.add(loop)
             pending.append(loop)
-        elif VECTORS in loop.attributes:
+        elif loop in after_vectors:
             _divide_into_vectors(entry, loop)
 
 
@@ -176,21 +175,23 @@ def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
         loop.attributes[ONE_VECTOR] = UnitAttr()
 
 
-def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps, has_masks: bool) -> None:
-    """Emit the interchanged loops before `loop`; the code after the strided loop remains in `loop`."""
+def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps, has_masks: bool) -> bool:
+    """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
+
+    The code after the strided loop remains in `loop`.
+    """
     build = Build.before(entry, loop)
     for op in split.shared:
         op.detach()
         build.insert(op)
     interchange = _Interchange(build, loop, split, has_masks)
     interchange.emit(build)
-    if interchange.is_masked:
-        loop.attributes[VECTORS] = UnitAttr()
     after = Build.before(entry, split.loop)
     for result, memory in zip(split.loop.results, interchange.memories, strict=True):
         result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
     split.loop.detach()
     split.loop.erase()
+    return interchange.is_masked
 
 
 class _Interchange:
@@ -229,11 +230,11 @@ class _Interchange:
         end_of_whole_steps = build.plus(start, build.minus(elements, rest))
         build.loop(start, end_of_whole_steps, self.invocations, (), self._emit_whole_step)
         if rest != 0 and self.is_masked:
-            some = build.when(build.compare("sgt", rest, 0))
+            has_rest = build.when(build.compare("sgt", rest, 0))
             for first_lane in range(0, self.invocations, self.vector):
                 body = partial(self._copy_body_below, end_of_whole_steps, rest)
-                self._emit_invocations(some, self.vector, body, first_lane)
-            some.end()
+                self._emit_invocations(has_rest, self.vector, body, first_lane)
+            has_rest.end()
         elif rest != 0:
             self._emit_step(build, end_of_whole_steps, rest)
 
@@ -265,16 +266,17 @@ class _Interchange:
             build.op(memref.StoreOp.get(values.get(value, value), memory, [lane]))
 
     def _copy_body_below(
-        self, first: Index, end: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]
+        self, first: Index, lanes: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]
     ) -> None:
-        """Emit the body of the strided loop for one invocation if its index is below `end`.
+        """Emit the body of the strided loop for element `first` + lane, under the condition that lane is below `lanes`.
 
-        The carried values are stored in either case: a store of a whole vector is faster to read than one under a mask.
+        The carried values are stored in either case: a load after a store of a whole vector waits for less time than
+        one after a store under a mask.
         """
         index, *variables = self.split.loop.body.block.args
         old = [build.let(memref.LoadOp.get(memory, [lane])) for memory in self.memories]
-        computed, kept = Block(), Block()
-        inside, outside = build.inside(computed), build.inside(kept)
+        computed, unchanged = Block(), Block()
+        inside, outside = build.inside(computed), build.inside(unchanged)
         values.update(zip(variables, old, strict=True))
         values[index] = inside.value(inside.plus(first, lane))
         *operations, terminator = self.split.loop.body.block.ops
@@ -283,7 +285,7 @@ class _Interchange:
         inside.end([values.get(value, value) for value in terminator.operands])
         outside.end(old)
         types = [value.type for value in old]
-        branch = build.op(scf.IfOp(build.compare("slt", lane, end), types, Region(computed), Region(kept)))
+        branch = build.op(scf.IfOp(build.compare("slt", lane, lanes), types, Region(computed), Region(unchanged)))
         for value, memory in zip(branch.results, self.memories, strict=True):
             build.op(memref.StoreOp.get(value, memory, [lane]))
 
