@@ -140,6 +140,8 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
     zen_4 = level("znver4")
     in_l3 = [default_schedule(zen_4, product(m, 384, n)) for m, n in ((4, 1536), (8, 1536), (16, 544))]
     assert [(s.nr, s.nt, s.kc) for s in in_l3] == [(32, 768, 8), (32, 768, 32), (32, 160, 32)]
+    whole_rows = [default_schedule(zen_4, product(1, 700, n)) for n in (7, 200, 256, 257)]
+    assert [(s.nr, s.kc) for s in whole_rows] == [(7, 4), (200, 4), (256, 700), (128, 4)]
     narrow = replace(product(5, 4096, 7), b=Operand(True, 4096, False, True))
     assert default_schedule(intel, narrow).nr == 7, "columns of a slice of B"
     assert default_schedule(level("generic", "riscv64"), product(8, 4096, 4096)).mr == 2
