@@ -107,7 +107,12 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
 
     def index(self, value: int) -> SSAValue:
         """Emit an index constant, unless an equal one exists, and return it."""
-        return self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
+        key = ("index", value)
+        constant = self.recall(key)  # most are known: no operation is built only to be found equal to another
+        if constant is None:
+            constant = self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
+            self.level_of(constant).remember(key, constant)
+        return constant
 
     def value(self, index: Index) -> SSAValue:
         """Return an index as an SSA value; an integer becomes a constant."""
