@@ -134,7 +134,7 @@ class ExecutableExportOp(IRDLOperation):
     condition = region_def()
     count = region_def()
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
-    custom_directives = (LabelledCount, Sizes)
+    custom_directives = (LabelledCount, Sizes)  # LabelledCount: a count region whose block has a label, as in old files
     assembly_format = (
         "custom<Visibility>($sym_visibility) $sym_name oilist(`ordinal` `(` custom<Index>($ordinal) `)` | `layout` "
         "`(` $layout `)` | `condition` custom<Condition>($condition) | `fallback` `(` $condition_fallback `)` | "

@@ -143,7 +143,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     types = _types(contraction, architecture)
     if types is None:
         return None
-    form, element, sums, a, b = types
+    form, element, sums, a, b = types  # form: "tensor" for tensor cores, or "fma"
     bits = scalar_width(element)
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
