@@ -240,6 +240,16 @@ def powers(a: Annotated[pd.View, pd.f32[16, 16]], rows: Annotated[pd.View, pd.i3
         a[0:16, 0:16] = a[0:16, 0:16] @ b[first : first + 16, 0:16]
 
 
+@pd.kernel(workgroup=64, grid=1)
+def two_products(a: Annotated[pd.View, pd.f32[16, 16]], b: B, c: Annotated[pd.View, pd.f32[16, 16]]) -> None:
+    """Both second factors are read into the same memory, one after the other."""
+    total = pd.zeros((16, 16), pd.f32)
+    for k in pd.range(0, b.shape[0], 16, stages=2):
+        scores = a[:, :] @ b[k : k + 16, 0:16].T
+        total += scores @ b[k : k + 16, 0:16]
+    c[:, :] = total
+
+
 def on_sm_80(kernel: Any, *arrays: np.ndarray) -> Any:
     """Run a kernel that was compiled for sm_80 on the interpreter, which looks for races."""
     program = pd.device("ptx-interpreter?races=1").load(pd.compile(kernel, targets="sm_80"))
@@ -259,6 +269,12 @@ def test_tiles_are_read_ahead(shape: tuple[int, int, int], offset: int) -> None:
     close(on_sm_80(staged_halves, *halves, c), expected)
 
 
+def test_tiles_of_several_products_are_read_ahead() -> None:
+    numbers = np.random.default_rng(3)
+    a, b = numbers.standard_normal((16, 16), np.float32), numbers.standard_normal((40, 16), np.float32)
+    close(on_sm_80(two_products, a, b, np.zeros_like(a)), a @ b.T @ b)
+
+
 def test_tiles_that_cannot_be_read_ahead() -> None:
     numbers = np.random.default_rng(2)
     a, b = numbers.integers(-1, 2, (16, 16)).astype(np.float32), numbers.integers(-1, 2, (64, 16)).astype(np.float32)
@@ -271,7 +287,8 @@ def test_tiles_that_cannot_be_read_ahead() -> None:
 
 def test_copies_are_asynchronous_from_sm_80_on(tmp_path: Path) -> None:
     for target, kernel, is_asynchronous in (
-        ("sm_80", staged, True), ("sm_80", staged_halves, True), ("sm_80", powers, False), ("sm_75", staged, False),
+        ("sm_80", staged, True), ("sm_80", staged_halves, True), ("sm_80", two_products, True),
+        ("sm_80", powers, False), ("sm_75", staged, False),
     ):  # fmt: skip
         text = ptx_of(kernel, target, tmp_path)
         assert ("cp.async.cg.shared.global" in text) == is_asynchronous

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import IntegerAttr, NoneAttr, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from pydispatch.compiler.kernel_ir.hazards import accesses_of, base_of
 from pydispatch.compiler.kernel_ir.words import bit_width
@@ -42,11 +42,13 @@ class _Read:
 
     Attributes:
         op: The read, directly in the loop.
+        uses: The uses of the tile.
         tiles: Memory for one tile of each stage, [stages * rows * columns].
         run: Elements of one copy, which are neighbours in the tile and in the view.
     """
 
     op: ReadTileOp
+    uses: list[Use]
     tiles: SSAValue
     run: int
 
@@ -71,7 +73,11 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
     the copies and what reads the tiles are placed later, as for other accesses to workgroup memory.
     """
     runs = {op: _run_of(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
-    reads = [_Read(op, _memory_for(op, stages), run) for op, run in runs.items() if run is not None]
+    reads = [
+        _Read(op, uses, _memory_for(op, stages), run)
+        for op, run in runs.items()
+        if run is not None and (uses := _uses_of(loop, op)) is not None
+    ]
     if not reads:
         return
     before = Builder(Block(), loop)
@@ -88,17 +94,17 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
     _copy(build, loop, reads, variable_ahead, slot_ahead)
     _commit(build, invocations, pending=stages - 1)
     for read in reads:
-        tile, shape = read.op.tile, shape_of(read.op.tile)
+        shape = shape_of(read.op.tile)
         of_iteration = view_as(build, read.tiles, build.times(slot, shape[0] * shape[1]), shape, [shape[1], 1])
-        for use in list(tile.uses):
-            if use.operation is not read.op:
-                use.operation.operands[use.index] = of_iteration
+        for use in read.uses:
+            use.operation.operands[use.index] = of_iteration
     _insert_before(build.block, first_read)
     for read in reads:
         allocation = read.op.tile.owner
         assert isinstance(allocation, memref.AllocOp)
         erase_op(read.op)
-        erase_op(allocation)
+        if allocation.results[0].first_use is None:
+            erase_op(allocation)
 
 
 def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
@@ -119,18 +125,38 @@ def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
     """Return whether a tile of a later iteration may be read early, into memory of its own.
 
     Its place must follow from the loop's variable, the loop must not write its view, which is in global memory, and
-    nothing but operations after the read may use its memory.
+    its memory must have no contents from elsewhere (`_uses_of`).
     """
-    following = list(loop.body.block.ops)
-    following = following[following.index(op) + 1 :]
-    users = [use.operation for use in op.tile.uses if use.operation is not op]
-    is_own = isinstance(op.tile.owner, memref.AllocOp) and all(
-        isinstance(user, MatmulOp | memref.LoadOp) and any(other.is_ancestor(user) for other in following)
-        for user in users
-    )
+    is_own = isinstance(op.tile.owner, memref.AllocOp) and _uses_of(loop, op) is not None
     is_unchanged = not accesses_of(loop).writes & base_of(op.view)
     is_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
     return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
+
+
+def _uses_of(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
+    """Return the uses of a tile between its read and the next read into the same memory, in the order of the loop.
+
+    None if the memory has contents from elsewhere: if it is used outside of the loop or before the first read in it, or
+    if other operations write it.
+    """
+    block = loop.body.block
+    positions = {directly: position for position, directly in enumerate(block.ops)}
+    uses: list[tuple[int, Use]] = []
+    reads: list[int] = []
+    for use in op.tile.uses:
+        user, directly = use.operation, block.find_ancestor_op_in_block(use.operation)
+        is_loaded = isinstance(user, memref.LoadOp) or (isinstance(user, MatmulOp) and user.c is not op.tile)
+        if directly is None or not (is_loaded or (isinstance(user, ReadTileOp) and user is directly)):
+            return None
+        if is_loaded:
+            uses.append((positions[directly], use))
+        else:
+            reads.append(positions[directly])
+    begin = positions[op]
+    end = min((position for position in reads if position > begin), default=len(positions))
+    if any(position < min(reads) for position, _ in uses):
+        return None
+    return [use for position, use in uses if begin < position < end]
 
 
 def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
