@@ -36,6 +36,7 @@ from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
 from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
+from pydispatch.compiler.kernel_ir.full_tiles import separate_full_tiles
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
 from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_private_arrays
@@ -89,6 +90,7 @@ def emit_module(
             if notes is not None:
                 notes.extend(lines)
             separate_full_loops(function)
+            separate_full_tiles(function)
         split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
         expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
         return FunctionEmitter(writer, platform, function, exported).run()
