@@ -18,11 +18,10 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
+from pydispatch.compiler.constants.profitability import MIN_TRANSPOSED_BYTES, packing_pays
 from pydispatch.compiler.constants.relay import Matrix, in_panels
 from pydispatch.compiler.kernels.matmul.cpu.arithmetic import half_precision_b
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.plan import ASSUMED_ROWS
-from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, widening_columns
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
@@ -36,10 +35,6 @@ from pydispatch.ir.values import shape_of
 
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape")
 
-MIN_BYTES, MIN_TRANSPOSED_BYTES = 64 << 10, 1 << 10
-"""Minimum size of a packed factor, and of a transposed one. A smaller factor stays in the cache in any layout. A
-transposed factor, whose rows are the columns of the product, is otherwise copied by every workgroup: 3x3 convolutions
-of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
 MIN_SLICE_ELEMENTS = 16 << 10
 """Minimum number of elements of each matrix of a packed factor that has several."""
@@ -48,27 +43,6 @@ MIN_PANELS_WITH_REMAINDER = 4
 """Minimum number of panels of a factor whose last panel is padded with zeros; with fewer, the padding costs too much.
 66 products of 16 rows by 24 to 544 columns took 2.59 ms when only the quarter with full panels was packed, and 1.79 ms
 with all packed (Zen 5)."""
-
-FEW_PANELS = 2
-"""Maximum width, in panels, of a factor that is left unpacked: its rows are read whole, so that memory is read in order
-without panels too. Time with / without panels: 8x65536x64 610 and 478 us, 64x16384x64 644 and 591, 3x3 filters of
-56x56x64 898 and 891 (Zen 5). CPUs that prefetch shorter strides read every second half of a row slowly from beyond the
-L2 cache: 8x65536x64 830 and 1,650 us, 64x16384x64 1,310 and 1,300 (Zen 4)."""
-
-FEW_ROWS = 2
-"""Maximum number of result rows for which a factor that fits the L2 cache is left unpacked: with one or two rows, the
-latency of the additions of a single panel dominates. A larger factor is streamed from memory once, in panel order.
-
-f32, one worker of an AVX-512 EPYC, time with panels / without: 1x512x512 1.10, 1x768x768 0.89, 1x768x3072 0.65;
-4x768x768 0.65, 8x768x768 0.62, 16x768x768 0.98, 64x768x768 1.00; 8x768x3072 0.48, 32x768x3072 0.73, 128x768x3072 0.93;
-4x512x512 0.88, 16x512x512 0.86, 64x512x512 0.78, 512x512x512 0.95; 256x256: 0.69 to 1.01.
-
-A transposed factor is left unpacked only for a single row, and only if it fits into the L2 cache: in place, several of
-its rows are read at a time, each a stream of its own. Time with / without panels (AMD EPYC Zen 4, one worker, weights
-of 120 MB in all):
-1x768x2048 0.63, 2x768x2048 0.48, 4x768x2048 0.37, 1x4096x4096 0.86, 4x4096x4096 0.56; in the L2 cache 1x512x512 1.19,
-1x128x128 1.04, 2x512x512 1.06, 2x128x128 0.88, 4x256x256 0.96.
-"""
 
 
 @dataclass(frozen=True)
@@ -204,7 +178,7 @@ def _layout(
     # A last panel padded with zeros pays for a plain product with several panels.
     if columns % width and (contraction.reductions or columns < MIN_PANELS_WITH_REMAINDER * width):
         return None
-    return Layout(axis, width) if _packing_pays(contraction, type_, element.size, levels) else None
+    return Layout(axis, width) if packing_pays(contraction, type_, element.size, levels) else None
 
 
 def _is_whole(contraction: Contraction) -> bool:
@@ -235,47 +209,6 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
     first, *inner = contraction.b.coordinates
     is_first = {dim for dim, _ in first.terms} == outer and len(inner) == 2 and contraction.b.is_last(contraction.n)
     return is_first and prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
-
-
-def _packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
-    """Return whether reading packed panels of the factor B is faster than reading it in place.
-
-    The constants of this file explain the limits.
-
-    Args:
-        contraction: The contraction.
-        type_: Type of B.
-        size: Bytes of an element.
-        levels: ISA levels of all targets.
-    """
-    *_, columns = type_.get_shape()
-    total = prod(type_.get_shape()) * size
-    rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
-    rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
-    exceeds_cache = total > min(level.model.l2.share for level in levels)
-    if not contraction.b.is_last(contraction.n):  # B is transposed
-        return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
-    if total < MIN_BYTES or columns * size <= PANEL_BYTES:
-        return False
-    # Few panels: rows are read whole, in order, also without panels.
-    prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)
-    if columns * size <= FEW_PANELS * PANEL_BYTES and (prefetches_rows or not exceeds_cache):
-        return False
-    if (rows is not None and rows > FEW_ROWS) or exceeds_cache:
-        return True
-    # The factor fits the L2 cache. With one or two rows it is left unpacked; a dynamic number is assumed to be many.
-    pays_in_place = [
-        pays_in_place_b(
-            level,
-            rows=ASSUMED_ROWS,
-            mr=level.block_rows,
-            row_bytes=PANEL_BYTES,
-            stride_bytes=columns * size,
-            steps=prod(type_.get_shape()[:-1]),
-        )
-        for level in levels
-    ]
-    return rows is None and not all(pays_in_place)
 
 
 def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:

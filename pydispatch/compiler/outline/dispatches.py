@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    IntAttr,
-    ModuleOp,
-    TensorType,
-)
+from xdsl.dialects.builtin import IntAttr, ModuleOp, TensorType
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.words import words_of

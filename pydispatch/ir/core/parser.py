@@ -8,13 +8,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import (
-    LocationAttr,
-    ModuleOp,
-    ShapedType,
-    UnknownLoc,
-    UnregisteredAttr,
-)
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, ShapedType, UnknownLoc, UnregisteredAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import AttrParser
 from xdsl.parser.generic_parser import ParserState

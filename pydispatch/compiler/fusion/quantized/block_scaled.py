@@ -16,12 +16,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.fusion.quantized.dequantized import GenericBody, element_of
-from pydispatch.compiler.fusion.quantized.mixed_radix import (
-    Position,
-    combined,
-    digits_of,
-    loop_index,
-)
+from pydispatch.compiler.fusion.quantized.mixed_radix import Position, combined, digits_of, loop_index
 from pydispatch.compiler.fusion.quantized.terms import Computed, TensorElement, Term, computed_by, elements_in
 from pydispatch.compiler.fusion.quantized.views import Positions, read_by_view
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, linear

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.fusion.quantized.affine import (
-    Constant,
-    Integer,
-    Real,
-    added,
-    integer_range,
-    scaled,
-    shifted,
-)
+from pydispatch.compiler.fusion.quantized.affine import Constant, Integer, Real, added, integer_range, scaled, shifted
 
 MOST_TERMS = 64
 """Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that

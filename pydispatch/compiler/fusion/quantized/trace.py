@@ -12,27 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import (
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-    TensorType,
-    f32,
-    i32,
-)
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, IntegerType, TensorType, f32, i32
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.fusion.quantized.affine import (
-    Combined,
-    Constant,
-    Element,
-    Real,
-    clamped,
-    real_of,
-    rounded,
-)
+from pydispatch.compiler.fusion.quantized.affine import Combined, Constant, Element, Real, clamped, real_of, rounded
 from pydispatch.compiler.fusion.quantized.axes import VIEWS
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
 from pydispatch.compiler.fusion.quantized.scalars import (

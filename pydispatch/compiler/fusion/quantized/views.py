@@ -8,11 +8,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.fusion.quantized.mixed_radix import (
-    Position,
-    collapsed,
-    expanded,
-)
+from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed, expanded
 from pydispatch.ir.values import shape_of
 
 Positions = tuple[Position, ...]

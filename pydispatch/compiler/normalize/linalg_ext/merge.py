@@ -4,8 +4,7 @@ A run is a sorted sequence of elements of a row. A pass merges pairs of runs, bl
 finds by bisection where it begins in the two runs that it merges, and then takes the lesser of their next elements,
 again and again. Blocks and rows are independent.
 
-Functions emit code. Tensors have the shape (rows, n); several are sorted together, so that an element is one value of
-each of them. `before` emits whether one element precedes another.
+Functions emit code. Tensors have the shape (rows, n); an element of several ones is a value of each.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -18,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.irdl import (
     IRDLOperation,
@@ -59,6 +58,7 @@ from pydispatch.ir.dialects.linalg.base import (
     check_results,
     operand_names,
 )
+from pydispatch.ir.dialects.linalg.payloads import parse_payload, payload_body
 from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, identity, shape_of
 
 
@@ -163,46 +163,6 @@ def _types(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
-    """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`.
-
-    Return the class of the operation and its attributes; None if there is no `{`.
-    """
-    if parser.parse_optional_punctuation("{") is None:
-        return None
-    token = parser._current_token
-    name = parser.parse_identifier(context_msg=" for the operation of the body")
-    kind: type[Operation] = parser._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation("}")
-    return kind, attributes
-
-
-def _payload_body(
-    payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
-    result: Attribute,
-) -> Region:  # fmt: skip
-    """Return a body of one operation.
-
-    Args:
-        payload: (class, attributes) of the operation.
-        arguments: Types of the operands whose elements are the block arguments.
-        order: Indices of the block arguments that are the operation's operands.
-        result: Type of the tensor whose element is the operation's result.
-    """
-    kind, attributes = payload
-    assert issubclass(kind, IRDLOperation)
-    block = Block(arg_types=[element_type(t) for t in arguments])
-    properties: dict[str, Attribute | None] = {}
-    _take_inherent(attributes, kind.get_irdl_definition().properties, properties)
-    operands: list[Any] = [block.args[i] for i in order]
-    inner = kind.build(
-        operands=operands, result_types=[element_type(result)], properties=properties, attributes=attributes
-    )
-    block.add_ops([inner, ops.YieldOp(*inner.results)])
-    return Region(block)
-
-
 @directive
 class MapForm(CustomDirective):
     """Directive for a structured operation with a body, `ins(...) outs(...) {...} (%a: f32) { body }`.
@@ -226,7 +186,7 @@ class MapForm(CustomDirective):
         if payload is not None or parser._current_token.text == "{":
             self.attributes.parse(parser, state)
         if payload is not None and outputs:
-            body = _payload_body(payload, *self.elements(inputs, outputs), outputs[0])
+            body = payload_body(payload, *self.elements(inputs, outputs), outputs[0])
         elif parser._current_token.text != "(":
             body = parser.parse_region()
         else:
@@ -386,20 +346,3 @@ class IndexOp(IRDLOperation):
 
 
 OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp, IndexOp]
-
-
-def _take_inherent(
-    attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
-) -> None:
-    """Move attributes that the operation has as properties from `attributes` to `properties`.
-
-    Older releases of MLIR write properties into the attribute dictionary.
-
-    Args:
-        attributes: The parsed attribute dictionary.
-        names: Names of the properties.
-        properties: Receives the moved entries.
-    """
-    for name in names:
-        if name in attributes:
-            properties[name] = attributes.pop(name)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import (
-    NoneAttr,
-)
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer

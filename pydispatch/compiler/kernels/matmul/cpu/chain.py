@@ -22,12 +22,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import End, Span
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
-from pydispatch.compiler.kernels.matmul.cpu.shown_columns import (
-    COLUMN_UNIT,
-    false_constant,
-    is_any_column,
-    last_shown,
-)
+from pydispatch.compiler.kernels.matmul.cpu.shown_columns import COLUMN_UNIT, false_constant, is_any_column, last_shown
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims

@@ -1,0 +1,70 @@
+"""The single operation that the short form of `linalg.map` and `linalg.reduce` names as their body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xdsl.dialects.linalg import ops
+from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser
+
+from pydispatch.ir.core.elements import element_type
+
+
+def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
+    """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`.
+
+    Return the class of the operation and its attributes; None if there is no `{`.
+    """
+    if parser.parse_optional_punctuation("{") is None:
+        return None
+    token = parser._current_token
+    name = parser.parse_identifier(context_msg=" for the operation of the body")
+    kind: type[Operation] = parser._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation("}")
+    return kind, attributes
+
+
+def payload_body(
+    payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
+    result: Attribute,
+) -> Region:  # fmt: skip
+    """Return a body of one operation.
+
+    Args:
+        payload: (class, attributes) of the operation.
+        arguments: Types of the operands whose elements are the block arguments.
+        order: Indices of the block arguments that are the operation's operands.
+        result: Type of the tensor whose element is the operation's result.
+    """
+    kind, attributes = payload
+    assert issubclass(kind, IRDLOperation)
+    block = Block(arg_types=[element_type(t) for t in arguments])
+    properties: dict[str, Attribute | None] = {}
+    _take_inherent(attributes, kind.get_irdl_definition().properties, properties)
+    operands: list[Any] = [block.args[i] for i in order]
+    inner = kind.build(
+        operands=operands, result_types=[element_type(result)], properties=properties, attributes=attributes
+    )
+    block.add_ops([inner, ops.YieldOp(*inner.results)])
+    return Region(block)
+
+
+def _take_inherent(
+    attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
+) -> None:
+    """Move attributes that the operation has as properties from `attributes` to `properties`.
+
+    Older releases of MLIR write properties into the attribute dictionary.
+
+    Args:
+        attributes: The parsed attribute dictionary.
+        names: Names of the properties.
+        properties: Receives the moved entries.
+    """
+    for name in names:
+        if name in attributes:
+            properties[name] = attributes.pop(name)
