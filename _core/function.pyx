@@ -20,7 +20,7 @@ from pydispatch._core.numpy_arrays cimport NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRI
 from pydispatch._core.numpy_arrays cimport PyArray_DATA, PyArray_DESCR, PyArray_DIMS, PyArray_FLAGS, PyArray_NDIM
 from pydispatch._core.numpy_arrays cimport PyArray_Type
 from pydispatch._core.plan cimport Plan, Slot
-from pydispatch._core.planned cimport Frame, PlannedFunction, Value
+from pydispatch._core.planned cimport Frame, PlannedFunction, Value, fresh_results, value_of
 from pydispatch._core.sched cimport limit, unlimit, worker_limit
 
 cimport numpy as cnp
@@ -199,30 +199,13 @@ cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
 cdef object run_fresh(Function self, Plan plan, Frame* frame):
     """Run the call with newly allocated results and return them."""
     cdef Slot slot
-    cdef uint32_t i
-    cdef list made = None
-    cdef object result = None
-    if self.simple:
-        result = self.new_result(plan, 0, &frame.results[0])
-    else:
-        made = [None] * self.result_count
-        for i in range(self.result_count):
-            frame.results[i] = NULL
-            if self.outs[i].descr != NULL:
-                made[i] = self.new_result(plan, i, &frame.results[i])
+    made = fresh_results(self, plan, frame)
     plan.take(&slot)
     try:
         plan.execute(&slot, frame.args, frame.scalars, frame.results, frame.out_scalars)
     finally:
         plan.give(&slot)
-    if self.simple:
-        return result
-    for i in range(self.result_count):
-        if self.outs[i].descr == NULL:
-            made[i] = self.scalar_result(i, frame.out_scalars[i])
-    if self.result_count == 1:
-        return made[0]
-    return tuple(made) if made else None
+    return value_of(self, made, frame)
 
 
 cdef inline bint can_write_into(Function self, Plan plan, Frame* frame, PyObject* out) noexcept:

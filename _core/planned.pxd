@@ -48,3 +48,10 @@ cdef class PlannedFunction(PublicFunction):
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars)
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data)
     cdef object scalar_result(self, uint32_t result, uint64_t word)
+
+
+# Allocates all tensor results. Returns the array if it is the only result, else a list.
+cdef object fresh_results(PlannedFunction function, Plan plan, Frame* frame)
+
+# Returns the value of a call from its arrays of fresh_results() and the scalar results in the frame.
+cdef object value_of(PlannedFunction function, object arrays, Frame* frame)

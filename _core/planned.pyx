@@ -174,6 +174,32 @@ cdef class PlannedFunction(PublicFunction):
         return (<ElementType>self.result_types[result]).unpack(word)
 
 
+cdef object value_of(PlannedFunction function, object made, Frame* frame):
+    """Return the value of a call, given its new result arrays, with the scalar results read from the frame."""
+    cdef uint32_t i
+    if function.simple:
+        return made
+    for i in range(function.result_count):
+        if function.outs[i].descr == NULL:
+            made[i] = function.scalar_result(i, frame.out_scalars[i])
+    if function.result_count == 1:
+        return made[0]
+    return tuple(made) if made else None
+
+
+cdef object fresh_results(PlannedFunction function, Plan plan, Frame* frame):
+    """Allocate all tensor results. Return the array if it is the only result, else a list."""
+    cdef uint32_t i
+    if function.simple:
+        return function.new_result(plan, 0, &frame.results[0])
+    made = [None] * function.result_count
+    for i in range(function.result_count):
+        frame.results[i] = NULL
+        if function.outs[i].descr != NULL:
+            made[i] = function.new_result(plan, i, &frame.results[i])
+    return made
+
+
 cdef int check_sizes(PlannedFunction self, Plan plan) except -1:
     """Raise ArtifactError if the memory of a result is not as large as its shape requires.
 

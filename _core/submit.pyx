@@ -14,7 +14,7 @@ from pydispatch._core.c_task cimport pyd_submit_options_t, pyd_task_is_cancelled
 from pydispatch._core.function cimport Function, gather_plain
 from pydispatch._core.memory cimport Block
 from pydispatch._core.plan cimport Plan, Slot, flush_python
-from pydispatch._core.planned cimport Frame
+from pydispatch._core.planned cimport Frame, fresh_results, value_of
 from pydispatch._core.public cimport PublicFunction
 from pydispatch._core.status cimport check, exception_of
 from pydispatch._core.task cimport MAX_AFTER, Task, fill_options, settling
@@ -75,32 +75,6 @@ cdef class FunctionTask(Task):
     cdef void let_go(self) noexcept:
         """Release all objects that the running call needed."""
         self.kept = self.lease = self.binding = self.made = None
-
-
-cdef object value_of(Function function, object made, Frame* frame):
-    """Return the value of a call, given its new result arrays, with the scalar results read from the frame."""
-    cdef uint32_t i
-    if function.simple:
-        return made
-    for i in range(function.result_count):
-        if function.outs[i].descr == NULL:
-            made[i] = function.scalar_result(i, frame.out_scalars[i])
-    if function.result_count == 1:
-        return made[0]
-    return tuple(made) if made else None
-
-
-cdef object fresh_results(Function function, Plan plan, Frame* frame):
-    """Allocate all tensor results. Return the array if it is the only result, else a list."""
-    cdef uint32_t i
-    if function.simple:
-        return function.new_result(plan, 0, &frame.results[0])
-    made = [None] * function.result_count
-    for i in range(function.result_count):
-        frame.results[i] = NULL
-        if function.outs[i].descr != NULL:
-            made[i] = function.new_result(plan, i, &frame.results[i])
-    return made
 
 
 cdef int copy_unaligned(Plan plan, Frame* frame, list kept) except -1:
