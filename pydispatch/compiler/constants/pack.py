@@ -35,7 +35,6 @@ from pydispatch.ir.values import shape_of
 
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "flow.tensor.reshape")
 
-
 MIN_SLICE_ELEMENTS = 16 << 10
 """Minimum number of elements of each matrix of a packed factor that has several."""
 

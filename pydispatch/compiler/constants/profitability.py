@@ -19,13 +19,11 @@ MIN_BYTES, MIN_TRANSPOSED_BYTES = 64 << 10, 1 << 10
 transposed factor, whose rows are the columns of the product, is otherwise copied by every workgroup: 3x3 convolutions
 of 32x32x32 with a filter of 36 KiB ran at 119 GFLOP/s without panels, 220 with them (AMD EPYC Zen 5, one worker)."""
 
-
 FEW_PANELS = 2
 """Maximum width, in panels, of a factor that is left unpacked: its rows are read whole, so that memory is read in order
 without panels too. Time with / without panels: 8x65536x64 610 and 478 us, 64x16384x64 644 and 591, 3x3 filters of
 56x56x64 898 and 891 (Zen 5). CPUs that prefetch shorter strides read every second half of a row slowly from beyond the
 L2 cache: 8x65536x64 830 and 1,650 us, 64x16384x64 1,310 and 1,300 (Zen 4)."""
-
 
 FEW_ROWS = 2
 """Maximum number of result rows for which a factor that fits the L2 cache is left unpacked: with one or two rows, the

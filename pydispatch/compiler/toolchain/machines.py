@@ -69,11 +69,9 @@ class Effort:
 
 FULL = Effort(level=3, code_level=3, widens=True)
 
-
 BLOCKS = Effort(level=2, code_level=3, widens=True)
 """For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack
 rows for each outcome of their conditions: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster."""
-
 
 LESS = Effort(level=1, code_level=1, widens=False)
 """Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for

@@ -8,7 +8,6 @@ MOST_TERMS = 64
 """Maximum number of terms of a sum. Residual networks add a few; code of more terms takes longer than reading sums that
 are stored."""
 
-
 EXACT_WIDTH = 16
 """Maximum width of an integer that becomes a term of an affine function at once. f32 represents its differences from
 other such integers exactly; wider integers are added and subtracted as i32."""

@@ -1,4 +1,4 @@
-"""arith: one row per operation.
+"""arith without conversions (`conversions.py`): one row per operation.
 
 Integers are two's complement; `kernel_ir/expand/integers.py` has guarded shifts and divisions. Floats follow IEEE 754
 without contraction, unless the op has fast-math flags.

@@ -10,7 +10,6 @@ from pydispatch.ir.dialects.pyd.mma import LANES
 CORES = 100
 """Workgroups that a typical device runs at once. Tiles depend on it, so it is the same for all devices."""
 
-
 ASSUMED_EXTENT = 512
 """Rows or columns that tiles are chosen for where only the call knows how many there are."""
 
@@ -60,7 +59,6 @@ TILES_32 = (
 )
 """Tiles of 32-bit elements. Values of a `Tile` are in the order of its attributes, here and below."""
 
-
 TILES_64 = (
     Tile(64, 64, 16, 32, 32, 1.0),
     Tile(32, 64, 16, 16, 32, 0.8),
@@ -68,7 +66,6 @@ TILES_64 = (
     Tile(16, 32, 16, 8, 16, 0.4, 4),
 )
 """Tiles of 64-bit elements."""
-
 
 TENSOR_TILES = (
     Tile(128, 128, 32, 64, 64, 1.0),
@@ -80,10 +77,8 @@ TENSOR_TILES = (
 )
 """Tiles for tensor cores."""
 
-
 LARGEST_SCALAR_TILE = TENSOR_TILES[2]
 """The largest tile for tensor cores where the elements of both operands are loaded one by one."""
-
 
 MAX_SCALAR_COLUMNS = 32
 """Columns of a block on tensor cores at most, where an operand is loaded element by element: its sums leave registers

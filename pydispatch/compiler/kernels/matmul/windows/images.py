@@ -22,14 +22,11 @@ from pydispatch.ir.structured import Structured
 MAX_STEPS = 64
 """Steps of a window, which are unrolled; more make code that is too long."""
 
-
 MIN_POSITIONS = 8
 """Positions of an image below which vectors along them do not pay."""
 
-
 PACKED_BYTES = 16 << 10
 """Bytes of the packed images of a workgroup: with the sums, less than the first-level cache."""
-
 
 WORKGROUP_BYTES = 1 << 15
 """Bytes of results of a workgroup, at least, where there are so many."""
