@@ -38,7 +38,7 @@ def scattered_rows(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
 
 @pd.kernel(workgroup=64, grid=lambda dy, *_: (pd.cdiv(dy.shape[1], COLUMNS), pd.cdiv(dy.shape[0], ROWS)))
 def scattered_tiles(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
-    """The same by atomic additions of tiles, for devices that run more workgroups at a time than there are columns."""
+    """Compute `scattered_rows` by atomic additions of tiles, for devices that run many workgroups at a time."""
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
     rows = pd.load(numbers[i : i + ROWS], -1)
     columns = j + pd.arange(COLUMNS)
