@@ -55,8 +55,8 @@ PYTHON_KERNELS = {
         "peers in turns on a loaded machine; one memcpy of the same bytes takes 0.83 ms"
     ),
     ("saxpy",): (
-        "32 MiB read and 16 MiB written, of which the third-level cache holds a part: 0.366 ms with two workers, in turns "
-        "with 0.373 of Numba and 0.400 of C"
+        "32 MiB read and 16 MiB written, of which the third-level cache holds a part: 0.366 ms with two workers, in "
+        "turns with 0.373 of Numba and 0.400 of C"
     ),
 }
 """Why loops in C or Numba are faster than kernels of examples/python_kernels, by the names of kernels."""
