@@ -1,4 +1,4 @@
-"""Whether products by a constant factor are faster with the factor in column panels."""
+"""Estimate whether products by a constant factor are faster with the factor in column panels."""
 
 from __future__ import annotations
 
