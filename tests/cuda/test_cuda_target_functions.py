@@ -244,6 +244,11 @@ def test_imports_stay_open() -> None:
     assert variant.imports == ["?simple_mul_workgroup"] and variant.extra["calls"][0]["optional"] is True
 
 
+def test_calls_are_the_same_text_in_the_next_compilation() -> None:
+    text = built(ukernel("", "hal.import.dynamic"))[1]
+    assert "call.uni" in text and built(ukernel("", "hal.import.dynamic"))[1] == text
+
+
 def test_fallbacks_of_static_functions() -> None:
     body = """func.func @own(%x: f32, %y: f32) -> f32 {
           %r = arith.subf %x, %y : f32

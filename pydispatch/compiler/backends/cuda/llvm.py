@@ -189,8 +189,14 @@ def _assembly(text: str, machine: NvptxMachine, bitcode: Sequence[tuple[str, byt
         return _tidied(module.assembly())
 
 
+_CALL_NUMBER = re.compile(r"// callseq [0-9, ]+$")
+
+
 def _tidied(ptx: str) -> str:
-    """Return PTX without comments and empty lines."""
-    lines = [line.rstrip() for line in ptx.splitlines()]
+    """Return PTX without comments and empty lines.
+
+    LLVM numbers the calls in comments, by a counter of its process: equal programs would have different texts.
+    """
+    lines = [_CALL_NUMBER.sub("", line).rstrip() for line in ptx.splitlines()]
     kept = [line for line in lines if line and not line.lstrip().startswith("//")]
     return "\n".join(kept) + "\n"
