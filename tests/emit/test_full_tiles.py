@@ -47,7 +47,7 @@ func.func @kernel(%a: memref<?xf32>, %start: index, %n: index) {{
     ("function", "has_versions"),
     [
         (kernel(), True),
-        (kernel(index="%row"), False),
+        (kernel(index="%row"), True),
         (kernel(index="%twice"), False),
         (kernel(limit="%row"), False),
         (kernel(predicate="slt"), False),
