@@ -211,7 +211,7 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
 
 
 def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:
-    """Return the columns of the register block in which the kernels of all levels widen B; None if they differ.
+    """Return the columns of the block of three vectors in which kernels of all levels widen B; None if not all do.
 
     Args:
         contraction: The contraction.
