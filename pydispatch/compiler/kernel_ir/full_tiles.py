@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
-from pydispatch.compiler.kernel_ir.build import Build, Entry, known
+from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_inside
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import walk
@@ -53,7 +53,7 @@ def separate_full_tiles(function: FuncOp) -> None:
 def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
     """Yield the comparisons in a loop body whose `start` and `size` are the same in all iterations."""
     block = loop.body.block
-    steps = {counter: known(upper) for counter, upper in zip(block.args, loop.upperBound, strict=True)}
+    steps: dict[SSAValue, Index] = dict(zip(block.args, map(known, loop.upperBound), strict=True))
     for op in block.ops:
         if not isinstance(op, arith.CmpiOp) or INT_PREDICATES[op.predicate.value.data] != "ult":
             continue
