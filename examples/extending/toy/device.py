@@ -10,7 +10,7 @@ from pydispatch.runtime.accelerators.context import view_of
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
 from pydispatch.runtime.accelerators.plan import label
 from pydispatch.runtime.options import check_options
-from pydispatch.runtime.program.variants import HostProperties
+from pydispatch.runtime.program.variants import DeviceProperties
 from toy.interpreter import Kernel
 
 FORMAT = "toy-kernel-ir"
@@ -127,7 +127,7 @@ class ToyDevice(AcceleratorDevice):
         return Executor(self._context)
 
     def _host(self):
-        return HostProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, workers=1)
+        return DeviceProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, workers=1)
 
     def _check_code(self, data, where):
         data.decode()
