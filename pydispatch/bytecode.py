@@ -22,13 +22,15 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-_MOST = 20_000
-"""Texts of a file, above which only those stay that the last process met: versions of packages come and go."""
+_MOST_TEXTS = 20_000
+"""Number of texts above which the file is replaced by those that this process used: old package versions drop out."""
 
 _lock = threading.Lock()
 _users = 0
-_before: dict[bytes, CodeType] = {}
-_met: dict[bytes, CodeType] = {}
+_in_file: dict[bytes, CodeType] = {}
+"""Bytecode that was read from the file, or written to it, by the digest of its text."""
+_used: dict[bytes, CodeType] = {}
+"""Bytecode of the texts that this process has executed."""
 
 
 @contextmanager
@@ -40,8 +42,8 @@ def cached() -> Iterator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            if not _before:
-                _before.update(_read())
+            if not _in_file:
+                _in_file.update(_read())
             vars(dataclasses)["exec"] = _exec  # before the built-in function, for that module alone
     try:
         yield
@@ -50,17 +52,17 @@ def cached() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 del vars(dataclasses)["exec"]
-                if not _met.keys() <= _before.keys():
+                if not _used.keys() <= _in_file.keys():  # the file lacks bytecode of this process
                     _write()
 
 
 def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
     """Execute generated code like the built-in `exec`, with the cached bytecode of the text."""
     key = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    code = _met.get(key) or _before.get(key)
+    code = _used.get(key) or _in_file.get(key)
     if code is None:
         code = compile(text, "<string>", "exec", dont_inherit=True)
-    _met[key] = code
+    _used[key] = code
     builtins.exec(code, names, into)
 
 
@@ -79,11 +81,11 @@ def _read() -> dict[bytes, CodeType]:
 
 def _write() -> None:
     """Add new bytecode to the cache file, which is replaced atomically."""
-    everything = _before | _met
-    _before.update(_met)
+    everything = _in_file | _used
+    _in_file.update(_used)
     if sys.dont_write_bytecode:
         return
-    data = importlib.util.MAGIC_NUMBER + marshal.dumps(everything if len(everything) <= _MOST else _met)
+    data = importlib.util.MAGIC_NUMBER + marshal.dumps(everything if len(everything) <= _MOST_TEXTS else _used)
     with suppress(OSError, NotImplementedError):
         path = _path()
         temporary = path.with_suffix(f".{os.getpid()}")

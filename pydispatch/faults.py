@@ -30,7 +30,7 @@ _TOO_DEEP = "the program is nested too deeply for the compiler"
 _DEEP = "split the expression or the function: the compiler nests a call for each level"
 
 
-def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate an entry point of the compiler, so that its faults are raised as InternalError, with the operation.
 
     Exceptions of user code (callbacks, patterns, traced functions), missing packages, warnings and lack of memory are

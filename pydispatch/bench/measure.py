@@ -43,7 +43,7 @@ class Samples:
     @property
     def middle(self) -> tuple[float, float]:
         """Return the 10th and the 90th percentile of the rounds, in seconds."""
-        return _middle(self.seconds)
+        return _percentiles_10_and_90(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Ratio:
 def ratio(samples: Samples, base: Samples) -> Ratio:
     """Return the ratio of two contenders' durations, computed per round."""
     ratios = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
-    return Ratio(statistics.median(ratios), _middle(ratios))
+    return Ratio(statistics.median(ratios), _percentiles_10_and_90(ratios))
 
 
-def _middle(values: Sequence[float]) -> tuple[float, float]:
+def _percentiles_10_and_90(values: Sequence[float]) -> tuple[float, float]:
     """Return the 10th and the 90th percentile."""
     ordered = sorted(values)
     cut = round(len(ordered) / 10)

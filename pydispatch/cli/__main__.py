@@ -12,7 +12,7 @@ from types import ModuleType
 
 from pydispatch import extensions, logs
 from pydispatch.errors import CompileWarning, Error
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.garbage import QuickExit
 from pydispatch.suggestions import did_you_mean
 
@@ -101,7 +101,7 @@ def _text_of(error: BaseException) -> str:
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
 
 
-@translated(passing=(OSError, UnicodeError))
+@faults_as_internal_errors(passing=(OSError, UnicodeError))
 def _run(words: Sequence[str]) -> int:
     """Parse the command line and run its subcommand; return the exit status.
 

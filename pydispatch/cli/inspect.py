@@ -275,9 +275,10 @@ def _chosen_here(entry: ExecutableEntry) -> str | None:
 def _requirements(names: Sequence[str]) -> str:
     """Return the required device features as text; of CUDA architectures only the newest, which implies the older
     ones."""
-    older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
-    newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
-    listed = [name for name in names if name not in older or name in newest.values()]
+    architectures = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
+    oldest_first = sorted(architectures, key=lambda name: int(name.rpartition("_")[2]))
+    newest = {name.rpartition("_")[0]: name for name in oldest_first}  # the last name of each kind remains
+    listed = [name for name in names if name not in architectures or name in newest.values()]
     return ", ".join(listed) or "-"
 
 
@@ -288,11 +289,11 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
         return []
     rows = []
     try:
-        entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
+        entries, scalar_bytes = notes.get("entries") or [], notes.get("parameters") or []
         symbols = [str(symbol) for _, symbol in entries]  # an entry is [module number, symbol of the kernel]
         for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
             symbol = symbols[i] if i < len(symbols) else "-"
-            scalars = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
+            scalars = ", ".join(map(str, scalar_bytes[i])) if i < len(scalar_bytes) and scalar_bytes[i] else "-"
             rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), scalars))
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None

@@ -13,6 +13,7 @@ f32=3                     a tensor of rank 0
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -45,6 +46,8 @@ _SMALL = {kind.name.replace("F", "f", 1): kind for kind in Numerical if kind.nam
 """Floats of 8 and 4 bits by their names, such as f8E5M2."""
 _ABSENT = ("(null)", "(ignored)")
 """Texts that stand for no value."""
+_MISSPELLED_TENSOR = "*8x"
+"""Beginning of `*8xf32=1`, which is read as a tensor, so that the error names the wrong size instead of a file."""
 _SEPARATORS = re.compile(r"[\s,\[\]]+")
 """Text between the elements of a tensor; brackets show rows and have no meaning."""
 
@@ -99,7 +102,7 @@ class Reader:
                 return [_read_npy(self.open(text[1:], restart=True))]
             if text[:1] == "+":
                 return [_read_npy(self.open(text[1:]))]
-            if text[:1] == "*" and not text.startswith("*8x"):  # else a tensor whose first size is misspelled
+            if text[:1] == "*" and not text.startswith(_MISSPELLED_TENSOR):
                 return self._rest(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
         except (ValueError, OverflowError, EOFError, MemoryError) as error:
@@ -154,7 +157,8 @@ class Reader:
     def _rest(self, stream: IO[bytes]) -> list[Value]:
         """Return all arrays from the current position of a stream on."""
         values: list[Value] = []
-        while stream.peek(1) if hasattr(stream, "peek") else False:
+        while stream.read(1):
+            stream.seek(-1, os.SEEK_CUR)
             values.append(_read_npy(stream))
         return values
 
@@ -179,6 +183,11 @@ def parse_type(text: str) -> Spec:
     return Spec(shape, type_of(dtype_word(numerical, 8 if bits == 1 else bits)), is_hex)
 
 
+def _is_integer(kind: ElementType) -> bool:
+    """Return whether elements are integers: signless, signed or unsigned, but not bool."""
+    return kind.numerical <= Numerical.UNSIGNED  # the first types of the enumeration
+
+
 def _split_opaque(text: str) -> list[str]:
     """Split a type at its `x`, where the last `x` of `4x2xx8` belongs to the opaque type x8."""
     head, _, bits = text.rpartition("x")
@@ -200,7 +209,7 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
                 raise ValueError(f"'{token}': expected {2 * dtype.itemsize} hexadecimal digits per element")
             data += bytes.fromhex(token)
         return np.frombuffer(bytes(data), dtype)
-    if spec.kind.numerical <= Numerical.UNSIGNED:
+    if _is_integer(spec.kind):
         bits = spec.kind.bits
         low = 0 if spec.kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
         high = (1 << (bits - (spec.kind.numerical == Numerical.SIGNED))) - 1
@@ -269,9 +278,10 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
     elif kind.packed and array.dtype.kind == "u" and kind.numerical != Numerical.UNSIGNED:
         half = 1 << (kind.bits - 1)
         array = ((array.astype(np.int8) & (2 * half - 1)) ^ half) - half
-    if array.dtype.kind in "bc" or array.dtype.type is np.void:
+    is_hex = array.dtype.kind in "bc" or array.dtype.type is np.void  # bool, complex or opaque
+    if is_hex:
         texts = [item.tobytes().hex().upper() for item in array.reshape(-1)[:limit]]
-    elif kind.numerical <= Numerical.UNSIGNED:
+    elif _is_integer(kind):
         texts = [str(int(item)) for item in array.reshape(-1)[:limit]]
     else:
         texts = [_float(float(item)) for item in array.reshape(-1)[:limit]]

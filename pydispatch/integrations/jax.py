@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pydispatch import ir
 from pydispatch.compiler.driver import arguments
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.frontend import FRONTEND
@@ -64,7 +64,7 @@ def jax_source(
     return module_of(text, getattr(function, "__name__", "jax"), ReadOptions(weights, read.kernels, bound))
 
 
-@translated()
+@faults_as_internal_errors()
 def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
     """Read the program of StableHLO text. `name` is that of the function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)

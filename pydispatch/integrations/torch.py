@@ -8,7 +8,7 @@ from typing import Any
 
 from pydispatch.compiler.driver import arguments
 from pydispatch.errors import CompileError, InvalidArgumentError, Location
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.torch import fx
 from pydispatch.frontends.torch.archive import Model
@@ -86,7 +86,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     kernels, weights = settings.pop("kernels", None), "embed"
     read = arguments.read_options(kernels, weights)
 
-    @translated()
+    @faults_as_internal_errors()
     def model_of(graph: Any) -> tuple[_Traced, Any]:
         """Read a graph, and return it with the module of its program."""
         traced = _traced(graph)

@@ -123,7 +123,7 @@ def as_structured(op: Operation) -> Structured | None:
     """Return the structure of an operation; None if the operation is not structured."""
     if op.name != GENERIC:
         return _named(op) if isinstance(op, StructuredOp) else None
-    table: dict[Operation, tuple[object, Structured]] | None = getattr(_READ, "table", None)
+    table: dict[Operation, tuple[object, Structured]] | None = getattr(_CACHE, "table", None)
     if table is None:
         return _generic(op)
     state = _state(op)
@@ -167,21 +167,21 @@ def _named(op: StructuredOp) -> Structured:
 
 # -- structures are cached
 
-_READ = threading.local()
+_CACHE = threading.local()
 
 
 @contextmanager
-def reading() -> Iterator[None]:
+def cached_structures() -> Iterator[None]:
     """Enable a cache of the structures of linalg.generic operations within the `with` block.
 
     An entry is valid as long as the operation does not change, see _state().
     """
-    before = getattr(_READ, "table", None)
-    _READ.table = {} if before is None else before
+    before = getattr(_CACHE, "table", None)
+    _CACHE.table = {} if before is None else before
     try:
         yield
     finally:
-        _READ.table = before
+        _CACHE.table = before
 
 
 def _state(op: Operation) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.errors import CompileError, InvalidArgumentError
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.graph.builder import Input
 from pydispatch.graph.dtypes import DType as ElementType
 from pydispatch.graph.sizes import Expr, Size
@@ -87,7 +87,7 @@ class ProgramSource:
             raise InvalidArgumentError(f"program '{self.name}' has no static parameter '{unknown}'")
         return types
 
-    @translated()
+    @faults_as_internal_errors()
     def module(self, weights: str = "embed", state_names: dict[Any, str] | None = None) -> ModuleOp:
         """Trace the program and return its module.
 
@@ -117,7 +117,7 @@ class ProgramSource:
                 f"write {self.name}.specialize({missing}=...)"
             )
 
-    @translated()
+    @faults_as_internal_errors()
     def result_types(self) -> dict[str, TensorType]:
         """Trace the program, and return the types of its results by name. A size that is computed from others is None.
 

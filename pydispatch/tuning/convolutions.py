@@ -59,14 +59,14 @@ class FixedChooser:
     columns: bool
     choices: list[Choice] = field(default_factory=list)
 
-    def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+    def choose_matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Replace all matches of patterns by their kernels."""
         return [True] * len(candidates)
 
-    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
+    def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         return [self.columns] * len(candidates)
 
-    def dispatches(self, compilation: Pipeline) -> None:
+    def configure_dispatches(self, compilation: Pipeline) -> None:
         """Leave dispatches unchanged."""
 
 

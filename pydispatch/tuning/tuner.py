@@ -43,7 +43,7 @@ class Tuner:
         self._left, self._bench, self._say = seconds, bench, say
         self.choices: list[Choice] = []
 
-    def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+    def choose_matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Return whether each candidate is replaced. Candidates that cannot be measured are replaced.
 
         The measurements take up to half of the time left, as the rest is for the dispatches of the resulting program.
@@ -54,7 +54,7 @@ class Tuner:
         dropped = {index for tunable, indices in tunables.items() if not tunable.is_replaced for index in indices}
         return [index not in dropped for index in range(len(candidates))]
 
-    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
+    def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return whether each convolution uses im2col columns, by measurements that take up to half of the time left,
         else by `pays`.
         """
@@ -67,7 +67,7 @@ class Tuner:
                 uses_columns[index] = tunable.columns
         return uses_columns
 
-    def dispatches(self, compilation: Pipeline) -> None:
+    def configure_dispatches(self, compilation: Pipeline) -> None:
         """Measure the dispatches of a program for the time left, and apply the best configurations to them."""
         tunables = tunables_of(compilation, _machine(compilation))
         self._search(compilation, Programs(compilation.options), tunables, self._left)
@@ -103,7 +103,7 @@ def summary(entries: Mapping[Tunable, Measurement], count: int) -> str:
 def _machine(compilation: Pipeline) -> Machine:
     """Return the machine that the program is compiled for. CompileError where it is not one CPU like this one."""
     targets = compilation.targets()
-    machine = require_backend(targets[0]).contract_machine(targets[0]) if len(targets) == 1 else None
+    machine = require_backend(targets[0]).cpu_machine(targets[0]) if len(targets) == 1 else None
     if machine is None or machine.arch != host_machine():
         names = ", ".join(str(target) for target in targets)
         raise CompileError(

@@ -10,7 +10,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.compiler.constants import hoist
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 
 SOURCE = """func.func @NAME(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = arith.addf %x, %x : tensor<4xf32>
@@ -31,7 +31,7 @@ def test_exceptions_of_the_user_pass() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        translated()(traced)()
+        faults_as_internal_errors()(traced)()
 
 
 def test_a_text_without_lines_is_no_path() -> None:

@@ -35,7 +35,7 @@ def test_an_estimate() -> None:
     tracker = Tracker(told.append, lambda: now)
     tracker.phase("dispatches")
     now += progress.FIRST - 0.5
-    tracker.code(4)
+    tracker.begin_code(4)
     assert told == []
     now += 1
     tracker.made("f")

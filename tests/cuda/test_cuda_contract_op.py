@@ -65,7 +65,7 @@ def test_asynchronous_copies_that_are_refused(types: str, message: str) -> None:
 def test_every_element_has_one_place(form: str, height: int, width: int, run: int) -> None:
     layout = lane_layout(form, height, width, run)
     places = {
-        (row + lane // layout.across * layout.down, column + lane % layout.across * layout.right)
+        (row + lane // layout.across * layout.row_step, column + lane % layout.across * layout.column_step)
         for lane in range(LANES) for row, column in zip(layout.rows, layout.columns, strict=True)
     }  # fmt: skip
     assert len(layout.rows) * LANES == height * width

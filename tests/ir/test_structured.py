@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from pydispatch import ir
 from pydispatch.compiler.kernels.matmul.match import contraction_of, is_contraction
-from pydispatch.ir.structured import Structured, as_structured, is_reduction, reading, structured
+from pydispatch.ir.structured import Structured, as_structured, cached_structures, is_reduction, structured
 
 MATMUL = """
 func.func @f(%a: tensor<?x4xf32>, %b: tensor<4x8xf32>, %c: tensor<?x8xf32>) -> tensor<?x8xf32> {{
@@ -54,11 +54,11 @@ def test_named_and_generic_read_alike() -> None:
 def test_an_operation_is_read_once_until_it_changes() -> None:
     op = only(GENERIC)
     assert structured(op) is not structured(op)
-    with reading():
+    with cached_structures():
         first = structured(op)
         product = contraction_of(op)
         assert structured(op) is first and contraction_of(op) is product is not None
-        with reading():
+        with cached_structures():
             assert structured(op) is first
         assert is_contraction(op) and is_reduction(op)
         body = op.regions[0].block

@@ -33,7 +33,10 @@ def by_numpy(folder: Path) -> tuple[Any, Any]:
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of the C function through ctypes), with arguments that are converted in advance."""
+    """Return (None, Direct call of the C function through ctypes); there is no device.
+
+    Arguments are converted to C types in advance.
+    """
     function = ctypes.CDLL(str(library))[SYMBOL]
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 

@@ -31,7 +31,7 @@ class Slice:
     strides: Mixed
 
     @property
-    def rows(self) -> tuple[Mixed, Mixed, Mixed]:
+    def components(self) -> tuple[Mixed, Mixed, Mixed]:
         """Offsets, sizes and strides."""
         return self.offsets, self.sizes, self.strides
 

@@ -52,8 +52,8 @@ def _is_filled(value: SSAValue) -> bool:
 def other_readers(op: Operation) -> list[Operation]:
     """Return the operations that read a tensor that `op` overwrites, also through views and inside regions.
 
-    Where they run before `op`, it is overwritten in place; otherwise it is copied. Constants are copied in any case,
-    and each reader of a tensor without memory has its own.
+    If all of them run before `op`, the tensor is overwritten in place; otherwise it is copied. Readers of constants and
+    fills are left out: a constant is copied in any case, and each reader of a fill computes its own copy.
     """
     readers: dict[Operation, None] = {}
     values = [v for v in overwritten_values(op) if not is_constant(v) and not _is_filled(v)]

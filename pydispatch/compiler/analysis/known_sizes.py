@@ -95,7 +95,8 @@ class Sizes:
         term = self.resolve(term_of(op.results[0]))
         if term is op.results[0]:
             return
-        if op is before and isinstance(term, Dim) and term.tensor is op.operands[0] and op.parent is not None:
+        is_representative = isinstance(term, Dim) and term.tensor is op.operands[0]
+        if is_representative and op is before and op.parent is not None:
             self._computed.setdefault((op.parent, term), op.results[0])  # later uses of this size take op's result
         value = self.value(term, before)
         if value is not op.results[0]:
@@ -103,7 +104,11 @@ class Sizes:
             erase_op(op)
 
     def value(self, term: Term, before: Operation) -> SSAValue:
-        """Return a size as a value of type index that is defined before `before`; it is created on first use."""
+        """Return a size as a value of type index that is defined before `before`; it is created on first use.
+
+        A cached value precedes `before` if the caller visits a block from top to bottom; other callers sort the block
+        afterwards.
+        """
         if isinstance(term, SSAValue):
             return term
         assert before.parent is not None

@@ -63,6 +63,8 @@ def size_of(value: SSAValue, axis: int) -> Term:
     """Return one size of a tensor."""
     known: Known = getattr(_CACHE, "known", {})
     passed: list[tuple[SSAValue, int]] = []
+    # Follow the size to the tensor in which it originates. `stated` is then None for an argument or an opaque result,
+    # for which the cache has a `Dim` of itself; else it is computed there.
     while True:
         stated = known[value, axis] if (value, axis) in known else _stated(value, axis)
         passed.append((value, axis))
@@ -94,7 +96,7 @@ def _resolved(stated: Stated) -> Term | None:
         known_parts = [part for part in parts if part is not None]
         assert len(known_parts) == len(parts)  # parts are terms; only an Entry, which is none, can be unknown
         return (add if isinstance(stated, Sum) else multiply)(known_parts)
-    return _listed_size(stated) if isinstance(stated, Entry) else stated
+    return _listed_size(stated) if isinstance(stated, Entry) else stated  # an int, or a Dim that size_of() has followed
 
 
 def _listed_size(entry: Entry) -> Term | None:
@@ -137,7 +139,7 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     for dim, size in enumerate(sizes):
         position = len(kept)
         matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
-        if size == 1 and spare and not (matches and _rest_fits(sizes[dim + 1 :], shape[position + 1 :], spare)):
+        if size == 1 and spare and not (matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], spare)):
             spare -= 1
             continue
         if not matches:
@@ -146,11 +148,11 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     return kept if len(kept) == len(shape) else None
 
 
-def _rest_fits(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
-    """Return whether `sizes` without `spare` sizes of 1 may be `shape`."""
-    return sum(1 for n in sizes if n == 1) - sum(1 for n in shape if n == 1) >= spare and len(sizes) - spare == len(
-        shape
-    )
+def _can_drop_ones(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
+    """Return whether `sizes` without `spare` of its sizes of 1 may be `shape`, by their ranks and numbers of ones."""
+    has_rank = len(sizes) - spare == len(shape)
+    has_enough_ones = list(sizes).count(1) - list(shape).count(1) >= spare
+    return has_rank and has_enough_ones
 
 
 def reassociation(op: Operation) -> list[list[int]]:

@@ -19,20 +19,19 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
     """Return whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory, or
     does for each index of the `walked` outer dimensions.
 
-    So it is when the strides are 1, and of the dimensions that it does not cover from end to end only one has a size
-    other than 1, the outermost of them. Of elements that share bytes the run must begin, and for an insertion end,
-    where a byte does, in every call.
+    It does if the strides are 1, and every dimension outside the innermost partly covered one has size 1. A run of
+    elements that share bytes must also begin, and for an insertion end, at a byte boundary in every call.
     """
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     assert isinstance(whole.type, TensorType)
-    if any(_value(s) != 1 for s in part.strides):
+    if any(_known_or_term(s) != 1 for s in part.strides):
         return False
     open_ended = False  # a dimension further in is not covered from end to end
     for axis in reversed(range(len(part.sizes))):
         if axis < walked:
             break
-        if open_ended and _value(part.sizes[axis]) != 1:
+        if open_ended and _known_or_term(part.sizes[axis]) != 1:
             return False
         if not _covers(whole, axis, part.offsets, part.sizes):
             open_ended = True
@@ -51,14 +50,14 @@ def walked_axes(op: Operation) -> int | None:
     """
     if is_contiguous(op):
         return 0
-    begin = op.operands[1]
-    while isinstance(begin.owner, Operation) and begin.owner.name == "tensor.insert_slice":
-        begin = begin.owner.operands[1]
-    if not isinstance(begin.owner, Operation) or begin.owner.name != "util.global.load":
+    destination = op.operands[1]
+    while isinstance(destination.owner, Operation) and destination.owner.name == "tensor.insert_slice":
+        destination = destination.owner.operands[1]  # of an earlier insertion into the same tensor
+    if not isinstance(destination.owner, Operation) or destination.owner.name != "util.global.load":
         return None
     runs = 1
     for walked, size in enumerate(slice_of(op).sizes, 1):
-        known = _value(size)
+        known = _known_or_term(size)
         runs *= known if isinstance(known, int) else MOST_RUNS + 1
         if runs > MOST_RUNS:
             return None
@@ -73,7 +72,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
 
     def known(size: int | SSAValue) -> int:
         """Return a constant size; 1 for a dynamic one."""
-        value = _value(size)
+        value = _known_or_term(size)
         return value if isinstance(value, int) else 1
 
     step = 1
@@ -87,9 +86,10 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     return is_read_only or prod(map(known, part.sizes)) % per_byte == 0
 
 
-def _value(n: int | SSAValue) -> object:
+def _known_or_term(n: int | SSAValue) -> object:
+    """Return a constant offset, size or stride as an integer, and a dynamic one as a term."""
     return n if isinstance(n, int) else term_of(n)
 
 
 def _covers(whole: SSAValue, axis: int, offsets: Mixed, sizes: Mixed) -> bool:
-    return _value(offsets[axis]) == 0 and _value(sizes[axis]) == size_of(whole, axis)
+    return _known_or_term(offsets[axis]) == 0 and _known_or_term(sizes[axis]) == size_of(whole, axis)

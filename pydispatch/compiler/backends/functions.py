@@ -77,7 +77,7 @@ def imports_at_load(
         }
         for entry in wanted
     ]
-    return tuple(str(entry) for entry in wanted), calls
+    return tuple(entry.marked_symbol for entry in wanted), calls
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp], language: Language) -> list[str]:

@@ -96,10 +96,10 @@ def _numpy_dtype(type_: Attribute) -> np.dtype[Any]:
             return np.dtype(f"i{type_.width.data // 8}")
         if type_.width.data == 1:
             return np.dtype(np.bool_)
-    floats = {Float16Type(): "f2", Float32Type(): "f4", Float64Type(): "f8", IndexType(): "i8"}
-    if type_ not in floats:
+    names = {IndexType(): "i8", Float16Type(): "f2", Float32Type(): "f4", Float64Type(): "f8"}
+    if type_ not in names:
         raise Unknown
-    return np.dtype(floats[cast(Any, type_)])
+    return np.dtype(names[cast(Any, type_)])
 
 
 def _constant_array(op: Operation) -> Array:

@@ -59,11 +59,11 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     levels multiply it in the same groups; else None.
     """
     arithmetics = {arithmetic_of(contraction, level) for level in levels}
-    arithmetic = next(iter(arithmetics))
+    arithmetic = next(iter(arithmetics))  # any, since only the packed form is used, which all must have
     packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}
     if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:
         return None
-    reads_one_input = set(contraction.b.inputs) == {contraction.b.main}
+    reads_one_input = set(contraction.b.inputs) == {contraction.b.main}  # no scales or offsets beside its elements
     has_batch = bool(set(contraction.outer) & contraction.b.dims)
     if contraction.op.name != GENERIC or not reads_one_input or has_batch:
         return None
@@ -129,23 +129,23 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     """Build the operations that convert `source`, a value of the dispatch argument, to the factor in its packed type.
     The result of the last operation is the factor.
     """
-    c, arithmetic = grouped.contraction, grouped.arithmetic
+    contraction, arithmetic, factor = grouped.contraction, grouped.arithmetic, grouped.factor
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
     ops = [op.clone(mapping) for op in grouped.ops]
-    value = c.tensor_of(grouped.factor)
+    value = contraction.tensor_of(factor)
     value = mapping.get(value, value)
     element = cast("TensorType[Attribute]", value.type).element_type
     body = Block(arg_types=[element, arithmetic.compute])
-    inner = {**mapping, c.element_of(grouped.factor): body.args[0]}
-    body.add_ops([op.clone(inner) for op in c.b.code])
-    narrow = inner.get(c.b.value, c.b.value)
+    inner = {**mapping, contraction.element_of(factor): body.args[0]}
+    body.add_ops([op.clone(inner) for op in factor.code])
+    narrow = inner.get(factor.value, factor.value)
     if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
         offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", narrow.type)))
         less = arith.SubiOp(narrow, offset)
         body.add_ops([offset, less])
         narrow = less.result
     if not isinstance(arithmetic.compute, IntegerType):
-        narrow = unextended(narrow, arithmetic.compute) or narrow  # a bf16 that was extended to f32 is taken as it was
+        narrow = unextended(narrow, arithmetic.compute) or narrow  # without the extension from bf16 to f32, if any
     elif narrow.type != arithmetic.compute:
         cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
         body.add_op(cut)

@@ -162,10 +162,11 @@ def _layout(
     columns = type_.get_shape()[axis]
     if grouped is not None:  # bytes, i16 or bf16 for dot-product instructions
         (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
-        width = PANEL_BYTES // i32.size
+        width = PANEL_BYTES // i32.size  # a panel is as wide as the registers of sums, which have 4 bytes each
         has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
-        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES
+        is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES  # bytes, or elements of two bytes
         return Layout(axis, width, group_size, steps) if has_whole_panels and is_large else None
+    # Other factors are computed in f32, or in f64 if the sums are.
     element = cast(
         "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
     )
@@ -301,6 +302,7 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     if matrix is not None and source is value:
         # A derived transpose of `matrix`: its panels are those of `matrix` along the other axis.
         return in_panels(matrix, Layout(1 - axis, layout.width), packed.panels)
+    # Other constants, and reshapes of constants or of a derived transpose, are packed as they are stored.
     keeps_columns = columns == shape_of(source)[0 if axis == 0 else -1]  # the reshapes did not change the packed axis
     if not keeps_columns or (is_derived and matrix is None):
         return []

@@ -93,7 +93,7 @@ def _is_widened(factor: Factor) -> bool:
 
 
 def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
-    """Replace a convolution by one of padded operands, whose sizes its loops get.
+    """Replace a convolution by one whose operands are padded. The loops over the channels get the padded sizes.
 
     axes: number of an operand → axis of its channels.
     """

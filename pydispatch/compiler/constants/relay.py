@@ -133,7 +133,7 @@ class _Code:
         loops = ArrayAttr([IteratorTypeAttr(IteratorType.PARALLEL)] * rank)
         self.put(GenericOp([self.matrix], [empty], Region(body), maps, loops, [type_]))
 
-    def cast(self, type_: TensorType[Attribute]) -> list[Operation]:
+    def finish_as(self, type_: TensorType[Attribute]) -> list[Operation]:
         """Append a cast of the last result to a type with static sizes, and return all operations."""
         self.put(tensor.CastOp(self.ops[-1].results[0], type_))
         return self.ops
@@ -145,7 +145,7 @@ def transposed(matrix: Matrix) -> list[Operation]:
     rows, columns = code.dims
     swapped = [AffineExpr.dimension(1), AffineExpr.dimension(0)]
     code.copy(sizes=[columns, rows], static_shape=[-1, -1], reads=swapped)
-    return code.cast(TensorType(code.element, [matrix.columns, matrix.rows]))
+    return code.finish_as(TensorType(code.element, [matrix.columns, matrix.rows]))
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
@@ -168,7 +168,7 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     sizes = [panels, code.dims[1 - axis]]
     code.copy(sizes=sizes, static_shape=[-1, -1, width], reads=layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
-    ops = code.cast(flat)
+    ops = code.finish_as(flat)
     if flat != result:
         ops.append(tensors.TensorReshapeOp(operands=[ops[-1].results[0], [], []], result_types=[result]))
     return ops

@@ -100,7 +100,7 @@ def _is_element(contraction: Contraction, factor: Factor) -> bool:
 def _is_constant(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is the element of a tensor of f32 that is computed from constants."""
     value = contraction.tensor_of(factor)
-    is_read_once = list(contraction.generic.inputs).count(value) == 1  # a constant times itself has no other factor
+    is_read_once = list(contraction.generic.inputs).count(value) == 1  # rounding one factor of a square rounds both
     return _is_element(contraction, factor) and is_read_once and depends_on_constants(value)
 
 

@@ -106,12 +106,8 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     identity map must be a transposed copy, so that no operand needs an additional transposition.
     """
     generic = structured(user)
-    if (
-        len(user.results) != 1
-        or not generic.is_parallel
-        or not is_identity(generic.maps[-1])
-        or defining_copy(user.results[0])
-    ):
+    is_elementwise = len(user.results) == 1 and generic.is_parallel and is_identity(generic.maps[-1])
+    if not is_elementwise or defining_copy(user.results[0]):  # `user` is itself a copy
         return None
     read_whole = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
     is_only_reader = len(list(copy.uses)) == 1
@@ -120,9 +116,10 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     source, new_result = _source(copy), read_through_copies(user)
     if new_result is None:
         return None
-    # The new operation reads the sources of the copies, instead of the copies.
+    # `rewritten` reads the sources of the copies instead of the copies.
     rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
-    if source not in rewritten.inputs:
+    is_copy_skipped = source in rewritten.inputs
+    if not is_copy_skipped:
         return None
     source_map = rewritten.maps[rewritten.inputs.index(source)]
     result = computed_in(rewritten.op, [r.position for r in source_map.results if isinstance(r, AffineDimExpr)])
@@ -141,10 +138,10 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """Slice the source of a transposed copy; return None if the slice is not static or drops a dimension."""
     slice_ = slice_of(op)
-    is_static = all(isinstance(n, int) for row in slice_.rows for n in row)
+    is_static = all(isinstance(n, int) for row in slice_.components for n in row)
     if not is_static or slice_.sizes != tuple(shape_of(op.result)):
         return None
-    offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in slice_.rows)
+    offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in slice_.components)
     type_ = TensorType(op.result.type.element_type, sizes)
     return before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)
 

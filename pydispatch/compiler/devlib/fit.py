@@ -305,7 +305,8 @@ def files() -> tuple[str, str]:
     """Return the texts of coefficients.h and coefficients.py."""
     of_double, of_single = polynomials()
     double, floats = fitted(of_double, np.float64), fitted(of_single, np.float32)
-    # erf x = x + x (lead + z P): 1 is left out, so that the rounding of what is left does not show.
+    # erf x = x + x (lead + z P): 1 is left out, so that the rounding of the remaining coefficients has no effect.
+    # Kernels take `lead` as a coefficient. The header lacks it: in C, erff() has it as a constant.
     lead = float(np.float32(float(2 / mp.sqrt(mp.pi) - 1)))
     kernels = [(macro, name, [lead, *values] if name == "erf" else values) for macro, name, values in floats]
     return header(double, floats), python(double, kernels)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_ATTRIBUTE = re.compile(
+_MACHINE_ATTRIBUTES = re.compile(
     r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|stack-protector[^"=]*|'
     r'min-legal-vector-width|probe-stack|uniform-work-group-size)"(?:="[^"]*")?'
 )
-_METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
-
-
+"""Attributes of functions that name the machine or the options of the compilation that made the bitcode."""
+_COMPILER_METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
+"""Metadata about the compiler and its flags, which would conflict between modules."""
 _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: !dbg ![0-9]+)? \{)$", re.MULTILINE)
+"""First line of a function, up to where a section is added."""
 
 
 def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
-    """Compile bitcode to an ELF object, with each function in a section of its own. The code is that of the bitcode: no
-    passes run that would make of a loop a call of the function that it is in.
+    """Compile bitcode to an ELF object, with each function in a section of its own.
+
+    LLVM's passes over the module do not run: they would turn the loop of memcpy() into a call of memcpy(). `opt` is the
+    effort of code generation.
     """
     from llvmlite import binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = _METADATA.sub("", _ATTRIBUTE.sub("", str(llvm.parse_bitcode(module))))
+    text = _portable_text(module)
     base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()
     generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
     machine = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu").create_target_machine(
@@ -34,14 +37,20 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
     return bytes(machine.emit_object(llvm.parse_assembly(sections)))
 
 
+def _portable_text(bitcode: bytes) -> str:
+    """Return bitcode as LLVM IR without the attributes and metadata of the compilation that made it."""
+    from llvmlite import binding as llvm
+
+    return _COMPILER_METADATA.sub("", _MACHINE_ATTRIBUTES.sub("", str(llvm.parse_bitcode(bitcode))))
+
+
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
     """Link (name, bitcode) into one module, without attributes of a machine."""
     from llvmlite import binding as llvm
 
     whole = llvm.parse_assembly("")
     for stem, data in modules:
-        text = _METADATA.sub("", _ATTRIBUTE.sub("", str(llvm.parse_bitcode(data))))
-        part = llvm.parse_assembly(text)
+        part = llvm.parse_assembly(_portable_text(data))
         if not whole.triple:
             whole.triple, whole.data_layout = part.triple, part.data_layout
         for value in part.global_variables:

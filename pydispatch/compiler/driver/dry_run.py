@@ -15,11 +15,11 @@ from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.match import MatchWarning, rewrites_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.normalize import normalize
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.frontends.source import ReadOptions
 
 
-@translated()
+@faults_as_internal_errors()
 def dry_run(
     source: str | os.PathLike[str] | ModuleOp,
     *,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.driver.progress import Tracker
-from pydispatch.compiler.host.contract_program import Numbers
+from pydispatch.compiler.host.contract_program import ContractIndices
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
 from pydispatch.compiler.target.backend import Dump, backend_named, backend_of
 from pydispatch.compiler.target.cpu import without_fallbacks
@@ -32,9 +32,12 @@ MANIFEST_NOTES = {
 
 
 def emit_executables(
-    module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
+    module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: ContractIndices
 ) -> list[PackedExecutable]:
-    """Compile the variants of all executables in parallel, and return the packed executables."""
+    """Compile the variants of all executables in parallel, and return the packed executables.
+
+    contracts: for each variant, the indices of its exports' functions in the program of contracts.
+    """
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
@@ -46,7 +49,7 @@ def emit_executables(
     built = [[build_variant(op, v, folders) for v in variants_of(op)] for op in ops]
     for op, variants in zip(ops, built, strict=True):
         _mark_fallbacks(op, variants)
-    tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
+    tracker.begin_code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
     executables = []
@@ -70,10 +73,10 @@ def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -
 
 
 def _machine(target: hal.ExecutableTargetAttr) -> Any:
-    """Return the CPU model of a target; None if it has none, or is invalid."""
+    """Return the CPU that code of a target is for; None if it is for another kind of device, or is invalid."""
     with suppress(CompileError):
         backend = backend_of(target)
-        return None if backend is None else backend.contract_machine(target)
+        return None if backend is None else backend.cpu_machine(target)
     return None
 
 
@@ -87,7 +90,7 @@ def _emit(variant: Variant, dump: Dump | None) -> Binary:
     )
 
 
-def _pack(variant: Variant, binary: Binary, contracts: Numbers) -> PackedVariant:
+def _pack(variant: Variant, binary: Binary, contracts: ContractIndices) -> PackedVariant:
     """Return a variant as it is packed in an artifact."""
     from pydispatch.formats.artifact import artifact as formats
 

@@ -57,9 +57,9 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
     """
     stated = completed(options)
     checked = Options(
-        targets=arguments.names("targets", stated["targets"], "'cpu'"),
-        cpu=arguments.names("cpu", stated["cpu"], "'native'") or (),
-        cpu_features=arguments.text("cpu_features", stated["cpu_features"], "'+avx2,+fma'"),
+        targets=arguments.names("targets", stated["targets"], example="'cpu'"),
+        cpu=arguments.names("cpu", stated["cpu"], example="'native'") or (),
+        cpu_features=arguments.text("cpu_features", stated["cpu_features"], example="'+avx2,+fma'"),
         object_search_path=tuple(arguments.folders("object_search_path", stated["object_search_path"])),
         dump=None if stated["dump"] is None else dump_into(arguments.dump_folder("dump", stated["dump"])),
         reading=arguments.read_options(stated["kernels"], stated["weights"], stated["inputs"], stated["constants"]),
@@ -70,6 +70,7 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
         precision=arguments.precision("precision", stated["precision"]),
         progress=arguments.called("progress", stated["progress"]),
     )
+    # `precision` is bf16 or None, so that another `weight_type` is f16.
     if checked.precision is not None and checked.weight_type not in (None, checked.precision):
         raise InvalidArgumentError("precision='bf16' rounds weights to bf16, too; leave out weight_type='f16'")
     module, paths = load_source(source, options=checked.reading)
@@ -78,17 +79,18 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
 
 
 def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
-    """Load the specs and patterns of match and replace. Kernels that the caller passes for custom operations replace
-    them by patterns, too.
+    """Load the specs and patterns of match and replace.
+
+    Custom operations are replaced by the caller's kernels, by means of patterns.
     """
     require_match, patterns = arguments.flag("require_match", stated["require_match"]), stated["patterns"]
     transform_spec, pdl_spec, kernels = stated["transform_spec"], stated["pdl_spec"], options.reading.kernels
     has_no_patterns = isinstance(patterns, (list, tuple)) and not patterns  # `rewrites_of` refuses other types
     if transform_spec is None and pdl_spec is None and has_no_patterns and not kernels:
         return options  # with `require_match`, too: there is nothing that could match
-    rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
-    rewrites.rewrites += rewrites_by_patterns(custom_operation_patterns(kernels))
-    return replace(options, rewrites=rewrites, source_folders=(*options.source_folders, *folders))
+    all_rewrites, folders = rewrites_of(transform_spec, pdl_spec, patterns, require_match, load_source)
+    all_rewrites.rewrites += rewrites_by_patterns(custom_operation_patterns(kernels))
+    return replace(options, rewrites=all_rewrites, source_folders=(*options.source_folders, *folders))
 
 
 def dump_into(folder: Path) -> Dump:

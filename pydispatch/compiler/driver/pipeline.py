@@ -56,14 +56,14 @@ from pydispatch.compiler.target.cpu import without_fallbacks
 from pydispatch.compiler.target.select import in_written_order, select_targets
 from pydispatch.compiler.target.variants import Folders
 from pydispatch.errors import CompileError
-from pydispatch.faults import translated
+from pydispatch.faults import faults_as_internal_errors
 from pydispatch.formats.artifact import choices, dispatches
 from pydispatch.formats.artifact.choices import Choice
 from pydispatch.formats.artifact.manifest import FunctionEntry
 from pydispatch.formats.program.program import disassemble
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.functions import FUNCTIONS, symbol_name
-from pydispatch.ir.structured import reading
+from pydispatch.ir.structured import cached_structures
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from pydispatch.options import CompileOptions
 
 
-@translated()
+@faults_as_internal_errors()
 def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[CompileOptions]) -> Artifact:
     """Compile a program into an artifact; source, options and errors as of `pydispatch.compile`, without `tune`.
 
@@ -82,14 +82,14 @@ def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[Co
     """
     module, checked = prepare(source, options)
     pipeline = Pipeline(module, checked, chooser)
-    with _reporting(source, checked, Pipeline.artifact):
+    with _reporting(source, checked, repeat=Pipeline.artifact):
         artifact = pipeline.artifact()
     if checked.explain:
         _explain(pipeline)
     return artifact
 
 
-@translated()
+@faults_as_internal_errors()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionReport]) -> Artifact:
     """Compile a program whose dispatches are formed already, and return its artifact.
 
@@ -99,15 +99,15 @@ def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionR
         reports: Report of dispatch formation for each function.
     """
     pipeline = Pipeline(module, options)
-    with reading():
+    with cached_structures():
         pipeline.interfaces = _interfaces(module)
         pipeline.reports = list(reports)
         pipeline.derive(DerivedFunctions(module))
-    pipeline.done = "dispatches"
+    pipeline.done = "dispatches"  # artifact() runs the phases after it
     return pipeline.artifact()
 
 
-@translated()
+@faults_as_internal_errors()
 def compile_to(phase: str, source: Any, *, elide_bytes: int | None = None, **options: Unpack[CompileOptions]) -> str:
     """Compile a program up to a phase (see `phases.PHASE_NAMES`), and return its text. CompileError for an unknown
     phase.
@@ -119,7 +119,7 @@ def compile_to(phase: str, source: Any, *, elide_bytes: int | None = None, **opt
     module, checked = prepare(source, options)
     pipeline = Pipeline(module, checked)
     text_after = partial(Pipeline.text_after, phase=PHASE_NAMES[phase], elide_bytes=elide_bytes)
-    with _reporting(source, checked, text_after):
+    with _reporting(source, checked, repeat=text_after):
         text = text_after(pipeline)
     if checked.explain:
         _explain(pipeline)
@@ -132,14 +132,14 @@ def _explain(pipeline: Pipeline) -> None:
     sys.stderr.write("\n".join([shown, *pipeline.notes]) + "\n")
 
 
-def _reporting(source: Any, options: Options, run: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
+def _reporting(source: Any, options: Options, repeat: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
     """Return a context that adds a reduced program to compiler faults raised while the source is compiled.
 
-    run: compiles with a pipeline as the block does; the reduction repeats it on smaller programs.
+    repeat: compiles with a pipeline as the block does; the reduction calls it on smaller programs.
     """
     quiet = replace(options, dump=None, progress=None)
     return reporting(
-        lambda: load_source(source, options=options.reading)[0], lambda module: run(Pipeline(module, quiet))
+        lambda: load_source(source, options=options.reading)[0], lambda module: repeat(Pipeline(module, quiet))
     )
 
 
@@ -159,9 +159,9 @@ class Pipeline:
     def __init__(self, module: ModuleOp, options: Options, chooser: Chooser | None = None) -> None:
         self.module, self.options, self.chooser = module, options, chooser
         self.added = added_patterns()  # of extensions
-        self.added.targets = options.rewrites.targets = self._formats
+        self.added.targets = options.rewrites.targets = self._formats  # a function: targets are selected later
         if chooser is not None:
-            options.rewrites.decide = partial(chooser.matches, self)  # which matches of patterns to replace
+            options.rewrites.decide = partial(chooser.choose_matches, self)  # which matches of patterns to replace
         self.done = ""  # the last completed phase
         self.reports: list[FusionReport] = []  # one per host function, in order of formation
         self.notes: list[str] = []  # sentences that `explain` prints after the reports
@@ -170,7 +170,7 @@ class Pipeline:
 
     def run_to(self, phase: str) -> None:
         """Run the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
-        with reading():
+        with cached_structures():
             self._run_phases(phase)
 
     def _run_phases(self, phase: str) -> None:
@@ -209,8 +209,8 @@ class Pipeline:
     def _form(self) -> None:
         """Derive constants and form the dispatches of the host functions."""
         for function in host_functions(self.module):
-            store_early(function)
-            save_updated_rows(function)
+            store_early(function)  # next to the operation that computes the value
+            save_updated_rows(function)  # of globals, so that updates in place need no copy of all rows
         functions = DerivedFunctions(self.module)
         if levels := self._cpu_levels:  # empty unless all targets are CPUs
             byte_products, *others = {level.byte_products for level in levels}
@@ -230,10 +230,10 @@ class Pipeline:
         for function in host_functions(self.module):
             put_channels_last(function, converts_floats=bool(levels))
         hoist_constants(self.module, functions)
-        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]
+        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]  # derive() has the others
         self.reports = self._formed(hosts)
         if self.chooser is not None:
-            self.chooser.dispatches(self)
+            self.chooser.configure_dispatches(self)
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
@@ -247,7 +247,7 @@ class Pipeline:
         rule, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
         legality = Legality(rule, space_of, most_tensors=most_tensors, most_operands=most_operands)
-        patches = None if self.chooser is None else partial(self.chooser.convolutions, self)
+        patches = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
 
     def _rewrite(self, phase: str) -> None:
@@ -271,7 +271,7 @@ class Pipeline:
         if not self.options.reassociate:
             return []
         with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
-            machines = [require_backend(target).contract_machine(target) for target in self.targets()]
+            machines = [require_backend(target).cpu_machine(target) for target in self.targets()]
             cpus = [machine for machine in machines if machine is not None]
             return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
         return []
@@ -287,7 +287,7 @@ class Pipeline:
         with suppress(CompileError):
             backends = {target: require_backend(target) for target in self.targets()}
             # A GPU distributes over invocations; a CPU has a machine for whose registers products are cut into blocks.
-            if not all(b.has_invocations or b.contract_machine(target) for target, b in backends.items()):
+            if not all(b.has_invocations or b.cpu_machine(target) for target, b in backends.items()):
                 return None
             if not any(backend.has_invocations for backend in backends.values()):
                 return lambda chain: True  # CPUs have a kernel for every chain
@@ -298,7 +298,7 @@ class Pipeline:
 
     @cached_property
     def _has_invocations(self) -> bool:
-        """Whether a target distributes kernels over invocations."""
+        """Whether a target distributes kernels over invocations; True for an unknown target, see _expand()."""
         with suppress(CompileError):
             return any(require_backend(target).has_invocations for target in self.targets())
         return True
@@ -347,9 +347,9 @@ class Pipeline:
         self.run_to("executables")
         self.tracker.phase("program")
         program, constants = schedule(self.module)
-        contracts, numbers = contract_program(self.module)
+        contracts, contract_indices = contract_program(self.module)
         folders = Folders(options.source_folders, options.object_search_path)
-        executables = emit_executables(self.module, folders, options.dump, self.tracker, numbers)
+        executables = emit_executables(self.module, folders, options.dump, self.tracker, contract_indices)
         data = program.encode()
         self.done = "program"
         if options.dump:
@@ -380,13 +380,13 @@ class Chooser(Protocol):
 
     choices: list[Choice]
 
-    def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
+    def choose_matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Return which matches of patterns are replaced by their kernels."""
 
-    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
+    def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return which convolutions of a function become products of columns."""
 
-    def dispatches(self, compilation: Pipeline) -> None:
+    def configure_dispatches(self, compilation: Pipeline) -> None:
         """Change the formed dispatches of a compilation in place."""
 
 

@@ -71,7 +71,7 @@ class Tracker:
             logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._begun))
         self._begun = now
 
-    def code(self, total: int) -> None:
+    def begin_code(self, total: int) -> None:
         """Begin the code generation of `total` dispatches and end the previous phase."""
         with self._lock:
             self._end_phase()

@@ -119,7 +119,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
 
 def _reads_first_part(op: tensor.ExtractSliceOp, part: SSAValue, axis: int) -> bool:
     """Return whether a slice of a concatenation begins and ends with the first part along the axis."""
-    offset, size, stride = (row[axis] for row in slice_of(op).rows)
+    offset, size, stride = (row[axis] for row in slice_of(op).components)
     end = size if isinstance(size, int) else term_of(size)
     return offset == 0 and stride == 1 and end == size_of(part, axis)
 

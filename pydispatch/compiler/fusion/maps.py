@@ -216,11 +216,12 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     Return None if there are none, or if the offset of one is not known to be 0.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
-    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *slice_.rows, strict=True)]
+    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *slice_.components, strict=True)]
     if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
         return None
     offsets, sizes, strides = (
-        [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped] for row in slice_.rows
+        [entry for entry, is_dropped in zip(row, is_whole_unit, strict=True) if not is_dropped]
+        for row in slice_.components
     )  # fmt: skip
     result = op.results[0].type
     assert isinstance(result, TensorType)

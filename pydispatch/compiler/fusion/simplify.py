@@ -262,7 +262,7 @@ def _fold_whole_slice(op: Operation) -> SSAValue | None:
     whole, inner = (op.operands[0], op.results[0]) if is_extraction else (op.operands[1], op.operands[0])
     if shape_of(inner) != shape_of(whole):
         return None
-    for axis, (offset, size, stride) in enumerate(zip(*slice_of(op).rows, strict=True)):
+    for axis, (offset, size, stride) in enumerate(zip(*slice_of(op).components, strict=True)):
         terms = [n if isinstance(n, int) else term_of(n) for n in (offset, size, stride)]
         if terms != [0, size_of(whole, axis), 1]:
             return None

@@ -17,16 +17,16 @@ from pydispatch.errors import InternalError
 from pydispatch.formats.program.program import FunctionArgument, Numerical, Opcode, Program, ProgramFunction, dtype_word
 from pydispatch.ir.dialects.hal import dialect as hal
 
-Numbers = dict[tuple[str, str], list[int | None]]
+ContractIndices = dict[tuple[str, str], list[int | None]]
 """For each (executable, variant), the index of the contract function of each export, by ordinal."""
 
 
-def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
+def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
     """Return the encoded program of all contracts, empty if there are none, and the indices of its functions. Equal
     contracts share one function.
     """
     program = Program()
-    numbers: Numbers = {}
+    indices_of_variant: ContractIndices = {}
     known: dict[Any, int] = {}
     for executable in module.body.block.ops:
         if not isinstance(executable, hal.ExecutableOp):
@@ -43,8 +43,8 @@ def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
             indices: list[int | None] = [None] * len(ordinals)
             for name, op in stated.items():
                 indices[ordinals[name]] = _add_contract(program, op, known)
-            numbers[executable.sym_name.data, variant.sym_name.data] = indices
-    return program.encode() if program.functions else b"", numbers
+            indices_of_variant[executable.sym_name.data, variant.sym_name.data] = indices
+    return program.encode() if program.functions else b"", indices_of_variant
 
 
 def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:

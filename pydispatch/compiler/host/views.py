@@ -164,7 +164,7 @@ class _ContiguousSlice:
         function = straight.function
         offsets, sizes, strides = (
             [function.constant(n) if isinstance(n, int) else straight.registers[n] for n in row]
-            for row in slice_of(op).rows
+            for row in slice_of(op).components
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]

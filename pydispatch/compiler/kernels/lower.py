@@ -53,7 +53,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
     """Return the kernel of a contraction or a chain of two; None for other functions, and if the target has none."""
-    machine, generation = backend.contract_machine(target), backend.mma_generation(target)
+    machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
     if machine is not None:  # a CPU
         return lower_contraction(source, backend, machine)
     if not backend.has_invocations and generation is None:

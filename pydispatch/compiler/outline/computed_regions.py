@@ -296,7 +296,7 @@ def _is_whole(slice_: Slice, value: SSAValue, dims: list[SSAValue]) -> bool:
 
 def _dynamic(slice_: Slice) -> list[list[SSAValue]]:
     """Return the dynamic offsets, sizes and strides of a slice, as the operand lists of an operation."""
-    return [[v for v in row if isinstance(v, SSAValue)] for row in slice_.rows]
+    return [[v for v in row if isinstance(v, SSAValue)] for row in slice_.components]
 
 
 def _static(slice_: Slice) -> dict[str, DenseArrayBase]:
@@ -304,5 +304,5 @@ def _static(slice_: Slice) -> dict[str, DenseArrayBase]:
     names = ("static_offsets", "static_sizes", "static_strides")
     return {
         name: DenseArrayBase.from_list(i64, [DYNAMIC_INDEX if isinstance(v, SSAValue) else v for v in row])
-        for name, row in zip(names, slice_.rows, strict=True)
+        for name, row in zip(names, slice_.components, strict=True)
     }

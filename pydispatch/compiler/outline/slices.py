@@ -271,8 +271,8 @@ class KernelBody(ABC):
         ]
         layout = StridedLayoutAttr([NoneAttr() if stride is None else stride for stride in strides], NoneAttr())
         type_ = MemRefType(tensor.type.element_type, shape, layout)
-        dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.rows]
-        static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.rows]
+        dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in slice_.components]
+        static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in slice_.components]
         subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
         return self.add(subview).results[0]
 

@@ -137,7 +137,7 @@ class Backend:
         """Return whether two neighbours of 32 bits are read faster as one element of 64."""
         return False
 
-    def contract_machine(self, target: ExecutableTargetAttr) -> Machine | None:
+    def cpu_machine(self, target: ExecutableTargetAttr) -> Machine | None:
         """Return the machine for whose registers products are cut into blocks; None where no emitter has
         `pyd.contract`.
         """

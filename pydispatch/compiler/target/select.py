@@ -108,7 +108,7 @@ def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
         return [target]
     by_requirements: dict[tuple[str, ...], ExecutableTargetAttr] = {}
     for variant in backend.with_options(target, default_cpus(), features=""):
-        machine = backend.contract_machine(variant)
+        machine = backend.cpu_machine(variant)
         by_requirements.setdefault(machine.requires if machine else (), variant)
     return list(by_requirements.values())
 

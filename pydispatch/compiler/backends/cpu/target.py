@@ -72,7 +72,7 @@ class Cpu(Backend):
     def has_format(self, format: str) -> bool:
         return format.startswith(PREFIX)
 
-    def contract_machine(self, target: ExecutableTargetAttr) -> Machine:
+    def cpu_machine(self, target: ExecutableTargetAttr) -> Machine:
         return machine_of(target_of(target))
 
 

@@ -139,7 +139,7 @@ class Units:
         text = emit_module(symbols, platform, [export.name for export in exports], notes=notes)
         self.alignment = max(self.alignment, platform.alignment)
         # Only a module of all exports has imports, so that there is nothing to merge.
-        self.imports = tuple(str(entry) for entry in platform.imports)
+        self.imports = tuple(entry.marked_symbol for entry in platform.imports)
         self.signatures = platform.import_calls.signatures
         self._pages += platform.pages
         return text, tuple(notes)

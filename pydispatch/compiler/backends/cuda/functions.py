@@ -247,7 +247,8 @@ def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], var
 
 def prototype(symbol: str, function: FuncOp) -> str:
     """Return the CUDA C++ prototype of a function. Each memref is passed as two pointers, an offset, sizes and strides:
-    `extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int a1)`.
+    `extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int)`. A scalar
+    parameter has no name.
     """
     bare = is_set(function, "llvm.bareptr")
     parameters: list[str] = []

@@ -53,7 +53,10 @@ def stated(configuration: DictionaryAttr) -> str:
 
 
 def _opaque(value: Attribute | None) -> str:
-    """Return the text of an attribute of another dialect."""
+    """Return the text of an attribute of another dialect, of which `arch` is read.
+
+    A dictionary with an `arch` is written like the parameters of `#iree_gpu.target`: `arch = "sm_80"`.
+    """
     if isinstance(value, UnregisteredAttr):
         return value.value.data
     if isinstance(value, DictionaryAttr):

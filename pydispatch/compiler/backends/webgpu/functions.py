@@ -58,6 +58,7 @@ def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary]
     if not any(is_declaration(function) for function in functions.values()):
         return GeneratedWgsl(text, (), calls=[])
     try:
+        # When compiling, no import is known to be missing (`absent`): unresolved ones stay, for loading.
         linked = link(text.encode(), libraries, absent=(), where=f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None

@@ -168,7 +168,7 @@ class FunctionEmitter:
             )
         return self.body.let_entry(f"alloca {type_}, align {align}", "a")
 
-    def access(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
+    def access_metadata(self, memref: MemRef, shared: bool = False, block: bool | None = None) -> str:
         """Return the metadata of a load or store of `memref`, as text that is appended to the instruction.
 
         Args:
@@ -287,7 +287,8 @@ class FunctionEmitter:
         if self.exported:
             self.platform.export_return(self, status)
         else:
-            self._return([status, *("poison" for _ in self.result_parts(self.name)[1:])])
+            _, *result_types = self.result_parts(self.name)  # the status is first
+            self._return([status, *("poison" for _ in result_types)])
 
     def _return(self, operands: list[str]) -> None:
         """Emit a return of operands; several become a structure."""
@@ -362,7 +363,7 @@ class FunctionEmitter:
                 if name in LEAVES:
                     leave(op)
                     return
-                lowering = self.module.table.get(name)
+                lowering = self.module.lowerings.get(name)
                 if lowering is None:
                     raise unsupported(op)
                 start = len(self.body.lines)

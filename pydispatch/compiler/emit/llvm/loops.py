@@ -155,6 +155,12 @@ def unroll_disabled(emitter: FunctionEmitter) -> int:
     return node
 
 
+def _has_register_blocks(emitter: FunctionEmitter) -> bool:
+    """Return whether the function computes register blocks of products. The result is cached as a text: "" is False."""
+    name = ContractOp.name
+    return bool(emitter.once("product", lambda: name if any(op.name == name for op in walk(emitter.function)) else ""))
+
+
 def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
     """Return whether LLVM must not unroll a loop of a kernel of products.
 
@@ -162,8 +168,7 @@ def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
     would become many times the code.
     """
     name, body = ContractOp.name, op.regions[0].blocks[0]
-    # The name if the function has register blocks, else "": a cached flag.
-    if not emitter.once("product", lambda: name if any(o.name == name for o in walk(emitter.function)) else ""):
+    if not _has_register_blocks(emitter):
         return False
     inner = {nested.name for nested in walk(body)}
     if name in inner:

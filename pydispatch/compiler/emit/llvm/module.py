@@ -47,17 +47,19 @@ class ModuleWriter:
 
     Args:
         symbols: The functions and constants that functions may refer to.
-        fallible: Whether kernels of the target can stop: an import or assertion returns a status that ends the
+        kernels_may_fail: Whether kernels of the target can stop: an import or assertion returns a status that ends the
             workgroup.
-        table: The lowering of each operation, by operation name.
+        lowerings: The lowering of each operation, by operation name.
 
     Attributes:
         globals, declarations: Symbol -> its LLVM text.
         needed: Names of the helper functions that must be emitted.
     """
 
-    def __init__(self, symbols: Symbols, fallible: bool, table: Mapping[str, Callable[[Any, Operation], None]]) -> None:
-        self.table = table
+    def __init__(
+        self, symbols: Symbols, kernels_may_fail: bool, lowerings: Mapping[str, Callable[[Any, Operation], None]]
+    ) -> None:
+        self.lowerings = lowerings
         self.globals: dict[str, str] = {}  # symbol → definition
         self.declarations: dict[str, str] = {}  # symbol → declaration
         self.functions, self.memref_globals = symbols.functions, symbols.memref_globals
@@ -65,14 +67,15 @@ class ModuleWriter:
         self._metadata: list[str] = []  # text of each node, by its number
         self._compile_unit: int | None = None  # node of the debug information
         self._fallible: dict[str, bool] = {}  # function → whether a call of it may fail; a cache
-        self._kernels_stop = fallible
+        self._kernels_may_fail = kernels_may_fail
 
     def text(self, functions: Sequence[str]) -> str:
         """Return the text of the module around the texts of its functions."""
         metadata = [f"!{node_id} = {node}" for node_id, node in enumerate(self._metadata)]
         if self._compile_unit is not None:
+            debug_version = self._compile_unit + 1  # the node that compile_unit() adds after the unit
             metadata.append(f"!llvm.dbg.cu = !{{!{self._compile_unit}}}")
-            metadata.append(f"!llvm.module.flags = !{{!{self._compile_unit + 1}}}")
+            metadata.append(f"!llvm.module.flags = !{{!{debug_version}}}")
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
@@ -113,7 +116,7 @@ class ModuleWriter:
 
     def fallible(self, name: str) -> bool:
         """Return whether a call of a helper may fail: it, or a function that it calls, calls an import or asserts."""
-        if not self._kernels_stop or name not in self.functions:
+        if not self._kernels_may_fail or name not in self.functions:
             return False
         if name not in self._fallible:
             reached = [self.functions[other] for other in reachable(self.functions, name)]

@@ -24,10 +24,10 @@ def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
     A sum of a narrower integer cannot: its carry would not be wrapped.
     """
     if kind == "compare_exchange":
-        return False
+        return False  # it has two operands, the expected and the new element
     if is_float(element):
-        return kind == "assign"
-    return bit_width(element) == bits or kind != "addi"  # a sum would not be wrapped to the narrower type
+        return kind == "assign"  # other instructions are on integers
+    return bit_width(element) == bits or kind != "addi"
 
 
 class Atomics(Memory[E, V]):
@@ -74,7 +74,7 @@ class Atomics(Memory[E, V]):
             # The new element, by the body of the operation; `bits` and `shift` are those of the element in its word.
             new = combined(emitter, emitter.table, op, element, old_element(word))
             if is_integer(element) and bit_width(element) < emitter.width(element):
-                new = self.wrap(emitter, new, bit_width(element), emitter.width(element))
+                new = self.wrap(emitter, new, bits=bit_width(element), width=emitter.width(element))
             part = self.to_word(emitter, new, element, bits, shift)
             if bits >= 32:
                 return part

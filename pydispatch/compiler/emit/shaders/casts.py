@@ -61,7 +61,7 @@ class Casts(Registers[E, V]):
         for limit, is_beyond in ((-(1 << 31), "slt"), ((1 << 31) - 1, "sgt")):
             bound = emitter.constant(limit, i64)
             value = self.select(emitter, i64, self.compared(emitter, is_beyond, 64, value, bound), bound, value)
-        return self.resized(emitter, value, 64, 32)
+        return self.resized(emitter, value, from_width=64, to_width=32)
 
     def sign_extended(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extsi`."""
@@ -92,7 +92,7 @@ class Casts(Registers[E, V]):
             emitter.define(result, signed(constant, bits_of(emitter, result.type)))
             return
         value = self.resized(emitter, self.operands(emitter, [operand])[0], emitter.width(operand.type), width)
-        emitter.define(result, self.wrap(emitter, value, bits_of(emitter, result.type), width))
+        emitter.define(result, self.wrap(emitter, value, bits=bits_of(emitter, result.type), width=width))
 
     def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
         """Return the lowering of an index cast.
@@ -103,20 +103,22 @@ class Casts(Registers[E, V]):
         def lower(emitter: E, op: Operation) -> None:
             """Emit an extension or truncation, or the constant for a constant."""
             (operand,), (result,) = op.operands, op.results
-            bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
+            # Integers of `from_bits` and `to_bits` bits are in registers of `from_width` and `to_width` bits.
+            from_bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
             index = emitter.int_or_value(operand)
             if known(index):
-                constant = index if is_signed else index & ((1 << bits) - 1)
+                constant = index if is_signed else index & ((1 << from_bits) - 1)
                 emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
             if isinstance(result.type, IndexType) and from_width > to_width:
                 value = self.saturated_index(emitter, value)
-            elif not is_signed and to_bits > bits:
-                value = self.unsigned_resized(emitter, value, bits, from_width, to_width)
+            elif not is_signed and to_bits > from_bits:
+                value = self.unsigned_resized(emitter, value, from_bits, from_width, to_width)
             else:
-                value = self.wrap(emitter, self.resized(emitter, value, from_width, to_width), to_bits, to_width)
+                value = self.resized(emitter, value, from_width, to_width)
+                value = self.wrap(emitter, value, bits=to_bits, width=to_width)
             emitter.define(result, value)
 
         return lower
@@ -154,7 +156,10 @@ class Casts(Registers[E, V]):
             bits, width = bits_of(emitter, result.type), emitter.width(result.type)
             (value,), register = self.operands(emitter, [operand]), max(width, 32)
             value = self.float_to_int(emitter, value, operand.type, bits, register, is_signed)
-            value = self.wrap(emitter, value, bits, register) if width > 1 else self.resized(emitter, value, 32, 1)
+            if width > 1:
+                value = self.wrap(emitter, value, bits=bits, width=register)
+            else:
+                value = self.resized(emitter, value, from_width=32, to_width=1)
             emitter.define(result, value)
 
         return lower

@@ -77,9 +77,9 @@ class Constants(Registers[E, V]):
             high = word(emitter, ordinal + 1) if count == 2 else emitter.constant(0, i32)
             return self.joined(emitter, type_, low, high)
         if width == 1:
-            return self.resized(emitter, low, 32, 1)
+            return self.resized(emitter, low, from_width=32, to_width=1)
         if not isinstance(type_, IndexType):
-            low = self.wrap(emitter, low, bit_width(type_), 32)
+            low = self.wrap(emitter, low, bits=bit_width(type_), width=32)
         return self.from_bits(emitter, low, type_)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:

@@ -23,7 +23,7 @@ from pydispatch.compiler.emit.shaders.values import (
     MemRef,
     Root,
     flatten,
-    open_parts,
+    passed_index_count,
     register_width,
     unflatten,
 )
@@ -179,7 +179,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         for value, root in zip(values, roots, strict=True):
             if isinstance(value.type, MemRefType):
                 assert root is not None
-                count = open_parts(value.type)
+                count = passed_index_count(value.type)
                 self.define(value, unflatten(list(remaining[:count]), value.type, root))
                 remaining = remaining[count:]
             else:
@@ -190,8 +190,13 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         known = (self.values[value] for value in values)
         return [value.root if isinstance(value, MemRef) else None for value in known]
 
-    def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
-        """Raise CompileError if memrefs that are merged are in different storage."""
+    def require_same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
+        """Raise CompileError if memrefs that are merged are in different storage.
+
+        Args:
+            roots: Storage of each merged value, or block argument; None for scalars.
+            values: The values that another branch passes.
+        """
         if not any(roots):
             return
         if any(a is not None and (b is None or a.key != b.key) for a, b in zip(roots, self.roots(values), strict=True)):
@@ -324,7 +329,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             if roots is not None:
                 if not roots:
                     roots.extend(self.roots(operands))
-                self.same_roots(roots, operands)
+                self.require_same_roots(roots, operands)
             parts.extend(self.parts(operands))
 
         if region.first_block is not None:

@@ -261,7 +261,7 @@ class Integers(Registers[E, V]):
             return
         # A memref is its storage (root), which both must have, and several indices into it (parts).
         roots, index = emitter.roots([then]), IndexType()
-        emitter.same_roots(roots, [other])
+        emitter.require_same_roots(roots, [other])
         pairs = zip(emitter.parts([then]), emitter.parts([other]), strict=True)
         emitter.take([result], [a if a == b else self.select(emitter, index, condition, a, b) for a, b in pairs], roots)
 

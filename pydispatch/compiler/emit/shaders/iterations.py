@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 LIMIT = 65_000
 """Iterations of an invocation that lavapipe never cuts short, somewhat below its limit."""
-ENOUGH = 40_000
-"""Iterations that a loop is brought below, so that there is room for others."""
+ALLOWED_ITERATIONS = 40_000
+"""Iterations of a loop, in all its runs, up to which it is not unrolled: so that there is room for other loops."""
 MOST_COPIES = 256
 """Copies of the body of a loop, at most."""
 UNKNOWN_COPIES = 16
@@ -71,8 +71,8 @@ class Iterations:
 
         None is an unknown count.
         """
-        if count is None or self._runs is None or count * self._runs <= ENOUGH:
+        if count is None or self._runs is None or count * self._runs <= ALLOWED_ITERATIONS:
             return 1
-        needed = -(-count * self._runs // ENOUGH)  # so that ENOUGH iterations are left
+        needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # so that ALLOWED_ITERATIONS are left
         needed_power, most_for_count = 1 << (needed - 1).bit_length(), 1 << (count.bit_length() - 1)
         return min(needed_power, most_for_count, MOST_COPIES)

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.registers import LEFT, LOGICAL_RIGHT, E, Registers, V
 from pydispatch.compiler.emit.shaders.tables import table_values
-from pydispatch.compiler.emit.shaders.values import Index, MemRef, Root, fresh, known
+from pydispatch.compiler.emit.shaders.values import Index, MemRef, Root, known, whole_storage
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
@@ -111,7 +111,7 @@ class Memory(Registers[E, V]):
         count = unit_bits // bits
         shift: Index = emitter.times(emitter.divide(index, count, remainder=True), bits)
         if not known(shift):
-            shift = self.resized(emitter, shift, emitter.index_width, 32)
+            shift = self.resized(emitter, shift, from_width=emitter.index_width, to_width=32)
         return emitter.divide(index, count), shift
 
     def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
@@ -124,7 +124,8 @@ class Memory(Registers[E, V]):
         if width == 1:
             byte = self.zero_extended(emitter, word, bits, width=32)
             return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
-        return self.from_bits(emitter, self.wrap(emitter, word, min(bits, width), 32), element)
+        element_bits = self.wrap(emitter, word, bits=min(bits, width), width=32)  # without the bits of others
+        return self.from_bits(emitter, element_bits, element)
 
     def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:
         """Emit a word that has the bits of an element in `bits` bits, after `shift` others, and zeros elsewhere; return
@@ -197,7 +198,7 @@ class Memory(Registers[E, V]):
         else:
             emitter.check_private(memref, count)
             root = Root("function", op, variable=self.private_variable(emitter, op, memref.element_type, count))
-        emitter.define(result, fresh(memref, root))
+        emitter.define(result, whole_storage(memref, root))
 
     def deallocation(self, emitter: E, op: Operation) -> None:
         """Emit nothing for `memref.dealloc`: memory lives as long as the workgroup."""
@@ -217,7 +218,7 @@ class Memory(Registers[E, V]):
             return table_values(emitter, declared, element, emitter.width(element), count)
 
         key, variable = self.table(emitter, symbol(op, "name"), element, count, values)
-        emitter.define(result, fresh(memref, Root("constant", key, variable=variable, read_only=True)))
+        emitter.define(result, whole_storage(memref, Root("constant", key, variable=variable, read_only=True)))
 
     def same(self, emitter: E, op: Operation) -> None:
         """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""

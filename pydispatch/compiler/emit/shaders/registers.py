@@ -47,7 +47,7 @@ class Registers(ABC, Generic[E, V]):
         """Return the values that one instruction takes as its operands."""
 
     @abstractmethod
-    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
+    def wrap(self, emitter: E, value: V, *, bits: int, width: int) -> V:
         """Extend the low `bits` bits of a register with their sign, and return the register."""
 
     @abstractmethod

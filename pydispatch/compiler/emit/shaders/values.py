@@ -122,14 +122,14 @@ class MemRef:
         return replace(self, offset=offset, sizes=sizes, strides=strides)
 
 
-def fresh(memref: MemRefType, root: Root) -> MemRef:
+def whole_storage(memref: MemRefType, root: Root) -> MemRef:
     """Return a memref that covers all of a storage. `ShaderFunction.storage` refuses dynamic sizes of allocations."""
     _, sizes, strides = layout_of(memref)
     known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)  # None does not occur
     return MemRef(root=root, base=0, offset=0, sizes=known_sizes, strides=known_strides, element=memref.element_type)
 
 
-def open_parts(type_: MemRefType) -> int:
+def passed_index_count(type_: MemRefType) -> int:
     """Return how many indices a memref is passed as: its base, and the dynamic ones of offset, sizes and strides."""
     offset, sizes, strides = layout_of(checked_memref(type_))
     return 1 + sum(part is None for part in (offset, *sizes, *strides))

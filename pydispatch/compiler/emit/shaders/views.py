@@ -91,14 +91,13 @@ def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
             "memref.view of workgroup memory in another type cannot be compiled into a kernel for this target",
             "allocate each type by itself: variables of a shader have one type",
         )
-    bits = storage_bits(type_.element_type)
-    start = emitter.plus(emitter.plus(source.base, source.offset), emitter.int_or_value(op.operands[1]))
-    start = emitter.times(start, 8 // bits) if bits < 8 else emitter.divide(start, bits // 8)
+    # The source is a memref of bytes; `base` of the result counts elements.
+    start_byte = emitter.plus(emitter.plus(source.base, source.offset), emitter.int_or_value(op.operands[1]))
+    start_element = _elements(emitter, start_byte, type_.element_type)
     dynamic = iter(op.operands[2:])
     sizes = tuple(emitter.int_or_value(next(dynamic)) if size is None else size for size in layout_of(type_).sizes)
-    emitter.define(
-        op.results[0], replace(source, base=start, element=type_.element_type).over(0, sizes, emitter.strides(sizes))
-    )
+    viewed = replace(source, base=start_element, element=type_.element_type)
+    emitter.define(op.results[0], viewed.over(offset=0, sizes=sizes, strides=emitter.strides(sizes)))
 
 
 def _pointer_as_index(emitter: ShaderFunction[Any], op: Operation) -> None:

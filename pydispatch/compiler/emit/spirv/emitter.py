@@ -52,7 +52,7 @@ def emit_module(
     constants: Sequence[str] = (),
     target: Target | None = None,
     libraries: Sequence[tuple[str, bytes]] = (),
-    watch: bool = False,
+    reports_cut_loops: bool = False,
 ) -> bytes:
     """Emit a SPIR-V module with an entry point for each export, and return its bytes.
 
@@ -62,8 +62,8 @@ def emit_module(
         constants: Keys of the executable constants, one for each 32-bit word, in order.
         target: The target, whose configuration may have hints about the device.
         libraries: (name, SPIR-V) of modules that define external functions.
-        watch: Whether entry points whose loops may be longer than some device runs take one more buffer, see
-            iterations.py.
+        reports_cut_loops: Whether an entry point whose loops may be longer than some device runs takes one more buffer,
+            in which it reports loops that the device cut short; see watch.py.
 
     Raises:
         CompileError: An operation has no lowering.
@@ -72,21 +72,21 @@ def emit_module(
     kernels = Kernels(module, lowerings(), constants, libraries)
     for export in exports:
         kernels.check_export(export.name)
-        _export(kernels, export, kernels_[export.name], watch)
+        _export(kernels, export, kernels_[export.name], reports_cut_loops)
     return kernels.m.bytes()
 
 
-def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> None:
+def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops: bool) -> None:
     """Emit the function and the entry point of one export.
 
-    watch: whether the entry point checks that the device did not cut long loops short.
+    reports_cut_loops: whether the entry point checks that the device did not cut long loops short.
     """
     f = FunctionEmitter(kernels, kernel)
     module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
     f.region(kernel.function.body, lambda op: None)
-    if watch and f.iterations.is_open:
+    if reports_cut_loops and f.iterations.is_open:
         watch_loops(f)
     f.code.do("Return")
     shared_bindings = integers(kernel.function, COHERENT_BINDINGS)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
-from pydispatch.compiler.emit.shaders.values import is_native_float, known, open_parts
+from pydispatch.compiler.emit.shaders.values import is_native_float, known, passed_index_count
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
@@ -38,7 +38,7 @@ class FunctionEmitter(BlockArithmetic):
     """Emitter of one SPIR-V entry point.
 
     Attributes:
-        module, definitions: The kernels of the module.
+        module, definitions: State that all kernels of the module share.
         constants: The key of each word of the executable constants.
         entry: Words of the entry block.
         interface: Built-in variables that the entry point uses, by name.
@@ -55,7 +55,7 @@ class FunctionEmitter(BlockArithmetic):
         self.binding_variables: dict[int, list[Id]] = {}  # binding -> its variables
         self._cache: dict[object, Id] = {}  # ids that `once` made, by key
         self.exchanged_floats = _exchanged_floats(kernel.ops)
-        self.plain_accesses: dict[object, Any] = {}  # by binding and element, see `_plain` of ops/memory.py
+        self.plain_accesses: dict[object, Any] = {}  # by binding and element, see `_plain_access` of ops/memory.py
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
@@ -88,7 +88,7 @@ class FunctionEmitter(BlockArithmetic):
         """Return the id that `make` emits into the entry block, once for each key."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
-            self._block = None  # sums of the block do not reach the entry
+            self._block = None  # BlockArithmetic reuses the sums of this block; None starts an empty one
             self._cache[key] = make()
             self._block, self.code.lines = None, lines
         return self._cache[key]
@@ -172,7 +172,7 @@ class FunctionEmitter(BlockArithmetic):
 
         def unrolled_body(counter: Id, values: list[Id]) -> list[Id]:
             """Emit `copies` iterations, and return the carried values and the next counter."""
-            values = values[:-1]
+            values = values[:-1]  # the last carried value is the counter that earlier iterations have reached
             for _ in range(copies):
                 values = body(counter, values)
                 counter = self.code.let("IAdd", kind, counter, self.m.integer(step, width))
@@ -257,7 +257,7 @@ class FunctionEmitter(BlockArithmetic):
         types: list[Id] = []
         for value in values:
             if isinstance(value.type, MemRefType):
-                types += [self.index_type()] * open_parts(value.type)
+                types += [self.index_type()] * passed_index_count(value.type)
             else:
                 types.append(self.type(value.type))
         return types

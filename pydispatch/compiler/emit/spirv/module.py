@@ -203,7 +203,10 @@ class Module:
         return new_id
 
     def block(self, key: object, member: Int) -> Id:
-        """Return a structure type with one member at offset 0, decorated as an interface block; one for each key."""
+        """Return a structure type with one member at offset 0, decorated as an interface block.
+
+        There is one for each key and member. Keys separate blocks of equal members that need types of their own.
+        """
 
         def make() -> Id:
             """Declare the structure and its decorations."""

@@ -54,14 +54,14 @@ class Template:
         f.index_width = index_width
         operands = [f.m.id() for _ in function.body.blocks[0].args]
         f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
-        start, results = f.code.label, list[Id]()
+        start, results = f.code.label, list[Id]()  # label of the first block
 
         def leave(end: Operation) -> None:
             """Note the registers that the function returns."""
             results.extend(f.get(operand) for operand in end.operands)
 
         f.region(function.body, leave)
-        self._iterations = f.iterations.total
+        self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
         outer = _Declarations(f.m)
         literals: dict[int, int] = {}
         own_ids: dict[int, int] = {}
@@ -85,7 +85,7 @@ class Template:
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
         self._lines, self._decorations = getter(f.code.lines), getter(f.m.decorations)
         self._results = [index_of_id[result] for result in results]
-        self._label = index_of_id[f.code.label]
+        self._label = index_of_id[f.code.label]  # of the last block
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Append the function's body for these operands to an entry point, and return the ids of its results."""
@@ -165,13 +165,13 @@ class _Declarations:
         if code == OP["Variable"]:  # a constant table
             _, array, _, *elements = self._globals[words[4]]
             element = self._globals[elements[0]][1]
-            data = [self._globals[id_][3:] for id_ in elements]
+            words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
 
             def table(module: Module, parts: list[Id]) -> Id:
                 """Declare the same table in another module. parts: the types of the array and of an element."""
                 array_type, element_type = parts
                 return module.constant_table(
-                    key, array_type, lambda: [module.constant(element_type, *value) for value in data]
+                    key, array_type, lambda: [module.constant(element_type, *words) for words in words_of_elements]
                 )
 
             return self._add(id, table, [array, element])

@@ -66,3 +66,5 @@ SCOPE_WORKGROUP, SCOPE_DEVICE = 2, 1
 """Scopes of barriers and atomic operations."""
 ALL_MEMORY = 0x8 | 0x40 | 0x100
 """Acquire and release, of buffers and workgroup memory."""
+RELAXED = 0
+"""Memory semantics of atomic operations that order no other accesses."""

@@ -52,12 +52,13 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
         name = _name(emitter, op, exponent)
         written = _written[key] = _write(emitter, op, expansion.function, tables, name)
     emitter.module.include(written.module)
-    emitter.iterations.add(written.iterations)
-    results_ = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
+    emitter.iterations.add(written.iterations)  # of the loops in the definition
+    # The call returns the result, or a structure with a field for each of several results.
+    returned = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
     if not written.fields:
-        emitter.define(op.results[0], results_)
+        emitter.define(op.results[0], returned)
     for result, field in zip(op.results, written.fields, strict=False):
-        emitter.define(result, Name(f"{results_}.{field}"))
+        emitter.define(result, Name(f"{returned}.{field}"))
 
 
 def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
@@ -107,7 +108,8 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
     """Return the name of a definition's function.
 
-    It states everything on which the definition depends, so that it is the same in every process.
+    It states everything on which the definition depends, so that it is the same in every process. `exponent` is that of
+    an integer power, if it is known, else None.
     """
     types = [str(value.type) for value in (*op.operands, *op.results)]
     parts = [op_name(op).split(".")[-1], *(types if len(set(types)) > 1 else types[:1])]

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
-from pydispatch.compiler.emit.shaders.values import known, open_parts
+from pydispatch.compiler.emit.shaders.values import known, passed_index_count
 from pydispatch.compiler.emit.wgsl.statements import StatementEmitter
 from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, integer, two_words
 
@@ -111,7 +111,7 @@ class FunctionEmitter(StatementEmitter):
             self.do("storageBarrier();")
         self.do("workgroupBarrier();")
 
-    def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
+    def shared_by_workgroup(self, text: Name, value: SSAValue | None, type_: str) -> Name:
         """Emit a value that a barrier depends on, so that it is uniform by the rules of WGSL, and return it.
 
         Invocation 0 stores it in workgroup memory, from where all load it, so all must reach this code together.
@@ -119,11 +119,13 @@ class FunctionEmitter(StatementEmitter):
         """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text
-        held = "u32" if type_ == "bool" else type_
-        shared = self.module.declare(f"agreed_{held}", lambda: f"var<workgroup> agreed_{held}: {held};")
-        self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {'u32' if held != type_ else ''}({text}); }}")
+        stored_type = "u32" if type_ == "bool" else type_
+        name = f"agreed_{stored_type}"
+        shared = self.module.declare(name, lambda: f"var<workgroup> {name}: {stored_type};")
+        conversion = "u32" if stored_type != type_ else ""
+        self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {conversion}({text}); }}")
         loaded = self.let(f"workgroupUniformLoad(&{shared})")
-        return self.let(f"{loaded} != 0u") if held != type_ else loaded
+        return self.let(f"{loaded} != 0u") if stored_type != type_ else loaded
 
     # Loops and branches
 
@@ -162,9 +164,11 @@ class FunctionEmitter(StatementEmitter):
 
     def uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
         """Return a value as one that WGSL knows to be uniform, if the control flow that depends on it contains a
-        barrier.
+        barrier. `handle` is the WGSL name of `value`.
         """
-        return self.agreed(handle, value, self.type(value.type)) if self.uniformity.has_barrier(op) else handle
+        if not self.uniformity.has_barrier(op):
+            return handle
+        return self.shared_by_workgroup(handle, value, self.type(value.type))
 
     def equals(self, lhs: Name, rhs: Name) -> Name:
         """Emit the comparison of two indices; the result is a bool."""
@@ -197,10 +201,14 @@ class FunctionEmitter(StatementEmitter):
             most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
         copies = 1
         if type(step) is int and not is_unsigned and width == 32:
-            if most is not None and known(upper):
+            has_known_end = most is not None and known(upper)
+            # Each invocation runs all iterations of a loop with carried values; other loops may be distributed.
+            runs_all = bool(carried) and self.iterations.is_outside_loops
+            may_unroll_unknown = type(lower) is int and lower >= 0 and runs_all
+            if has_known_end or (may_unroll_unknown and most is not None):
                 copies = self.iterations.copies(most)
-            elif type(lower) is int and lower >= 0 and carried and self.iterations.is_outside_loops:
-                copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
+            elif may_unroll_unknown:
+                copies = UNKNOWN_COPIES
         if copies == 1:
             with self.iterations.inside(most):
                 return self._loop(bounds, carried, body, width, is_unsigned)
@@ -263,7 +271,7 @@ class FunctionEmitter(StatementEmitter):
         types: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):
-                types += [self.index_type] * open_parts(value.type)
+                types += [self.index_type] * passed_index_count(value.type)
             else:
                 types.append(self.type(value.type))
         return types

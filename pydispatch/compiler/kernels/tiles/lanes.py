@@ -179,13 +179,13 @@ class _ProductEmitter:
         """Yield (slot number, row, column) for each sum of an invocation: the index in its private memory, and that in
         C.
 
-        The lanes of a block are rows of `across` lanes. A lane's slots begin `down` rows below those of the lane above
-        it, and `right` columns beside those of its left neighbour; see `LaneLayout`.
+        The lanes of a block are rows of `across` lanes. A lane's slots begin `row_step` rows below those of the lane
+        above it, and `column_step` columns beside those of its left neighbour; see `LaneLayout`.
         """
         lane, row, column = self._block(build, invocation)
         layout = self.layout
-        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
-        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
+        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
+        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         for slot, (down, right) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             yield build.index(slot), build.plus(row, down), build.plus(column, right)
 

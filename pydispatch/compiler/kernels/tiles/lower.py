@@ -30,7 +30,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         if not ops:
             continue
         backend = require_backend(target)
-        machine, generation = backend.contract_machine(target), backend.mma_generation(target)
+        machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
         stage_loops(function, invocations, generation)

@@ -56,7 +56,7 @@ class InsertSlice(Update):
         """Return the element of the source if `indices` are inside the slice, else that of the destination."""
         inside: SSAValue | bool = True
         indices_in_slice: list[Index] = []  # of all dimensions of the destination
-        rows = (elements.indices(row) for row in slice_of(op).rows)
+        rows = (elements.indices(row) for row in slice_of(op).components)
         for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
             if offset == 0 and stride == 1 and (size is whole or size == whole):
                 indices_in_slice.append(index)
@@ -158,7 +158,7 @@ def in_slice(
     `reach` is the distance from the first element to the last one, and `low` how far before the first one the slice
     reaches if it runs backwards. Both are emitted at the entry of the kernel, since they are equal for all elements.
     """
-    offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).rows)
+    offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
     where: list[Index] = [0] * len(offsets)
     for dimension, index in zip(_dims_of_slice(op, part), indices, strict=True):
         where[dimension] = index

@@ -31,19 +31,19 @@ FORMS = ("fma", "tensor")
 class LaneLayout:
     """Distribution of the elements of a matrix block C over the lanes.
 
-    Slot s of lane l holds C[rows[s] + (l / across) * down, columns[s] + (l mod across) * right].
+    Slot s of lane l holds C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
 
     Attributes:
         across: Lanes beside each other, along a row of C.
-        down: Rows from one row of lanes to the next.
-        right: Columns from a lane to its right neighbour.
+        row_step: Rows from one row of lanes to the next.
+        column_step: Columns from a lane to its right neighbour.
         rows: Row of each slot in the block of a lane.
         columns: Column of each slot in the block of a lane.
     """
 
     across: int
-    down: int
-    right: int
+    row_step: int
+    column_step: int
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
@@ -61,13 +61,13 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
         rows, columns = tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates)
-        return LaneLayout(across=4, down=1, right=2, rows=rows, columns=columns)
+        return LaneLayout(across=4, row_step=1, column_step=2, rows=rows, columns=columns)
     coordinates = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
     ]  # fmt: skip
     rows, columns = tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates)
-    return LaneLayout(across=8, down=run, right=run, rows=rows, columns=columns)
+    return LaneLayout(across=8, row_step=run, column_step=run, rows=rows, columns=columns)
 
 
 def adjacent_elements_of(bits: int) -> int:

@@ -43,7 +43,9 @@ class Import:
     symbol: str
     optional: bool
 
-    def __str__(self) -> str:
+    @property
+    def marked_symbol(self) -> str:
+        """The symbol as import tables and artifacts spell it: with a leading `?` if it is optional."""
         return f"?{self.symbol}" if self.optional else self.symbol
 
 
@@ -122,8 +124,8 @@ class ImportCalls:
     def call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Emit a call of an import through the thunk, and return the results; a status other than 0 ends the workgroup.
 
-        The thunk takes a structure of results, arguments and fields. It is on the stack once per function and size, not
-        per call.
+        The thunk takes a structure of results, arguments, and the fields of the environment that the import requests.
+        It is on the stack once per function and size, not per call.
         """
         ordinal = self._ordinal(callee)
         results = list(callee.function_type.outputs.data)

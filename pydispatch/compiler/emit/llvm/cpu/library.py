@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pydispatch.compiler.emit.llvm.cpu.imports import Import
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import c_string, quoted
 
@@ -18,7 +19,7 @@ ATTRS = "{ i64, i16, i8, i8, i32, i32, i16, i16, [5 x i64] }"
 def library(
     executable: str,
     exports: Sequence[Export],
-    imports: Sequence[object],
+    imports: Sequence[Import],
     constants: int,
     pages: Sequence[int],
     functions: Sequence[str],
@@ -28,7 +29,7 @@ def library(
     Args:
         executable: Name of the executable.
         exports: The exports.
-        imports: The imports; their text is that of the table.
+        imports: The imports.
         constants: Number of words of executable constants.
         pages: For each export, the local memory that it needs, in units of 4096 bytes.
         functions: For each export, its symbol.
@@ -39,7 +40,7 @@ def library(
     yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
     symbols = [f"@pyd.import.{index}" for index in range(len(imports))]
     for name, entry in zip(symbols, imports, strict=True):
-        yield _string(name, str(entry))
+        yield _string(name, entry.marked_symbol)
     yield _table("@pyd.imports", symbols)
     names = [f"@pyd.export.{index}" for index in range(len(exports))]
     for name, export in zip(names, exports, strict=True):
@@ -48,13 +49,18 @@ def library(
     yield _table("@pyd.functions", [f"@{quoted(function)}" for function in functions])
     rows = ", ".join(f"{ATTRS} {_attrs(export, own)}" for export, own in zip(exports, pages, strict=True))
     yield "@pyd.attrs", f"@pyd.attrs = private constant [{len(exports)} x {ATTRS}] [{rows}]"
-    type_ = "{ ptr, { i32, ptr }, { i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }, { i32 }, { i32, ptr } }"
-    null = ", ".join(["ptr null"] * 4)
-    value = (
-        f"{{ ptr {header}, {{ i32, ptr }} {{ i32 {len(imports)}, ptr {'@pyd.imports' if imports else 'null'} }}, "
-        f"{{ i32, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }} {{ i32 {len(exports)}, ptr @pyd.functions, "
-        f"ptr @pyd.attrs, ptr null, ptr null, ptr @pyd.names, {null} }}, "
-        f"{{ i32 }} {{ i32 {constants} }}, {{ i32, ptr }} zeroinitializer }}"
+    null = "ptr", "null"
+    export_table = _struct(
+        count=("i32", len(exports)), ptrs=("ptr", "@pyd.functions"), attrs=("ptr", "@pyd.attrs"), params=null,
+        occupancy=null, names=("ptr", "@pyd.names"), tags=null, parameter_names=null, source_locations=null,
+        stage_locations=null,
+    )  # fmt: skip
+    type_, value = _struct(
+        header=("ptr", header),
+        imports=_struct(count=("i32", len(imports)), symbols=("ptr", "@pyd.imports" if imports else "null")),
+        exports=export_table,
+        constants=_struct(count=("i32", constants)),
+        sources=("{ i32, ptr }", "zeroinitializer"),
     )
     yield "@pyd.library", f"@pyd.library = private constant {type_} {value}"
     yield (
@@ -78,6 +84,13 @@ def _attrs(export: Export, pages: int) -> str:
         f"{{ i64 0, i16 {local_pages}, i8 {layout.constants}, i8 {len(layout.bindings)}, i32 {x}, i32 {y}, "
         f"i16 {z}, i16 0, [5 x i64] zeroinitializer }}"
     )
+
+
+def _struct(**members: tuple[str, str | int]) -> tuple[str, str]:
+    """Return the LLVM type and constant of a structure of library.h, from the (type, value) of each member by name."""
+    types = ", ".join(type_ for type_, _ in members.values())
+    values = ", ".join(f"{type_} {value}" for type_, value in members.values())
+    return f"{{ {types} }}", f"{{ {values} }}"
 
 
 def _string(name: str, text: str) -> tuple[str, str]:

@@ -90,7 +90,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Return the `define` line of an export."""
         pointer = "ptr noalias noundef nonnull readonly align 16"
         names = ", ".join(f"{pointer} {name}" for name in ("%env", "%dispatch", "%workgroup"))
-        # The library tables refer to it: those of another module if this one has no name for them.
+        # The library tables refer to this symbol. They are in another module if this module has no executable name.
         has_tables = self._executable is not None
         linkage = "internal" if has_tables else "hidden"
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
@@ -134,7 +134,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a constant of the layout; see `_word`."""
         table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
-        return self._word(emitter, table, ordinal, type_, words)
+        return self._word(emitter, table, ordinal, type_, count=words)
 
     def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
         """Return a scalar constant from 32-bit words: a narrow scalar is the low bits of a word, an index is unsigned.
@@ -180,11 +180,11 @@ class CpuPlatform(Platform[FunctionEmitter]):
             )
         ordinal = self._constants.index(key)
         is_wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
-        if is_wide and self._constants[ordinal : ordinal + 2] != (key, key):
+        has_two_words = self._constants[ordinal : ordinal + 2] == (key, key)  # a constant of 64 bits is listed twice
+        if is_wide and not has_two_words:
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
-        return self._word(
-            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", align=8), ordinal, type_, 2 if is_wide else 1
-        )
+        words = self._field_of(emitter, "%env", _CONSTANTS, "ptr", align=8)
+        return self._word(emitter, words, ordinal, type_, count=2 if is_wide else 1)
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
         """Return a workgroup id, count or size as i64; `what` is "id", "count" or "size"."""

@@ -75,14 +75,17 @@ def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], v
 
 
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
-    """Emit the product of a block by multiply-adds; each lane has a small block of sums."""
+    """Emit the product of a block by multiply-adds; each lane has a small block of sums.
+
+    A run is the number of adjacent elements that a lane reads by one load, of up to 16 bytes.
+    """
     body, run = emitter.body, adjacent_elements_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     layout = lane_layout("fma", rows, columns, run)
     # The first row and column of the lane: lanes are 4 rows of 8, which hold interleaved elements of the block.
-    row = body.times(body.shift_right(lane, 3), layout.down)
-    column = body.times(body.low_bits(lane, 7), layout.right)
+    row = body.times(body.shift_right(lane, 3), layout.row_step)
+    column = body.times(body.low_bits(lane, 7), layout.column_step)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
     sum_addresses, sums = _sums(emitter, accumulator)
@@ -120,10 +123,12 @@ def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: in
     if stride == 1:
         address = _pointer(emitter, memref, base, step * other_stride + first)
         vector = f"<{run} x {type_}>"
-        wide = emitter.body.let(f"load {vector}, ptr {address}, align {min(WIDE, run * size)}{emitter.access(memref)}")
+        wide = emitter.body.let(
+            f"load {vector}, ptr {address}, align {min(WIDE, run * size)}{emitter.access_metadata(memref)}"
+        )
         return [emitter.body.let(f"extractelement {vector} {wide}, i64 {i}") for i in range(run)]
     addresses = [_pointer(emitter, memref, base, step * other_stride + (first + i) * stride) for i in range(run)]
-    access = emitter.access(memref)
+    access = emitter.access_metadata(memref)
     return [emitter.body.let(f"load {type_}, ptr {address}, align {size}{access}") for address in addresses]
 
 

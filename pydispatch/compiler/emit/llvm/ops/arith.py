@@ -66,18 +66,18 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
         raise unsupported_type(emitter, type_)
 
 
-def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) -> Lowering:
-    """Return the lowering to an integer instruction; `foldable` computes it if both operands are constants."""
+def _int(instruction: str, fold: Callable[[int, int], int] | None = None) -> Lowering:
+    """Return the lowering to an integer instruction; `fold` computes it if both operands are constants."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the instruction, or the constant for two constants."""
         type_ = int_type(emitter, op.results[0].type)
         a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
         constant_a, constant_b = as_index(a), as_index(b)
-        if foldable and isinstance(constant_a, int) and isinstance(constant_b, int):
-            emitter.define(op.results[0], int_constant(foldable(constant_a, constant_b), op.results[0].type))
+        if fold and isinstance(constant_a, int) and isinstance(constant_b, int):
+            emitter.define(op.results[0], int_constant(fold(constant_a, constant_b), op.results[0].type))
             return
-        overflow = flags(op, "overflowFlags")
+        overflow = flags(op, "overflowFlags")  # with a blank after each flag
         emitter.define(op.results[0], emitter.body.let(f"{instruction} {overflow}{type_} {a}, {b}"))
 
     return lower

@@ -78,7 +78,7 @@ def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attri
     """
     type_, align = scalar(element), alignment(element)
     old = emitter.body.let(f"load volatile {type_}, ptr {pointer}, align {align}")
-    new = combined(emitter, emitter.module.table, op, element, old)
+    new = combined(emitter, emitter.module.lowerings, op, element, old)
     emitter.body.emit(f"store volatile {type_} {new}, ptr {pointer}, align {align}")
     return old
 
@@ -90,7 +90,7 @@ def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: A
     def new_word(seen: str) -> tuple[str, str]:
         """Return the old element and the new word, from the word `seen` in memory."""
         old = _cast(emitter, seen, word, type_)
-        return old, _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, word)
+        return old, _cast(emitter, combined(emitter, emitter.module.lowerings, op, element, old), type_, word)
 
     initial = _atomic_load(emitter, pointer, word, align)
     return _loop(emitter, pointer, word, align, initial, new_word)
@@ -111,7 +111,7 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
         """Return the old element and the new word: the element's bits are replaced in the word `seen`."""
         bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
         old = _cast(emitter, bits, part, type_)
-        new_value = _cast(emitter, combined(emitter, emitter.module.table, op, element, old), type_, part)
+        new_value = _cast(emitter, combined(emitter, emitter.module.lowerings, op, element, old), type_, part)
         shifted = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
         return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
 

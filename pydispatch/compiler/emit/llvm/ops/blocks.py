@@ -74,7 +74,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, 
 
     `block` states that the memref holds the sums of a register block, which no operand aliases.
     """
-    access = emitter.access(memref, block=block)
+    access = emitter.access_metadata(memref, block=block)
     return emitter.body.let(
         f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"
     )
@@ -112,7 +112,7 @@ def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[
     for row in range(rows):
         for piece in pieces:
             place = address(emitter, memref, row, piece.first)
-            access = emitter.access(memref, block=True)
+            access = emitter.access_metadata(memref, block=True)
             emitter.body.emit(
                 f"store {piece.type} {next(remaining)}, ptr {place}, align {alignment(memref.element)}{access}"
             )
@@ -128,7 +128,8 @@ def run_steps(
     """Emit `step` for k = 0, 1, ..., size - 1, and return the carried values after the last one.
 
     A static size of at most `unroll` steps becomes straight code. Otherwise there is a loop of `unroll` steps, and,
-    if needed, one of single steps after it. `types` are the LLVM types of the carried values.
+    if needed, one of single steps after it. For a dynamic size, `unroll` must be a power of two. `types` are the LLVM
+    types of the carried values.
     """
     if isinstance(size, int) and size <= unroll:
         for k in range(size):

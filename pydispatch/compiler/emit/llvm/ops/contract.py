@@ -80,12 +80,16 @@ def _clobber_vectors(emitter: FunctionEmitter) -> None:
     16x536x544 with tanh took 120 us on Zen 5 instead of 43, 512x512x512 bytes with a requantization 545 instead of 300.
     Spilled sums depend on the stack's address, too: their reloads are slow where they cross cache lines. The same bytes
     with scales per column, 4 constants, took 645 or 1,120 us on Zen 4, by process; with this clobbering, always 608.
-    With few constants the sums stay in registers for the code after the product: a convolution of 8x14x14x32 with bias
-    and relu takes 225 us, or 310 next to buffers that alias the block's memory, and 420 through memory alone.
+    With few constants, sums had better stay in registers for the code after the product: a convolution of 8x14x14x32
+    with bias and relu takes 420 us with clobbering, which passes sums through memory, but 225 us without it, or 310
+    next to buffers that alias the block's memory.
     """
-    if clobbered := emitter.once(
-        "vector registers", lambda: _vector_registers(emitter) if _constants(emitter) > FEW_CONSTANTS else ""
-    ):
+
+    def clobbered_registers() -> str:
+        """Return the vector registers as text, or "" if the function has few scalar constants."""
+        return _vector_registers(emitter) if _scalar_constant_count(emitter) > FEW_CONSTANTS else ""
+
+    if clobbered := emitter.once("vector registers", clobbered_registers):
         emitter.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
 
 
@@ -97,7 +101,7 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
     return ",".join(f"~{{{prefix}{register}}}" for register in range(count))
 
 
-def _constants(emitter: FunctionEmitter) -> int:
+def _scalar_constant_count(emitter: FunctionEmitter) -> int:
     """Estimate how many scalar constants the function's code has; each function of `math` counts as 8.
 
     Zeros do not count: an instruction without a load clears a register where one is needed.
@@ -243,7 +247,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         totals = [emitter.body.let(f"extractelement {lane.type} {v}, i64 0") for v in lane_sums]
     for index, total in enumerate(totals):
         place = address(emitter, accumulator, index // columns, index % columns)
-        attributes = f"align {alignment(accumulator.element)}{emitter.access(accumulator, block=True)}"
+        attributes = f"align {alignment(accumulator.element)}{emitter.access_metadata(accumulator, block=True)}"
         if not starts_at_zero:
             old_total = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
             total = _sum(emitter, element, old_total, total, accumulator.element)
@@ -261,6 +265,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     The upper half of a vector is added to the lower one until one lane is left. Two vectors share one addition of
     halves, which gives the same bits as one vector after the other. For vectors x and y of four lanes, the first
     addition gives x0+x2, x1+x3, y0+y2, y1+y3; the second, of this vector alone, the sums of x and of y in two lanes.
+    In this example, the lanes belong to owners 0 (x) and 1 (y), each with `width` 2 and then 1.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:
@@ -270,12 +275,13 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     vectors = [(value, [index]) for index, value in enumerate(values + ["poison"] * (count - len(values)))]
     width = lanes
     while width > 1:
-        # Shuffles within 16 bytes are the inexpensive ones.
+        # The result takes lanes from both vectors block by block: shuffles within 16 bytes are the inexpensive ones.
         half, lanes_of_16_bytes = width // 2, 128 // bit_width(element)
         block = lanes_of_16_bytes if width <= lanes_of_16_bytes else lanes
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]
         type_, vectors = f"<{lanes} x {scalar(element)}>", []
         for pair in pairs:
+            # Lanes whose values are in a lower half, for each lane of the result, and the index of the value it is for.
             low_lanes, owners = list[int](), list[int]()
             for start in range(0, lanes, block):
                 for index, (_, owned) in enumerate(pair):
@@ -285,8 +291,9 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
             x, y = (
                 shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low_lanes]) for by in (0, half)
             )
-            vectors.append((_sum(emitter, f"<{len(low_lanes)} x {scalar(element)}>", x, y, element), owners))
-        lanes, width = len(low_lanes), half
+            next_lanes = len(low_lanes)
+            vectors.append((_sum(emitter, f"<{next_lanes} x {scalar(element)}>", x, y, element), owners))
+        lanes, width = next_lanes, half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
     lane_of_value = (owners.index(index) for index in range(len(values)))
     return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in lane_of_value]

@@ -77,7 +77,10 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
 
 
 def _float_to_int(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0."""
+    """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0.
+
+    Types that the target lacks are converted from f32 (`natively`).
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit a conversion that saturates."""

@@ -83,9 +83,9 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
 def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
     """Return how many 32-bit words a constant takes.
 
-    An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
-    arguments it is two, low first. Without a layout, a next word that something else loads is not part of it: indices
-    loaded from the ordinals 0 and 1 have one word each.
+    An index in a hand-written kernel (the load names its layout) is one word. In a kernel that was lowered from
+    arguments (the load has no layout) it is two words, low first, unless another operation loads the next ordinal, or
+    there is no next ordinal.
     """
     type_ = op.results[0].type
     if not isinstance(type_, IndexType):

@@ -78,11 +78,11 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
             # Others may write their elements of the byte.
             byte = emitter.body.let(f"load atomic i8, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align 1")
         else:
-            byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access(memref)}")
+            byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access_metadata(memref)}")
         return emitter.body.let(f"trunc i8 {emitter.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
     memory_type, align = memory(element), max(min_alignment, alignment(element))
     value = emitter.body.let(
-        f"load {memory_type}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access(memref)}"
+        f"load {memory_type}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access_metadata(memref)}"
     )
     if bit_width(element) == 1:
         return emitter.body.let(f"icmp ne i8 {value}, 0")
@@ -116,7 +116,7 @@ def store(
         value = emitter.body.let(f"zext {scalar(element)} {value} to i8")
     memory_type, align = memory(element), max(min_alignment, alignment(element))
     pointer = address(emitter, memref, indices)
-    emitter.body.emit(f"store {memory_type} {value}, ptr {pointer}, align {align}{emitter.access(memref)}")
+    emitter.body.emit(f"store {memory_type} {value}, ptr {pointer}, align {align}{emitter.access_metadata(memref)}")
 
 
 def _store_packed(
@@ -128,7 +128,7 @@ def _store_packed(
     the same time, so that bits are cleared and set by atomic operations; no other iteration reads them in between.
     """
     pointer, shift = _packed_place(emitter, memref, indices)
-    access, let = emitter.access(memref, shared=True), emitter.body.let
+    access, let = emitter.access_metadata(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1
     byte_value = let(f"zext {scalar(memref.element)} {value} to i8")
     shifted_value = let(f"shl i8 {byte_value}, {shift}")

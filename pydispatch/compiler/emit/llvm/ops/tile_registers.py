@@ -158,13 +158,16 @@ def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> M
 
 
 def _move(
-    emitter: FunctionEmitter, name: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
+    emitter: FunctionEmitter, intrinsic: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
 ) -> None:
-    """Emit the load or store of a tile register, whose rows are `stride` elements apart."""
+    """Emit the load (`intrinsic` "tileloadd64") or store ("tilestored64") of a tile register.
+
+    Its rows are `stride` elements apart.
+    """
     pointer, size = address(emitter, memref, *at), bit_width(memref.element) // 8
-    emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
+    emitter.module.declare(f"llvm.x86.{intrinsic}", f"declare void @llvm.x86.{intrinsic}(i8 immarg, ptr, i64)")
     emitter.body.emit(
-        f"call void @llvm.x86.{name}(i8 {register}, ptr {pointer}, i64 {emitter.body.times(stride, size)})"
+        f"call void @llvm.x86.{intrinsic}(i8 {register}, ptr {pointer}, i64 {emitter.body.times(stride, size)})"
     )
 
 

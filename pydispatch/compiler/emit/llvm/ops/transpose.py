@@ -46,9 +46,10 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
     Elements beyond the rows and columns of the target are not stored.
     """
     type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
+    metadata = emitter.access_metadata(source)
     values = [
         emitter.body.let(
-            f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{emitter.access(source)}"
+            f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}"
         )
         for i in range(side)
     ]
@@ -61,7 +62,7 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
             value = _shuffled(emitter, type_, value, value, list(range(lanes)))
         pointer = address(emitter, target, column + i, row)
         stored_type = f"<{lanes} x {memory(source.element)}>"
-        emitter.body.emit(f"store {stored_type} {value}, ptr {pointer}, align {align}{emitter.access(target)}")
+        emitter.body.emit(f"store {stored_type} {value}, ptr {pointer}, align {align}{emitter.access_metadata(target)}")
 
 
 def _interleaved(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[str]:

@@ -147,4 +147,4 @@ def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
     if width != 32 or is_native_float(type_):
         return result  # a bool, an integer or float of 64 bits, or an f32: functions return what registers hold
     bits = bit_width(type_)
-    return REGISTERS.wrap(emitter, result, bits, width) if bits < width else result
+    return REGISTERS.wrap(emitter, result, bits=bits, width=width) if bits < width else result

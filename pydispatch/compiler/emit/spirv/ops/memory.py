@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.registers import SpirvRegisters
 from pydispatch.compiler.emit.spirv.types import Index, Unit, unit_of
-from pydispatch.compiler.emit.spirv.words import SCOPE_DEVICE, first_word
+from pydispatch.compiler.emit.spirv.words import RELAXED, SCOPE_DEVICE, first_word
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
 
 _ACCESS, _LOAD, _STORE = first_word("AccessChain", 5), first_word("Load", 3), first_word("Store", 2)
@@ -73,7 +73,7 @@ class _PlainAccess(NamedTuple):
     zero: Id
 
 
-def _plain(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
+def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
     """Return the ids for accesses to a binding; None if its elements are not stored as in registers.
 
     Those are packed or narrow ones, and those with another form in registers.
@@ -116,7 +116,11 @@ def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> I
 
 
 class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
-    """Access to memory in SPIR-V."""
+    """Access to memory in SPIR-V.
+
+    An element has three widths: `bit_width`, its own; that of its unit, in which a binding stores it; and
+    `emitter.width`, that of its register.
+    """
 
     most_atomic_bits = 64
 
@@ -125,16 +129,16 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return packed(memref.element)
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-        """Load an element to its register. Elements of workgroup and private memory are as wide as registers, a bool as
-        an i32; those of bindings have their own width, and are sign-extended."""
+        """Load an element to its register. Elements of workgroup and private memory are as wide as registers, except a
+        bool, which is stored as an i32. Those of bindings have their own width, and are sign-extended."""
         element, module, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":
             stored_type = _stored_type(emitter, element, memref.root.key)
             value = let("Load", stored_type, _variable_pointer(emitter, memref, index))
             if memref.root.key in emitter.exchanged_floats:  # atomic updates exchange them as integers
                 return self.from_bits(emitter, value, element)
-            return self.resized(emitter, value, 32, 1) if emitter.width(element) == 1 else value
-        if (plain := _plain(emitter, memref)) is not None:  # the most frequent case: AccessChain and Load, as words
+            return self.resized(emitter, value, from_width=32, to_width=1) if emitter.width(element) == 1 else value
+        if (plain := _plain_access(emitter, memref)) is not None:  # the frequent case: AccessChain and Load, as words
             type_, pointer, variable, zero = plain
             offset, at, loaded = emitter.idx(index), module.id(), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
@@ -145,7 +149,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
             return let("INotEqual", module.bool(), let("UConvert", module.int(32), value), module.integer(0))
         if unit.bits != width:
             value = let("SConvert", module.int(width), value)
-        return self.wrap(emitter, value, bit_width(element), width) if bit_width(element) < unit.bits else value
+        bits = bit_width(element)
+        return self.wrap(emitter, value, bits=bits, width=width) if bits < unit.bits else value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id) -> None:
         """Store a register as an element; see `load_element`."""
@@ -158,7 +163,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
                 value = self.to_bits(emitter, value, element)
             emitter.code.do("Store", _variable_pointer(emitter, memref, index), value)
             return
-        if (plain := _plain(emitter, memref)) is not None:  # AccessChain and Store, as words
+        if (plain := _plain_access(emitter, memref)) is not None:  # AccessChain and Store, as words
             _, pointer, variable, zero = plain
             offset, at = emitter.idx(index), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
@@ -176,7 +181,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         module, let, pointer = emitter.m, emitter.code.let, _buffer_pointer(emitter, memref.root, _WORD, index)
         if memref.root.read_only:
             return let("Load", module.int(32), pointer)
-        return let("AtomicLoad", module.int(32), pointer, module.integer(SCOPE_DEVICE), module.integer(0))
+        return let("AtomicLoad", module.int(32), pointer, module.integer(SCOPE_DEVICE), module.integer(RELAXED))
 
     def store_part(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Id, has_own_byte: bool) -> None:
         """Store an element that is part of a byte.
@@ -215,9 +220,8 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         if kind not in _UPDATES:
             return None
         module = emitter.m
-        return emitter.code.let(
-            _UPDATES[kind], module.int(bits), address, module.integer(SCOPE_DEVICE), module.integer(0), value
-        )
+        scope, semantics = module.integer(SCOPE_DEVICE), module.integer(RELAXED)
+        return emitter.code.let(_UPDATES[kind], module.int(bits), address, scope, semantics, value)
 
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
@@ -234,7 +238,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
             new: Emits the new value from the old one.
         """
         code, module = emitter.code, emitter.m
-        word, scope, relaxed = module.int(bits), module.integer(SCOPE_DEVICE), module.integer(0)
+        word, scope, relaxed = module.int(bits), module.integer(SCOPE_DEVICE), module.integer(RELAXED)
         emitter.iterations.mark_unknown()  # other invocations decide how often the exchange is repeated
         initial, entry_label = code.let("AtomicLoad", word, address, scope, relaxed), code.label
         head_label, body_label, continue_label, merge_label = (module.id() for _ in range(4))

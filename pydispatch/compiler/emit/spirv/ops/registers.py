@@ -39,7 +39,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         """Return the registers of values."""
         return [emitter.get(value) for value in values]
 
-    def wrap(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+    def wrap(self, emitter: FunctionEmitter, value: Id, *, bits: int, width: int) -> Id:
         """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value

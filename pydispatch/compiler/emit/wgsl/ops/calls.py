@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.shaders.calls import callee_of, check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
 from pydispatch.compiler.emit.shaders.values import MemRef
@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.memory import variable
 from pydispatch.compiler.emit.wgsl.ops.registers import REGISTERS
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, is_free
-from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, is_declaration, is_import
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.link.wgsl.link import Import, available_line, import_line
 
@@ -30,7 +30,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     as bits in an i32.
     """
     callee = callee_of(emitter, op)
-    name = import_symbol(callee).removeprefix("?")
+    name = bare_symbol(callee)
     outputs = callee.function_type.outputs.data
     check_call(emitter, op, callee, name, "WGSL")
     types: list[str] = []
@@ -53,7 +53,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     if outputs:
         returned = emitter.let(call)
         if result == "i32" and not isinstance(outputs[0], IndexType):
-            returned = REGISTERS.wrap(emitter, returned, bit_width(outputs[0]), 32)
+            returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
         emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
     else:
         emitter.do(f"{call};")
@@ -65,7 +65,8 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
         emitter.define(op.results[0], emitter.number(value=1, width=1))
         return
-    name = import_symbol(callee).removeprefix("?")
+    name = bare_symbol(callee)
+    # The flag is named after the import, unless WGSL or the emitter uses that name.
     flag = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
     emitter.define(op.results[0], Name(emitter.module.declare(flag, lambda: available_line(name, flag))))
 

@@ -18,13 +18,14 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.bitcast`, by the WGSL types of both sides; integers and bits of small floats have one type."""
     (operand,), (result,) = operands_of(op), op.results
     a, b = emitter.type(operand.type), emitter.type(result.type)
-    value = emitter.to_bits(emitter.get(operand), operand.type)
     if emitter.is_f16(operand.type) or emitter.is_f16(result.type):
-        value = emitter.from_bits(value, result.type)
+        bits = emitter.to_bits(emitter.get(operand), operand.type)
+        emitter.define(result, emitter.from_bits(bits, result.type))
     elif a != b and not (is_integer(operand.type) and is_integer(result.type)):
         (value,) = emitter.operands([operand])  # a name also for a literal, which WGSL would evaluate and may refuse
-        value = emitter.let(f"bitcast<{b}>({value})")
-    emitter.define(result, value)
+        emitter.define(result, emitter.let(f"bitcast<{b}>({value})"))
+    else:
+        emitter.define(result, emitter.get(operand))
 
 
 class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):

@@ -35,10 +35,12 @@ SQRT_ITERATIONS = 60
 HALF = ("arith.addf", "arith.subf", "arith.mulf")
 """Operations on f16 that WGSL computes where it has the type; others are definitions."""
 
-_ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
-            "one": "({a} < {b}) | ({a} > {b})", "ueq": "!(({a} < {b}) | ({a} > {b}))", "ugt": "!({a} <= {b})",
-            "uge": "!({a} < {b})", "ult": "!({a} >= {b})", "ule": "!({a} > {b})", "une": "!({a} == {b})"}  # fmt: skip
-"""On f32, by comparisons that NaN makes false."""
+_F32_COMPARISONS = {
+    "oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
+    "one": "({a} < {b}) | ({a} > {b})", "ueq": "!(({a} < {b}) | ({a} > {b}))", "ugt": "!({a} <= {b})",
+    "uge": "!({a} < {b})", "ult": "!({a} >= {b})", "ule": "!({a} > {b})", "une": "!({a} == {b})",
+}  # fmt: skip
+"""Predicate of `arith.cmpf` -> the comparison of two f32, by operators that are false if an operand is NaN."""
 
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
 """Operations whose operands may cancel each other."""
@@ -80,9 +82,9 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         return emitter.call("pyd_f32_is_nan" if isinstance(type_, Float32Type) else "pyd_f64_is_nan", value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Name, rhs: Name) -> Name:
-        """Emit a comparison of floats. predicate: that of `arith.cmpf`, such as "olt"."""
+        """Emit a comparison of two f32 or f64. predicate: that of `arith.cmpf`, such as "olt"."""
         if isinstance(type_, Float32Type):
-            return emitter.let(_ORDERED[predicate].format(a=lhs, b=rhs))
+            return emitter.let(_F32_COMPARISONS[predicate].format(a=lhs, b=rhs))
         return _compared_double(emitter, predicate, lhs, rhs)
 
 

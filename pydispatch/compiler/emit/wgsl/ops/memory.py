@@ -95,7 +95,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
             value = self.from_bits(emitter, _let_integer(emitter, text, buffer.word), element)
         is_in_binding = memref.root.kind == "binding"  # other memory holds integers that are extended already
         if is_in_binding and not is_float(element) and bit_width(element) < element_bits(element):
-            return self.wrap(emitter, value, bit_width(element), 32)
+            return self.wrap(emitter, value, bits=bit_width(element), width=32)
         return value
 
     def store_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index, value: Name) -> None:
@@ -151,17 +151,17 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
 
     def workgroup_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
         """Declare workgroup memory of `count` elements for an allocation, and return its name."""
-        name, held = emitter.module.unused("shared"), self._held(emitter, op, element)
-        emitter.workgroup_bytes += count * (8 if held == "vec2u" else 4)
-        return emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{held}, {count}>;")
+        name, stored_type = emitter.module.unused("shared"), self._stored_type(emitter, op, element)
+        emitter.workgroup_bytes += count * (8 if stored_type == "vec2u" else 4)  # two words for 64 bits, else one
+        return emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{stored_type}, {count}>;")
 
     def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
         """Declare `count` elements for each invocation for an allocation, and return their name."""
         name = emitter.fresh("own")
-        emitter.entry.append(f"  var {name}: array<{self._held(emitter, op, element)}, {count}>;")
+        emitter.entry.append(f"  var {name}: array<{self._stored_type(emitter, op, element)}, {count}>;")
         return name
 
-    def _held(self, emitter: FunctionEmitter, op: Operation, element: Attribute) -> str:
+    def _stored_type(self, emitter: FunctionEmitter, op: Operation, element: Attribute) -> str:
         """Return the WGSL type of the elements of an allocation."""
         atomic = emitter.atomic.get(op)
         return atomic.type if atomic else emitter.type(element)
@@ -172,11 +172,11 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         """Return the key and the name of the private array of a constant table; `values` computes its elements."""
         declared_type = emitter.type(element)
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
-        register = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
+        constant_text = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
 
         def declare() -> str:
             """Declare the array with its elements."""
-            parts = ", ".join(register(emitter, value, element) for value in values())
+            parts = ", ".join(constant_text(emitter, value, element) for value in values())
             return (
                 f"var<private> {variable}: array<{declared_type}, {count}> = array<{declared_type}, {count}>({parts});"
             )

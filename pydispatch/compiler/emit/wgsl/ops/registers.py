@@ -39,7 +39,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         """Return the registers of values."""
         return emitter.operands(values)
 
-    def wrap(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+    def wrap(self, emitter: FunctionEmitter, value: Name, *, bits: int, width: int) -> Name:
         """Sign-extend the low `bits` bits of a register of `width` bits."""
         if bits == width:
             return value

@@ -34,7 +34,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         ends.extend(emitter.roots(end.operands[1:]))  # storage of results that are memrefs
         emitter.assign(results, emitter.parts(end.operands[1:]))
         if has_barrier:  # one value for the workgroup, so that WGSL knows the loop to be uniform
-            test = emitter.agreed(test, value=None, type_="bool")
+            test = emitter.shared_by_workgroup(test, value=None, type_="bool")
         emitter.do(f"if !{test} {{ break; }}")
 
     with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):

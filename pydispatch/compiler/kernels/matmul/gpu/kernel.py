@@ -293,7 +293,7 @@ class _Workgroup:
 
         `dims` are the dimensions of the contraction's result that index the result.
         """
-        n, run = self.plan.contraction.n, self.layout.right  # from an invocation to the next: its adjacent columns
+        n, run = self.plan.contraction.n, self.layout.column_step  # adjacent columns of an invocation
         size = self.sizes[n] if n is not None else None
         last = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
         fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
@@ -303,12 +303,12 @@ class _Workgroup:
         """Return whether each sum of an invocation exists, and its indices in the contraction's result."""
         plan, tile, layout = self.plan, self.tile, self.layout
         lane, row, column = self._block(build, invocation)
-        # Lanes are in rows of `across`; a lane is `right` columns from the one before it, or `down` rows below.
-        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))
-        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.right))
+        # Lanes are in rows of `across`; a lane is `column_step` columns from the one before, or `row_step` rows below.
+        row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.row_step))
+        column = build.plus(column, build.times(build.remainder(lane, layout.across), layout.column_step))
         rows, columns = (collapsed_size(build, self.sizes, operand.dims) for operand in (plan.a, plan.b))
         row_at = _axis(build, row, location.row, tile.height, rows, neighbours=1)
-        column_at = _axis(build, column, location.column, tile.width, columns, neighbours=layout.right)
+        column_at = _axis(build, column, location.column, tile.width, columns, neighbours=layout.column_step)
         slots: list[Slot] = []
         # Slots with the same tests of row and column, which `_axis` returns as the same values, share the conjunction.
         conditions: dict[tuple[int, int], SSAValue | bool] = {}
