@@ -177,7 +177,7 @@ def _convolution(
         filter_loop = _filter_loop(filter_, set(generic.reduced_loops))
         if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
             continue
-        exprs = generic.maps[image.main].results
+        exprs = generic.maps[image.main_input].results
         pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
         channel_axes = [
             a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops

@@ -63,7 +63,7 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}
     if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:
         return None
-    reads_one_input = set(contraction.b.inputs) == {contraction.b.main}  # no scales or offsets beside its elements
+    reads_one_input = set(contraction.b.inputs) == {contraction.b.main_input}  # no scales or offsets
     has_batch = bool(set(contraction.outer) & contraction.b.dims)
     if contraction.op.name != GENERIC or not reads_one_input or has_batch:
         return None
@@ -164,7 +164,7 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     Operations that computed the unpacked factor and have no other use are erased.
     """
     c, arithmetic = grouped.contraction, grouped.arithmetic
-    old, operand_index = c.op, grouped.factor.main
+    old, operand_index = c.op, grouped.factor.main_input
     new = old.clone()
     new.operands[operand_index] = packed
     set_location(new, old)

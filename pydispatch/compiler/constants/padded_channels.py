@@ -46,7 +46,7 @@ def pad_channels(function: Operation) -> None:
             axes = _channel_axes(c, filter_, image, known)
             if axes is not None:
                 image_axis, filter_axis = axes
-                _pad(cast(GenericOp, op), c, {image.main: image_axis, filter_.main: filter_axis})
+                _pad(cast(GenericOp, op), c, {image.main_input: image_axis, filter_.main_input: filter_axis})
                 break
 
 
@@ -55,7 +55,7 @@ def _channel_axes(
 ) -> tuple[int, int] | None:
     """Return the axes of the channels in an image and in its filter, if padding them pays; else None."""
     generic = contraction.generic
-    image_indices, filter_indices = generic.maps[image.main].results, generic.maps[filter_.main].results
+    image_indices, filter_indices = generic.maps[image.main_input].results, generic.maps[filter_.main_input].results
     reduced_axes = [
         a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
     ]

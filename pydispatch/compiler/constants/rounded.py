@@ -81,12 +81,12 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
     factors = (contraction.b, contraction.a)  # `main` is the number of the operand that a factor reads
     if any(gathered_pages(contraction.tensor_of(factor)) is not None for factor in factors):
         return "a factor is gathered pages, which attention reads in place"
-    constants = [factor.main for factor in factors if _is_constant(contraction, factor)]
+    constants = [factor.main_input for factor in factors if _is_constant(contraction, factor)]
     if len(constants) == 2:
         return "both factors are constants"
     if only_constants:
         return _Factors(constants[0], ()) if constants else "neither factor is a constant of f32"
-    others = [f.main for f in factors if f.main not in constants and _is_element(contraction, f)]
+    others = [f.main_input for f in factors if f.main_input not in constants and _is_element(contraction, f)]
     if len(constants) + len(others) < 2:
         return "a factor is no element of a tensor of f32"
     return _Factors(constants[0] if constants else None, tuple(others))

@@ -22,16 +22,16 @@ DimGroups = list[list[int]]
 """For each dimension of the collapsed tensor, the adjacent dimensions of the original tensor."""
 
 
-def sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
+def move_below_readers(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
     """Move a tensor.expand_shape below the elementwise operations that are its only readers, so that they fuse with the
     producer.
     """
     sunk: tensor.ExpandShapeOp | None = expand
     while sunk is not None:
-        sunk = _sink(sunk, groups)
+        sunk = _move_below_reader(sunk, groups)
 
 
-def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
+def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
     """Move a tensor.expand_shape below the elementwise generic that is its only reader. Return the new expand_shape, or
     None if it cannot move.
     """
@@ -95,9 +95,9 @@ def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
     return map_groups
 
 
-def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
-    """Return `len(dims)` consecutive numbers from `first` on."""
-    return list(range(first, first + len(dims)))
+def consecutive(start: int, count: int) -> list[int]:
+    """Return `count` consecutive numbers from `start` on."""
+    return list(range(start, start + count))
 
 
 def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:

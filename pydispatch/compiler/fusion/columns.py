@@ -105,7 +105,11 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     generic = structured(op)
     sizes = [extent or 0 for extent in generic.extents]
     for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
-        if not is_identity(with_unit_loops(map_, sizes)) if operand in values else axis in dims_in(map_):
+        if operand in values:
+            is_read_alike = is_identity(with_unit_loops(map_, sizes))
+        else:  # each part reads all of it
+            is_read_alike = axis not in dims_in(map_)
+        if not is_read_alike:
             return None
     if any(output in values for output in generic.outputs):
         return None
@@ -130,12 +134,12 @@ class _Parts:
     Attributes:
         concat: The concatenation.
         axis: Its axis.
-        of: The parts of each tensor.
+        parts_of: The parts of each tensor, in the order of the concatenation: a first part, then single columns.
     """
 
     def __init__(self, concat: tensor.ConcatOp) -> None:
         self.concat, self.axis = concat, int(concat.dim.value.data)
-        self.of: dict[SSAValue, Sequence[SSAValue]] = {concat.results[0]: list(concat.inputs)}
+        self.parts_of: dict[SSAValue, Sequence[SSAValue]] = {concat.results[0]: list(concat.inputs)}
 
     def rewrite(self, readers: _Readers) -> None:
         """Replace the readers by operations on the parts."""
@@ -143,11 +147,11 @@ class _Parts:
         assert block is not None
         for op in list(block.ops):
             if op in readers.elementwise:
-                self.of[op.results[0]] = self._elementwise(cast(GenericOp, op))
+                self.parts_of[op.results[0]] = self._elementwise(cast(GenericOp, op))
             elif op in readers.reductions:
                 replace_op(op, self._reduced(cast(GenericOp, op)))
         for part in readers.slices:
-            part.operands[0] = self.of[part.operands[0]][0]
+            part.operands[0] = self.parts_of[part.operands[0]][0]
 
     def _elementwise(self, op: GenericOp) -> list[SSAValue]:
         """Compute the parts of an elementwise result."""
@@ -156,13 +160,13 @@ class _Parts:
         for index, part in enumerate(self.concat.inputs):
             type_ = TensorType(result.element_type, shape_of(part))
             empty = before(tensor.EmptyOp(dynamic_sizes(part, op), type_), op)
-            inputs = [self.of[operand][index] if operand in self.of else operand for operand in op.inputs]
+            inputs = [self.parts_of[operand][index] if operand in self.parts_of else operand for operand in op.inputs]
             parts.append(rewrite_loops(op, [*inputs, empty], structured(op).maps))
         return parts
 
     def _reduced(self, op: GenericOp) -> SSAValue:
         """Reduce the first part, and combine the result with each column."""
-        first, *columns = self.of[op.inputs[0]]
+        first, *columns = self.parts_of[op.inputs[0]]
         generic = structured(op)
         total = rewrite_loops(op, [first, op.outputs[0]], generic.maps)
         for column in columns:

@@ -110,7 +110,7 @@ def _order_computed(generic: Structured) -> list[int] | None:
 def _is_written_as_read(value: OpResult) -> bool:
     """Return whether a value is a reduction's result that `write_as_read` can give the order of its readers."""
     if not is_reduction(value.op) or _order_computed(structured(value.op)) is not None:
-        return False
+        return False  # a reduction with an order of its own is written in that order
     return bool(_order_of_readers(value))
 
 
@@ -166,8 +166,9 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
-    """Replace the padding of a transposed tensor by the transposition of a padded tensor, and return it; None where
-    that is not possible.
+    """Replace the padding of a transposed tensor by the transposition of a padded tensor, and return it.
+
+    Return None if the padding is dynamic or of several values, or if the tensor is no transposition.
     """
     pad = cast(tensor.PadOp, op)
     copy = defining_copy(pad.source)

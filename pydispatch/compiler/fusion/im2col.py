@@ -27,7 +27,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import insert_copy, reassociation, rewrite_loops
-from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, run_of, sink
+from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, consecutive, move_below_readers
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
@@ -175,7 +175,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         op=op,
         image=c.tensor_of(image),
         filter=c.tensor_of(weights),
-        image_map=generic.maps[image.main],
+        image_map=generic.maps[image.main_input],
         sizes=sizes,
         batches=batches,
         rows=rows,
@@ -199,7 +199,7 @@ def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
         return factor.is_element and element == contraction.acc
-    return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
+    return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main_input}
 
 
 def _rewrite_to_product(convolution: Convolution) -> None:
@@ -228,7 +228,8 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
     filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
-    groups = [*batch_groups, run_of(n, result_dims[0]), run_of(n + len(result_dims[0]), result_dims[1])]
+    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])
+    groups = [*batch_groups, consecutive(n, outer_count), consecutive(n + outer_count, inner_count)]
     initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
     dims = [AffineExpr.dimension(i) for i in range(n + 3)]
     outer, row, pixel, step = dims[:n], dims[n], dims[n + 1], dims[n + 2]
@@ -245,7 +246,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])
-    sink(expand, groups)
+    move_below_readers(expand, groups)
 
 
 def _matrix(
@@ -263,6 +264,6 @@ def _matrix(
         convolution: The convolution.
     """
     n, (row_dims, column_dims) = len(batch_groups), matrix_dims
-    groups = [*batch_groups, run_of(n, row_dims), run_of(n + len(row_dims), column_dims)]
+    groups = [*batch_groups, consecutive(n, len(row_dims)), consecutive(n + len(row_dims), len(column_dims))]
     batch_sizes = [convolution.sizes[d] for d in convolution.batches[:n]]
     return collapsed(op, value, groups, [*batch_sizes, convolution.count(row_dims), convolution.count(column_dims)])

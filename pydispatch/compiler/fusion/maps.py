@@ -100,7 +100,7 @@ def _state_loop_sizes(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """Pad a tensor without its dimensions of size 1, and return the result in the old shape.
 
-    Return None if it has none, or if one of them is padded.
+    Return None if it has none, if one of them is padded, or if the padding is dynamic or of several values.
     """
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)

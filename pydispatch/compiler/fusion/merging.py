@@ -155,7 +155,7 @@ class FusionGroups:
         """
         groups = [other, group]
         other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)
-        if self.order.needs(other_sources, groups):
+        if self.order.needs(other_sources, groups):  # the merged group would need itself through another group
             obstacle = self._operation_between(groups, self.members[group] | self.members[other])
             assert obstacle is not None
             return reasons.cycle(describe_location(obstacle))

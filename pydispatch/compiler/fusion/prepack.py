@@ -78,9 +78,9 @@ def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
     copy = insert_copy(op, value, reads, ordered)
     maps = list(contraction.generic.maps)
-    maps[contraction.b.main] = AffineMap(
-        maps[contraction.b.main].num_dims, 0, tuple(maps[contraction.b.main].results[i] for i in order)
+    maps[contraction.b.main_input] = AffineMap(
+        maps[contraction.b.main_input].num_dims, 0, tuple(maps[contraction.b.main_input].results[i] for i in order)
     )
     operands = list(op.operands)
-    operands[contraction.b.main] = copy
+    operands[contraction.b.main_input] = copy
     replace_op(op, rewrite_loops(op, operands, maps))

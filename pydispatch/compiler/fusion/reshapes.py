@@ -71,8 +71,10 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
         return {}
     source = reshape.operands[0]
-    if not isinstance(source.owner, Operation) or source.owner.name != GENERIC or 1 in shape_of(source):
+    if not isinstance(source.owner, Operation) or source.owner.name != GENERIC:
         return {}
+    if 1 in shape_of(source):
+        return {}  # the rules of maps.py drop dimensions of size 1 instead
     if generic.contracts and not _is_repeated(source):
         return {}  # a product is faster with its loop in one; for repeated heads, the saved memory matters more
     shapes: Shapes = {}

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
-from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, sink
+from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, move_below_readers
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
@@ -96,6 +96,7 @@ def _is_row_of_a_reduction(op: Operation) -> bool:
 def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
     """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape.
 
+    The expand_shape is moved below elementwise readers of the product, so that they fuse with it.
     Each operand that has dimensions of `run` has them adjacent and in order (`_collapsible_dims`).
     """
     kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
@@ -127,4 +128,4 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
     expand = tensor.ExpandShapeOp(product, [], reassociation(result_groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])
-    sink(expand, result_groups)
+    move_below_readers(expand, result_groups)

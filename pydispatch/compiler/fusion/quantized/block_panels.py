@@ -145,7 +145,8 @@ class Panels:
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
-        if stored is None or not self._panel_loops(has_blocks=True).can_index(weights.terms):
+        has_affine_terms = self._panel_loops(has_blocks=True).can_index(weights.terms)
+        if stored is None or not has_affine_terms:
             return None
         rank = rows + len(layout.loops)
         # The dimensions are the loops of the product (`Layout.loops`; halves of bytes only with 4 bits), the index is
@@ -162,7 +163,7 @@ class Panels:
                 return body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
             return value if value.type == f32 else body.add(arith.ExtFOp(value, f32))
 
-        zero = _constant_zero(weights.zeros, low)
+        zero = _constant_zero(weights.zeros, low)  # None: zero points are a tensor; 0 needs no subtraction
         if zero is None:
             value = body.add(arith.SubfOp(value, read(self._zeros(ops))))
         elif zero:
@@ -189,7 +190,7 @@ class Panels:
         step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
         steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
         columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
-        index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.at)
+        index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.index)
         if index is None:
             return None
         body, type_ = GenericBody(), IntegerType(layout.bits)
@@ -208,7 +209,7 @@ class Panels:
 
     def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
         """Build the reshape of a packed tensor from [panel, *`_block_loops`, ...] to [panel, block, ...], and return
-        its result.
+        its result. The nested loops over blocks become one dimension that counts blocks.
         """
         shape, count = list(shape_of(packed)), len(self._block_loops)
         if count == 1:
@@ -238,15 +239,15 @@ class Panels:
     def _zeros(self, ops: list[Operation]) -> SSAValue:
         """Build the operations that compute the zero points of the integers in panels, and return the tensor.
 
-        Like these integers, they are less by the least stored integer than those of the weights. They are unsigned
-        bytes if all values fit, else f32.
+        Panels hold stored integers less `low`, the least stored integer of the weights, so `low` is subtracted from
+        zero points, too. The result is unsigned bytes if all values fit, else f32.
         """
         terms, (low, _) = self.weights.zeros, self.weights.range
         stored = stored_integer(terms[0]) if len(terms) == 1 else None
         if stored is None:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         element, is_signed = stored
-        least, most = stored_range(element.tensor, is_signed)
+        least, most = stored_range(element.tensor, is_signed)  # of the zero points
         if least < low or most - low > 255:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
         space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
@@ -264,7 +265,7 @@ class Panels:
     ) -> SSAValue:
         """Build the operations that compute the sum or product of terms for each panel, block and column.
 
-        Return the tensor: f32, or the type of a single term of f16 or bf16.
+        Return the tensor: f32, or the narrower type of a single term, such as f16.
 
         Args:
             ops: List that receives the operations.
@@ -273,7 +274,7 @@ class Panels:
             start: Number that is added to the result.
         """
         space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
-        # A single term of f16 or bf16 is stored as it is, half as long: the product widens it.
+        # A single term of a narrower float type is stored as it is: the product widens it.
         narrow = term_before_widening(terms[0]) if len(terms) == 1 and not start else None
         if narrow is not None:
             value = space.emit(body, narrow)
@@ -297,9 +298,10 @@ class Panels:
 
 
 def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
-    """Return the zero point of integers in panels if it is one known small integer, else None.
+    """Return the zero point of integers in panels if it is one known small integer; None if it varies.
 
-    `terms` are those of the zero points of the weights, none for 0; integers in panels are less by `low`.
+    `terms` are those of the zero points of the weights, none for 0. Integers in panels, and so their zero point, are
+    less by `low` than the stored integers.
     """
     total = float(-low)
     for term in terms:
@@ -325,7 +327,7 @@ def _append_elementwise(
     """
     empty = tensor.EmptyOp([], TensorType(element, shape))
     index = AffineMap.identity(len(shape))
-    generic = body.over(value, empty.results[0], index, ["parallel"] * len(shape))
+    generic = body.build_generic(value, empty.results[0], index, ["parallel"] * len(shape))
     generic.attributes[ONCE] = UnitAttr()
     ops += [empty, generic]
     return generic.results[0]

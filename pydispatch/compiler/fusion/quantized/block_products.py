@@ -150,7 +150,7 @@ class _Product:
             body: The body.
             space: Its loops.
         """
-        weights, digits = self.weights, space.digits(self.weights.at, shape_of(self.weights.stored))
+        weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
         if digits is None or not space.can_index(weights.terms):
             return None
         tensor_, sizes = weights.stored, [digit.size for dim in digits for digit in dim]
@@ -163,7 +163,7 @@ class _Product:
         index = [dim_expr(digit.loop if digit.size > 1 else None) for dim in digits for digit in dim]
         stored = body.input(tensor_, AffineMap(len(space.sizes), 0, tuple(index)))
         value = body.add(arith.SIToFPOp(stored, f32) if weights.is_signed else arith.UIToFPOp(stored, f32))
-        for zero in weights.zeros:
+        for zero in weights.zeros:  # integers or f32; scales and offsets are f32
             value = body.add(arith.SubfOp(value, as_float(body, space.emit(body, zero))))
         for scale in weights.scales:
             value = body.add(arith.MulfOp(value, space.emit(body, scale)))
@@ -282,4 +282,4 @@ def _summed(
     product = body.add(arith.MulfOp(factor, weight))
     running_sum = body.block.insert_arg(f32, len(body.inputs))
     iterators = ["parallel"] * parallel + ["reduction"] * (result.num_dims - parallel)
-    return body.over(body.add(arith.AddfOp(running_sum, product)), start, result, iterators)
+    return body.build_generic(body.add(arith.AddfOp(running_sum, product)), start, result, iterators)

@@ -41,7 +41,7 @@ class Weights:
 
     Attributes:
         stored: A tensor of integers.
-        at: The index of a weight in `stored`, over the loops of the product.
+        index: The index of a weight in `stored`, over the loops of the product.
         is_signed: Whether the stored integers are signed.
         zeros: Terms to subtract from the stored integers, as f32 or integers.
         scales: Factors of the difference, f32.
@@ -49,7 +49,7 @@ class Weights:
     """
 
     stored: SSAValue
-    at: Positions
+    index: Positions
     is_signed: bool
     zeros: tuple[Term, ...] = ()
     scales: tuple[Term, ...] = ()
@@ -92,7 +92,7 @@ class Weights:
             steps: Size of K.
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
-        digits = {digit for at in (self.at, *elements) for digit in digits_of(K_LOOP, at)}
+        digits = {digit for at in (self.index, *elements) for digit in digits_of(K_LOOP, at)}
         # Each digit needs loops that begin and end where it does: at these numbers of steps.
         ends = {end for digit in digits for end in (digit.place_value, digit.place_value * digit.size)}
         sizes = sorted({block, *(end for end in ends if block < end < steps), steps})
@@ -244,6 +244,7 @@ class _BodyAt:
             return self.integer_weight(op.operands[0], is_signed=isinstance(op, arith.SIToFPOp))
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
             return None
+        # One operand is a weight, the other a term: the same number for all steps of a block.
         for at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):
             inner = self.weights(op.operands[at])
             term = None if inner is None else self.term(op.operands[1 - at])

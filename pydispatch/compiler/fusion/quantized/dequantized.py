@@ -35,7 +35,7 @@ class ScalarExpr:
     value: SSAValue
     inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
 
-    def at(self, index: AffineMap) -> ScalarExpr:
+    def reindexed(self, index: AffineMap) -> ScalarExpr:
         """Return this expression over other dimensions.
 
         index: map from the other dimensions to those that the inputs are indexed by.
@@ -74,13 +74,13 @@ class Dequantized:
     zero: ScalarExpr | None = None
     scales: tuple[ScalarExpr, ...] = ()
 
-    def at(self, index: AffineMap) -> Dequantized:
+    def reindexed(self, index: AffineMap) -> Dequantized:
         """Return these elements over other dimensions.
 
         index: map from the other dimensions to those that the elements are indexed by.
         """
-        zero = None if self.zero is None else self.zero.at(index)
-        scales = tuple(s.at(index) for s in self.scales)
+        zero = None if self.zero is None else self.zero.reindexed(index)
+        scales = tuple(s.reindexed(index) for s in self.scales)
         return replace(self, index=self.index.compose(index), zero=zero, scales=scales)
 
     @property
@@ -147,9 +147,9 @@ class GenericBody:
         """
         size_ops, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
-        return [*size_ops, empty, self.over(value, empty.results[0], index, ["parallel"] * index.num_dims)]
+        return [*size_ops, empty, self.build_generic(value, empty.results[0], index, ["parallel"] * index.num_dims)]
 
-    def over(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
+    def build_generic(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
         """Build the generic with this body.
 
         Args:

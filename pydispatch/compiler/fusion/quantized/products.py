@@ -74,9 +74,9 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
         new = tensors.add(*_scaled(contraction, new, (a, b)))
     op = contraction.op
     assert op.parent is not None
-    for new_op in tensors.made:
+    for new_op in tensors.new_ops:
         set_location(new_op, op)
-    op.parent.insert_ops_before(tensors.made, op)
+    op.parent.insert_ops_before(tensors.new_ops, op)
     replace_op(op, new)
     return True
 
@@ -106,12 +106,12 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     body = GenericBody()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     running_sum = body.block.insert_arg(i32, len(body.inputs))
-    new = body.over(body.add(arith.AddiOp(running_sum, product)), initial, generic.maps[-1], generic.iterators)
+    new = body.build_generic(body.add(arith.AddiOp(running_sum, product)), initial, generic.maps[-1], generic.iterators)
     new.attributes.update(contraction.op.attributes)
     return [*(initial_ops if contraction.acc == f32 else ()), new]
 
 
-def _loops(contraction: Contraction) -> AffineMap:
+def _loops_of_result(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a contraction's result to its loops; reduction loops map to 0."""
     generic, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
     result_axis = {r.position: axis for axis, r in enumerate(generic.maps[-1].results) if isinstance(r, AffineDimExpr)}
@@ -120,18 +120,21 @@ def _loops(contraction: Contraction) -> AffineMap:
 
 
 def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
-    """Build the operations that convert sums of byte products to sums of products of the factors."""
-    loops, body, sums = _loops(contraction), GenericBody(), CorrectionTerms(contraction)
+    """Build the operations that convert sums of byte products to sums of products of the factors.
+
+    shifted: the factors, as bytes with zero points.
+    """
+    loops, body, sums = _loops_of_result(contraction), GenericBody(), CorrectionTerms(contraction)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), shifted, loops)
-    return [*sums.made, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
+    return [*sums.new_ops, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
-    generic, loops, body = contraction.generic, _loops(contraction), GenericBody()
+    generic, loops, body = contraction.generic, _loops_of_result(contraction), GenericBody()
     identity = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, identity), f32))
-    scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]
+    scales = [body.copy(scale.reindexed(loops)) for factor in factors for scale in factor.scales]
     if scales:
         scale, *other_scales = scales
         for other_scale in other_scales:

@@ -49,20 +49,20 @@ class TensorRecognizer:
     """Recognizer of tensors of dequantized numbers.
 
     Attributes:
-        made: Operations that were created for recognized tensors, in order. The caller inserts or erases them.
+        new_ops: Operations that were created for recognized tensors, in order. The caller inserts or erases them.
     """
 
     def __init__(self) -> None:
-        self.made: list[Operation] = []
+        self.new_ops: list[Operation] = []
 
     def add(self, *ops: Operation) -> SSAValue:
         """Record operations, and return the result of the last one."""
-        self.made += ops
+        self.new_ops += ops
         return ops[-1].results[0]
 
     def erase_created(self) -> None:
         """Erase the operations that were created for recognized tensors."""
-        for op in reversed(self.made):
+        for op in reversed(self.new_ops):
             op.erase()
 
     def of(self, value: SSAValue, scale_dims: frozenset[int]) -> Dequantized | None:
@@ -105,14 +105,15 @@ class TensorRecognizer:
         scale_dims: the dimensions of the result that scales may depend on.
         """
         result_map, terminator = generic.maps[-1], generic.block.last_op
-        loops_at = result_map.inverse_permutation() if is_permutation(result_map) else None
-        if loops_at is None or terminator is None:
+        # Map from indices of the result to loops.
+        loops_of_result = result_map.inverse_permutation() if is_permutation(result_map) else None
+        if loops_of_result is None or terminator is None:
             return None
         scale_loops = frozenset(
             r.position for a, r in enumerate(result_map.results) if a in scale_dims and isinstance(r, AffineDimExpr)
         )
         scalar = ScalarRecognizer(self, generic, scale_loops).of(terminator.operands[0])
-        return None if scalar is None else scalar.at(loops_at)
+        return None if scalar is None else scalar.reindexed(loops_of_result)
 
     def _view(self, op: Operation, axes: Axes, scale_dims: frozenset[int]) -> Dequantized | None:
         """Return a view of a dequantized tensor as dequantized elements, by applying the view to the stored tensor;
@@ -136,8 +137,8 @@ class TensorRecognizer:
         rank = result.get_num_dims()
         # Zero point and scales get indices over the result; the stored tensor is the view, which needs none.
         operand_index = AffineMap(rank, 0, tuple(map(dim_expr, axes)))  # an axis that the result lacks has index 0
-        zero = None if inner.zero is None else inner.zero.at(operand_index)
-        scales = tuple(scale.at(operand_index) for scale in inner.scales)
+        zero = None if inner.zero is None else inner.zero.reindexed(operand_index)
+        scales = tuple(scale.reindexed(operand_index) for scale in inner.scales)
         return replace(inner, stored=self.add(viewed), index=AffineMap.identity(rank), zero=zero, scales=scales)
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
@@ -187,9 +188,9 @@ class ScalarRecognizer:
             return self._widened(op)
         if isinstance(op, arith.SubiOp | arith.SubfOp):
             minuend = self.of(op.operands[0])
-            zero = (
-                self._loop_invariant(op.operands[1]) if value.type == i32 else self._integer_zero_point(op.operands[1])
-            )
+            # A zero point of f32 must be an integer.
+            zero_of = self._loop_invariant if value.type == i32 else self._integer_zero_point
+            zero = zero_of(op.operands[1])
             if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
@@ -209,7 +210,7 @@ class ScalarRecognizer:
         # Scales of the tensor may vary along the dimensions that no reduction loop indexes.
         scale_dims = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.scale_loops)
         inner = self.tensors.of(self.g.inputs[argument.index], scale_dims)
-        return None if inner is None else inner.at(self._with_unit_loops(index_map))
+        return None if inner is None else inner.reindexed(self._with_unit_loops(index_map))
 
     def _with_unit_loops(self, index_map: AffineMap) -> AffineMap:
         """Replace constants 0 of an index by the loops of one iteration that index the same dimension of the result.
@@ -252,9 +253,9 @@ class ScalarRecognizer:
             integers, index_map = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
             if integers is None or not dims_in(index_map) <= self.scale_loops:
                 return None
-            argument = Block(arg_types=[i32]).args[0]
-            element = (argument, self.tensors.add(integers), index_map)
-            return ScalarExpr(ops=(), value=argument, inputs=(element,))
+            placeholder = Block(arg_types=[i32]).args[0]  # GenericBody.copy replaces it by the element
+            element = (placeholder, self.tensors.add(integers), index_map)
+            return ScalarExpr(ops=(), value=placeholder, inputs=(element,))
         integer = integer_of(value)
         if integer is not None:
             return constant_expr(integer)

@@ -119,11 +119,11 @@ class Requantized(GenericBody):
     def generic_of(self, value: Real, op: Operation) -> list[Operation]:
         """Build the generic with the results of `op`, preceded by its constants."""
         type_ = cast("TensorType[Attribute]", op.results[0].type)
-        stored = self._integer(value, cast(IntegerType, type_.element_type))
+        stored = self._emit_quantized(value, cast(IntegerType, type_.element_type))
         rank = len(shape_of(op.results[0]))
         return [*self.new_ops, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
 
-    def _integer(self, value: Real, to: IntegerType) -> SSAValue:
+    def _emit_quantized(self, value: Real, to: IntegerType) -> SSAValue:
         """Add the computation of a rounded number as an integer, and return it.
 
         ROUNDING is added, which rounds, and its bits are subtracted from those of the sum. `value.shift`, which is

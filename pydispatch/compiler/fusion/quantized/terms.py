@@ -79,7 +79,7 @@ def constant_of(term: Term) -> float | None:
 
 
 def term_before_widening(term: Term) -> TensorElement | None:
-    """Match `extf(t[i])` with elements of f16 or bf16, and return t[i]; None for other terms."""
+    """Match `extf(t[i])` with elements of a narrower float type, such as f16, and return t[i]; None for other terms."""
     if not isinstance(term, Computed) or term.kind is not arith.ExtFOp:
         return None
     return term.operands[0] if isinstance(term.operands[0], TensorElement) else None

@@ -230,6 +230,7 @@ def _combined(body: _Body, op: Operation) -> Value:
     if op.results[0].type != i32:
         raise Unrecognized
     lhs, rhs = (body.value(v) for v in op.operands)
+    # An Element is a stored i32, a Combined a sum or difference of such.
     if isinstance(lhs, Element | Combined) and isinstance(rhs, Element | Combined):
         if lhs.count + rhs.count > MOST_TERMS:
             raise Unrecognized
@@ -291,10 +292,10 @@ def _widened(body: _Body, op: Operation) -> Value:
     operand, signed = op.operands[0], isinstance(op, arith.ExtSIOp | arith.SIToFPOp)
     value = body.value(operand)
     width = cast(IntegerType, operand.type).width.data
-    if value is None:
+    if value is None:  # a stored narrow integer, an argument of the body
         tensor_, index = body.argument(operand)
         return real_of(Element(tensor_, index, signed), body.tracer.rank)
-    if width == 32:
+    if width == 32:  # every i32 is a signed number
         if not signed:
             raise Unrecognized
         return body.number(operand)

@@ -134,11 +134,11 @@ class CorrectionTerms:
 
     Attributes:
         c: The contraction.
-        made: Operations that compute sums of factors, to be inserted before it, in order.
+        new_ops: Operations that compute sums of factors, to be inserted before it, in order.
     """
 
     def __init__(self, contraction: Contraction) -> None:
-        self.c, self.made = contraction, list[Operation]()
+        self.c, self.new_ops = contraction, list[Operation]()
 
     def corrected(
         self, body: GenericBody, total: SSAValue, shifted: Sequence[ShiftedFactor], loops: AffineMap
@@ -194,20 +194,21 @@ class CorrectionTerms:
             shape.append(shape_of(factor.stored)[axis])
             if shape[-1] < 0:
                 index = arith.ConstantOp.from_int_and_width(axis, IndexType())
-                self.made += [index, tensor.DimOp(factor.stored, index)]
-                dims.append(self.made[-1].results[0])
+                self.new_ops += [index, tensor.DimOp(factor.stored, index)]
+                dims.append(self.new_ops[-1].results[0])
         zero = arith.ConstantOp(IntegerAttr(0, i32))
         initial = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
         generic_body = GenericBody()
-        value = generic_body.integer(factor.at(renamed))
+        value = generic_body.integer(factor.reindexed(renamed))
         if multiplier != 1:
             constant = generic_body.add(arith.ConstantOp(IntegerAttr(multiplier, i32)))
             value = generic_body.add(arith.MuliOp(value, constant))
         running_sum = generic_body.block.insert_arg(i32, len(generic_body.inputs))
         index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(parallel_dims))))
         kinds = ["parallel"] * len(parallel_dims) + ["reduction"] * len(generic.reduced_loops)
-        sums = generic_body.over(generic_body.add(arith.AddiOp(running_sum, value)), initial.result, index_map, kinds)
-        self.made += [zero, initial, sums]
+        new_sum = generic_body.add(arith.AddiOp(running_sum, value))
+        sums = generic_body.build_generic(new_sum, initial.result, index_map, kinds)
+        self.new_ops += [zero, initial, sums]
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
 
 
@@ -216,4 +217,4 @@ def _total_offset(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -
     constant = body.add(arith.ConstantOp(IntegerAttr(shifted.known_offset, i32)))
     if shifted.runtime_offset is None:
         return constant
-    return body.add(arith.AddiOp(body.copy(shifted.runtime_offset.at(loops)), constant))
+    return body.add(arith.AddiOp(body.copy(shifted.runtime_offset.reindexed(loops)), constant))

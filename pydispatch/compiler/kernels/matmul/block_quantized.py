@@ -161,7 +161,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     """
     generic = contraction.generic
     body = _Body(contraction, weights)
-    argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main])
+    argument, dims = source_of(contraction.tensor_of(weights)), _dims(generic.maps[weights.main_input])
     if not isinstance(argument, BlockArgument) or dims is None or len(dims) not in (5, 6):
         return None
     has_halves = len(dims) == 6

@@ -78,7 +78,7 @@ class Factor:
 
     Attributes:
         value: The factor, in the body of the generic.
-        main: Ordinal of the main input.
+        main_input: Ordinal of the main input.
         coordinates: The coordinate of each dimension of the main input.
         inputs: Ordinal of an input that is read -> for each of its dimensions the position of the coordinate in
             `coordinates`, or a constant coordinate.
@@ -87,7 +87,7 @@ class Factor:
     """
 
     value: SSAValue
-    main: int
+    main_input: int
     coordinates: tuple[Linear, ...]
     inputs: dict[int, tuple[int | Linear, ...]]
     code: tuple[Operation, ...]
@@ -147,11 +147,11 @@ class Contraction:
 
     def tensor_of(self, factor: Factor) -> SSAValue:
         """Return the tensor that is the main input of a factor."""
-        return self.generic.inputs[factor.main]
+        return self.generic.inputs[factor.main_input]
 
     def element_of(self, factor: Factor) -> BlockArgument:
         """Return the argument of the body that is the element of `tensor_of(factor)`."""
-        return self.generic.block.args[factor.main]
+        return self.generic.block.args[factor.main_input]
 
 
 def linear(expression: AffineExpr) -> Linear | None:
@@ -251,7 +251,7 @@ def _factor(generic: Structured, value: SSAValue) -> Factor | None:
         return None
     return Factor(
         value=value,
-        main=main,
+        main_input=main,
         coordinates=coordinates,
         inputs=inputs,
         code=tuple(code),

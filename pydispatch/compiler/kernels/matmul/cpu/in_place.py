@@ -109,7 +109,7 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
     a = contraction.a
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
-    reads_other_tensors = set(a.inputs) != {a.main}
+    reads_other_tensors = set(a.inputs) != {a.main_input}
     if reads_other_tensors or not is_static or argument_of(value) is None or arithmetic.a_offset:
         return False
     are_groups = a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
