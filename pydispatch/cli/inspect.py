@@ -297,7 +297,8 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
             rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), scalars))
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
-    return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, indent="    ")
+    heads = (f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars (bytes)")
+    return table(heads, rows, indent="    ")
 
 
 def render(name: str, artifact: Artifact) -> str:

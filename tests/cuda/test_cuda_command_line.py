@@ -36,7 +36,7 @@ def test_compile_with_the_flags_of_the_peer(tmp_path: Path) -> None:
     dumped = {path.name.partition(".")[2] for path in (tmp_path / "dump").iterdir()}
     assert {"ll", "ptx"} <= dumped
     shown = run("inspect", artifact).stdout
-    assert "kernel of cuda_nvptx_fb_sm_86  symbol  block   dynamic memory  scalars" in shown
+    assert "kernel of cuda_nvptx_fb_sm_86  symbol  block   dynamic memory  scalars (bytes)" in shown
     assert "entry                          entry   64x1x1  0 B             4, 4" in shown
     assert "  sm_86  " in shown and "sm_80" not in shown  # the newest stands for the older ones
     inputs = ["--input=8xf32=2", "--input=8xf32=4"]

@@ -265,7 +265,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     The upper half of a vector is added to the lower one until one lane is left. Two vectors share one addition of
     halves, which gives the same bits as one vector after the other. For vectors x and y of four lanes, the first
     addition gives x0+x2, x1+x3, y0+y2, y1+y3; the second, of this vector alone, the sums of x and of y in two lanes.
-    In this example, the lanes belong to owners 0 (x) and 1 (y), each with `width` 2 and then 1.
+    After the first addition `owners` is [x, y], and each of them has `width` 2 lanes.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:

@@ -66,7 +66,7 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.define(op.results[0], emitter.number(value=1, width=1))
         return
     name = bare_symbol(callee)
-    # The flag is named after the import, unless WGSL or the emitter uses that name.
+    # The flag is named after the import, unless WGSL does not allow that name.
     flag = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
     emitter.define(op.results[0], Name(emitter.module.declare(flag, lambda: available_line(name, flag))))
 
