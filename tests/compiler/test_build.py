@@ -20,7 +20,7 @@ func.func @f(%x: tensor<?x70xf32>) -> tensor<?x70xf32> {
 
 @pytest.mark.parametrize("target", ["vulkan", "cuda"])
 def test_both_ways_write_the_same(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert build._KNOWN_OPERATION, "xDSL's operations have changed: see `create` and `move`"
+    assert build._HAS_KNOWN_LAYOUT, "xDSL's operations have changed: see `create` and `move`"
     fast = pd.compile(SOFTMAX, targets=target).to_bytes()
-    monkeypatch.setattr(build, "_KNOWN_OPERATION", False)
+    monkeypatch.setattr(build, "_HAS_KNOWN_LAYOUT", False)
     assert pd.compile(SOFTMAX, targets=target).to_bytes() == fast

@@ -58,9 +58,10 @@ class _Chain:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """Return the size of a tile's slice of a storage, in bytes; 0 if a command may access more than its slice.
+        """Return the size of a tile's slice of a storage, in bytes, which is the number of bytes per workgroup times
+        the workgroups in a tile.
 
-        A command accesses as many bytes in a tile as each of its workgroups, times its workgroups in the tile.
+        Return 0 if this size is unknown, or differs between the commands: one would access more than another's slice.
         """
         sizes = {
             _bytes_per_workgroup(command, storage) * groups

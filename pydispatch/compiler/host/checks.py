@@ -17,7 +17,7 @@ def add_check(program: Program, op: Operation, function: str) -> int:
     """
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
-        raise unsupported(op, tensor_rules())
+        raise unsupported(op, supported=tensor_rules())
     atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
     location = location_of(op)
     return program.add_check(CheckKind[name], str(location) if location else "", function, atol, rtol)

@@ -167,7 +167,9 @@ class CommandList:
         tiles = Tiles(bytes_of_storage) if slice_bytes else None
 
         def emit(function: ProgramFunction) -> None:
-            """Emit the dispatch, after `form_chains` has completed `tiles`."""
+            """Emit the dispatch, after `form_chains` has set `tiles.groups`, its workgroups in a tile, and
+            `tiles.follows`, whether it runs tile by tile with the dispatch before it.
+            """
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
             if tiles is None:
                 function.dispatch(export, grid, constants, ranges)
@@ -279,7 +281,10 @@ class CommandList:
         return list(dict.fromkeys(r.storage for c in self.commands for r in (*c.reads, *c.writes)))
 
     def emit(self, function: ProgramFunction) -> None:
-        """Write the commands into `function`; all storages must have buffers."""
+        """Write the commands into `function`; all storages must have buffers.
+
+        Commands of one region may run concurrently; a region begins when all commands of the one before have ended.
+        """
         for command in self.commands:
             while function.region < command.region:
                 function.next_region()

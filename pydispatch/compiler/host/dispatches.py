@@ -65,15 +65,15 @@ def dispatch(straight: Straight, op: Operation) -> None:
             tensor = _tied_result(straight, op, export, tied, result.type, shape, alignment)
             bindings[binding_index[tied]] = Binding(tensor, is_written=True)
         straight.put(result, tensor)
-    words = _fit_words(straight, words, layout.constants, op, export)
-    bindings = _order(bindings, op, executables.binding_order(executable, export))
+    words = _words_of_layout(straight, words, layout.constants, op, export)
+    bindings = _in_binding_order(bindings, op, declared=executables.binding_order(executable, export))
     if len(bindings) != len(layout.bindings):
         raise CompileError(
             f"'@{export}' has {len(layout.bindings)} bindings in its layout, the dispatch gives {len(bindings)}",
             location_of(op),
             "tensor operands come first, in order, then the results that are not tied to an operand",
         )
-    slice_bytes = executables.tiles(executable, export)
+    slice_bytes = executables.slice_bytes(executable, export)
     straight.commands.dispatch(export_register, grid, words, bindings, slice_bytes)
 
 
@@ -138,7 +138,9 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
     return both_words(register)[:count]
 
 
-def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str) -> list[int]:
+def _words_of_layout(
+    straight: Straight, words: list[int], expected: int, op: flow.DispatchOp, export: str
+) -> list[int]:
     """Return as many of the 32-bit words of a dispatch's scalars as the layout of the export expects.
 
     A hand-written layout may have one word for an `index`, which has two: then only low words are returned, and checks
@@ -170,7 +172,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
     )  # fmt: skip
 
 
-def _order(bindings: list[Binding], op: Operation, declared: Attribute | None) -> list[Binding]:
+def _in_binding_order(bindings: list[Binding], op: Operation, *, declared: Attribute | None) -> list[Binding]:
     """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states."""
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:

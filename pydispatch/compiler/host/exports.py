@@ -195,7 +195,7 @@ class Executables:
         declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
-    def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
+    def slice_bytes(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
         """Return for each binding the bytes that one workgroup accesses, if workgroup i accesses slice i of it.
 
         The list is empty if the CPU variants, the only ones that run tile-fused, state different sizes, or if the

@@ -32,8 +32,9 @@ def constant(straight: Straight, op: Operation) -> None:
         return
     value = op.properties["value"]
     dtype = dtype_of(result.type.element_type, location_of(op))
-    type = getattr(value, "type", None)  # A dynamic constant hides its sizes.
-    static = type if isinstance(type, TensorType) else result.type
+    # The result may be a tensor<?xf32>; then the type of the value has the sizes.
+    value_type = getattr(value, "type", None)
+    static = value_type if isinstance(value_type, TensorType) else result.type
     shape = static.get_shape()
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)

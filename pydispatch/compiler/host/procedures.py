@@ -72,7 +72,7 @@ class ProcedureLowering:
         segmentation: The blocks of the function as segments and stops.
         slots: Value → its slot in the procedure.
         labels: Block → label of its first step.
-        following: The block that is emitted after the current one; None for the last.
+        next_block: The block that is emitted after the current one; None for the last. Set by `lower`.
         live_in: Block → values that it or a later block reads, with its own arguments.
         predecessors: Block → the blocks that branch to it.
         steps: Block → its steps: for each segment and each stop one, then the terminator.
@@ -87,7 +87,7 @@ class ProcedureLowering:
         self.segmentation = Segmentation(op.regions[0])
         self.slots: dict[SSAValue, int] = {}
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.segmentation.blocks}
-        self.following: Block | None = None  # set by lower()
+        self.next_block: Block | None = None
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.segmentation.blocks}
         self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.segmentation.blocks}
         for block in self.segmentation.blocks:
@@ -103,8 +103,8 @@ class ProcedureLowering:
         for result, name in zip(type.outputs, result_names(self.op), strict=True):
             self.procedure.add_result(*self._type(result), name)
         self._liveness()
-        for index, block in enumerate(self.segmentation.blocks):
-            self.following = self.segmentation.blocks[index + 1] if index + 1 < len(self.segmentation.blocks) else None
+        blocks = self.segmentation.blocks
+        for block, self.next_block in zip(blocks, [*blocks[1:], None], strict=True):
             self._emit(block)
 
     # -- values
@@ -117,8 +117,9 @@ class ProcedureLowering:
         return dtype_of(type, location), None
 
     def slot(self, value: SSAValue) -> int:
-        """Return the slot of a value, allocated on first use. For a constant, emit the step that stores it in its
-        slot.
+        """Return the slot of a value, allocated on first use.
+
+        A constant is stored in its slot again for each use: the block of an earlier use may not have run.
         """
         if value not in self.slots:
             dtype, dims = self._type(value.type)
@@ -177,7 +178,10 @@ class ProcedureLowering:
         return PendingStep(uses=segment.inputs, defines=segment.outputs, emit=emit)
 
     def _stop(self, op: Operation) -> PendingStep:
-        """Return the step of a stop: a global access, saved rows, a read-back or a check."""
+        """Return the step of a stop: a global access, saved rows, a read-back or a check.
+
+        Each `emit` passes on `dying`, the slots that the step reads for the last time, so that it releases them.
+        """
         procedure, slot = self.procedure, self.slot
         uses: Sequence[SSAValue] = op.operands
         if op.name == LOAD:
@@ -192,7 +196,7 @@ class ProcedureLowering:
             def emit(dying: Collection[int]) -> None:
                 procedure.store(target_index, slot(op.operands[0]), dying)
 
-        elif op.name == SAVE:
+        elif op.name == SAVE:  # saves the rows of a tensor that an update in place will overwrite
 
             def emit(dying: Collection[int]) -> None:
                 source, positions, saved = [slot(v) for v in op.operands]
@@ -215,7 +219,10 @@ class ProcedureLowering:
         return PendingStep(uses=uses, defines=op.results, emit=emit)
 
     def _terminator(self, op: Operation) -> PendingStep:
-        """Return the step of a return or a branch."""
+        """Return the step of a return or a branch.
+
+        No `emit` uses `dying`: a return releases all slots, and an edge only those that its target does not read.
+        """
         if op.name in RETURNS:
 
             def emit(dying: Collection[int]) -> None:
@@ -260,9 +267,9 @@ class ProcedureLowering:
                 if argument in self.live_in[target]]  # fmt: skip
         moves = [(self.slot(argument), self.slot(value)) for argument, value in live]
         if moves:
-            slots_of_last_uses = [self.slots[value] for _, value in live if value not in self.live_in[target]]
-            self.procedure.move(moves, slots_of_last_uses)
-        if target is not self.following or not may_fall:
+            last_uses = [self.slots[value] for _, value in live if value not in self.live_in[target]]
+            self.procedure.move(moves, last=last_uses)
+        if target is not self.next_block or not may_fall:
             self.procedure.jump(self.labels[target])
 
     # -- lifetimes

@@ -91,9 +91,10 @@ QUERY_PRESENCE = 1
 """Modifier of QUERY: whether the device has a result, instead of the result."""
 
 
-def width(type: Attribute, op: Operation) -> int:
-    """Return the width of an integer type or the format of a float type (`FORMATS`). Raises CompileError at `op` for
-    other types.
+def width_or_format(type: Attribute, op: Operation) -> int:
+    """Return the width of an integer type or the format of a float type (`FORMATS`); the opcode says which it is.
+
+    Raises CompileError at `op` for other types.
     """
     if isinstance(type, IndexType):
         return 64
@@ -131,11 +132,11 @@ def constant_bits(attribute: Attribute, op: Operation) -> int:
     """Return the register value of a scalar constant attribute."""
     if isinstance(attribute, IntegerAttr):
         value = attribute.value.data
-        bits = width(attribute.type, op)
+        bits = width_or_format(attribute.type, op)
         value &= (1 << bits) - 1
         return value - (1 << bits) if value >> (bits - 1) and bits > 1 else value
     if isinstance(attribute, FloatAttr):
         if attribute.type.bitwidth <= 8:
             return int.from_bytes(bytes(cast(Any, attribute.type).pack([attribute.value.data])), "little")
-        return float_bits(attribute.value.data, width(attribute.type, op))
+        return float_bits(attribute.value.data, width_or_format(attribute.type, op))
     raise CompileError(f"constant {attribute} is not a scalar", location_of(op))

@@ -33,7 +33,7 @@ from pydispatch.compiler.host.scalar_table import (
     UNO,
     constant_bits,
     float_bits,
-    width,
+    width_or_format,
 )
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes
@@ -63,7 +63,7 @@ class ScalarLowering:
             return True
         if op.name not in BINARY and op.name not in UNARY and op.name not in MATH:
             return False
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         operands = [registers[v] for v in op.operands]
         if op.name in BINARY:
             register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
@@ -84,7 +84,7 @@ class ScalarLowering:
         Args:
             opcode: FCVT, SITOFP, UITOFP, FPTOSI or FPTOUI.
             operand: The register.
-            source, target: Width or format of the operand and of the result, as `width` encodes them.
+            source, target: Width or format of the operand and of the result, as `width_or_format` encodes them.
         """
         return self.function.emit(opcode, operand, b=source, modifier=target)
 
@@ -114,7 +114,7 @@ class ScalarLowering:
         a, b = (registers[v] for v in op.operands)
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
         opcode = Opcode.FCMP if op.name == "arith.cmpf" else Opcode.CMP
-        bits = width(op.operands[0].type, op)
+        bits = width_or_format(op.operands[0].type, op)
         registers[op.results[0]] = self.function.compare(opcode, predicate, a, b, bits)
 
     def select(self, op: Operation, registers: Registers) -> None:
@@ -128,7 +128,7 @@ class ScalarLowering:
         Registers have 64 bits, and integers are sign-extended in them: each of these operations extends from the
         narrower of its two widths.
         """
-        source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
+        source, target = width_or_format(op.operands[0].type, op), width_or_format(op.results[0].type, op)
         unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
         opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
         register = registers[op.operands[0]]
@@ -145,7 +145,7 @@ class ScalarLowering:
             "arith.fptosi": Opcode.FPTOSI,
             "arith.fptoui": Opcode.FPTOUI,
         }[op.name]
-        source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
+        source, target = width_or_format(op.operands[0].type, op), width_or_format(op.results[0].type, op)
         registers[op.results[0]] = self._convert(opcode, registers[op.operands[0]], source=source, target=target)
 
     def bitcast(self, op: Operation, registers: Registers) -> None:
@@ -186,7 +186,7 @@ class ScalarLowering:
     def add_extended(self, op: Operation, registers: Registers) -> None:
         """Lower an addition with an overflow flag: the sum, and whether it wrapped as an unsigned integer."""
         a, b = (registers[v] for v in op.operands)
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         total = self.function.binary(Opcode.ADD, a, b, bits)
         registers[op.results[0]] = total
         registers[op.results[1]] = self.function.compare(Opcode.CMP, ULT, total, a, bits)
@@ -194,7 +194,7 @@ class ScalarLowering:
     def multiply_extended(self, op: Operation, registers: Registers) -> None:
         """Lower a multiplication with an extended result: the low and the high half of the product."""
         a, b = (registers[v] for v in op.operands)
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         upper = Opcode.MULHU if op.name == "arith.mului_extended" else Opcode.MULHS
         registers[op.results[0]] = self.function.binary(Opcode.MUL, a, b, bits)
         registers[op.results[1]] = self.function.binary(upper, a, b, bits)
@@ -202,24 +202,25 @@ class ScalarLowering:
     def fused(self, op: Operation, registers: Registers) -> None:
         """Lower math.fma: a * b + c, rounded once."""
         a, b, c = (registers[v] for v in op.operands)
-        registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, modifier=width(op.results[0].type, op))
+        format = width_or_format(op.results[0].type, op)
+        registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, modifier=format)
 
     def sincos(self, op: Operation, registers: Registers) -> None:
         """Lower math.sincos to a sine and a cosine."""
-        format = width(op.results[0].type, op)
+        format = width_or_format(op.results[0].type, op)
         for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
             registers[result] = self._math(name, registers[op.operands[0]], format)
 
     def clamp(self, op: Operation, registers: Registers) -> None:
         """Lower math.clampf to min(max(value, lower), upper)."""
         value, low, high = (registers[v] for v in op.operands)
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         raised = self.function.binary(Opcode.FMAX, value, low, bits)
         registers[op.results[0]] = self.function.binary(Opcode.FMIN, raised, high, bits)
 
     def classify(self, op: Operation, registers: Registers) -> None:
         """Lower math.isnan, isinf, isfinite or isnormal."""
-        format, function = width(op.operands[0].type, op), self.function
+        format, function = width_or_format(op.operands[0].type, op), self.function
         value = registers[op.operands[0]]
         magnitude = self._math("math.absf", value, format)
         infinite = function.constant(float_bits(float("inf"), format))
@@ -243,7 +244,7 @@ class ScalarLowering:
         0.
         """
         base, exponent = (registers[v] for v in op.operands)
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         function = self.function
         one, zero = function.constant(1), function.constant(0)
         result, factor = one, base
@@ -264,9 +265,9 @@ class ScalarLowering:
     def power_of_float(self, op: Operation, registers: Registers) -> None:
         """Lower math.fpowi: compute in f64 with the exponent as a float, and round once."""
         base, exponent = (registers[v] for v in op.operands)
-        format = width(op.results[0].type, op)
+        format = width_or_format(op.results[0].type, op)
         wide = self._convert(Opcode.FCVT, base, source=format, target=F64)
-        count = self._convert(Opcode.SITOFP, exponent, source=width(op.operands[1].type, op), target=F64)
+        count = self._convert(Opcode.SITOFP, exponent, source=width_or_format(op.operands[1].type, op), target=F64)
         power = self.function.binary(Opcode.FPOW, wide, count, F64)
         if format != F64:
             power = self._convert(Opcode.FCVT, power, source=F64, target=format)
@@ -275,7 +276,7 @@ class ScalarLowering:
     def align(self, op: Operation, registers: Registers) -> None:
         """Lower util.align: round up to a multiple."""
         value, alignment = (registers[v] for v in op.operands)
-        bits = width(op.results[0].type, op)
+        bits = width_or_format(op.results[0].type, op)
         count = self.function.binary(Opcode.CEILDIVU, value, alignment, bits)
         registers[op.results[0]] = self.function.binary(Opcode.MUL, count, alignment, bits)
 

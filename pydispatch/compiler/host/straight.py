@@ -122,7 +122,7 @@ class Straight:
             if row is not None:
                 row(self, op)
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
-                raise unsupported(op, self.rules)
+                raise unsupported(op, supported=self.rules)
 
     def put(self, value: SSAValue, tensor: HostTensor) -> None:
         """Record where the tensor `value` is stored."""
@@ -238,7 +238,7 @@ class Straight:
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
         if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
-            copy.storage.copied_from = tensor.storage
+            copy.storage.copied_from = tensor.storage  # a result may share its memory (`_reuse_arguments`)
         return copy
 
     def in_place(self, value: SSAValue, *, operands_in_memory: int) -> HostTensor:
@@ -336,12 +336,15 @@ def where(op: Operation) -> str:
     return f" ({op.name} at {location.short()})" if location else ""
 
 
-def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:
-    """Return the error for an operation that host code does not support."""
+def unsupported(op: Operation, *, supported: Iterable[str]) -> CompileError:
+    """Return the error for an operation that host code does not support.
+
+    supported: names of the operations on tensors that it supports, for the message.
+    """
     if op.name == "tensor.extract":
         note = "an element of a tensor is read back between two dispatches only"
     elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
-        known = sorted(name for name in rules if name.startswith(("tensor.", "flow.", "hal.", "util.")))
+        known = sorted(name for name in supported if name.startswith(("tensor.", "flow.", "hal.", "util.")))
         note = f"on tensors the host knows dispatches and {', '.join(known)}"
     else:
         note = "the host computes with arith, math and affine on scalars, and with scf, cf, util.global and check"

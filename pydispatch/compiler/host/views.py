@@ -77,7 +77,7 @@ def cast_(straight: Straight, op: Operation) -> None:
 
 def forward(straight: Straight, op: Operation) -> None:
     """Define each result as the operand at the same position."""
-    for operand, result in zip(op.operands, op.results, strict=False):
+    for operand, result in zip(op.operands, op.results, strict=False):  # further operands are sizes or fences
         if operand in straight.tensors:
             straight.put(result, straight.tensors[operand])
         elif operand in straight.registers:
@@ -226,7 +226,10 @@ class _ContiguousSlice:
                             location_of(self.op), "such a slice belongs into a dispatch")  # fmt: skip
 
     def _require_whole_axis(self, axis: int, size: int, whole: int) -> None:
-        """Require that a slice covers a whole axis: CompileError for static sizes, else a check at run time."""
+        """Require that a slice covers a whole axis: CompileError for static sizes, else a check at run time.
+
+        size, whole: two different registers with the sizes. If both are constants, these differ, too.
+        """
         function = self.straight.function
         known, known_whole = function.constant_value(size), function.constant_value(whole)
         if known is not None and known_whole is not None:
@@ -311,10 +314,11 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     """
     source, value = straight.tensors[op.operands[0]], op.operands[1]
     whole = straight.tensors[value]
-    is_same_storage = source.storage is whole.storage
-    target = straight.in_place(value, operands_in_memory=2 if is_same_storage else 1)
+    # With both operands in one storage, an insertion in place would overwrite the other operand.
+    operands_in_memory = 2 if source.storage is whole.storage else 1
+    target = straight.in_place(value, operands_in_memory=operands_in_memory)
     run = _ContiguousSlice(straight, op, target, walked=walked_axes(op) or 0)
-    offsets = list(run.offsets())
+    offsets = list(run.offsets())  # one for each index of the walked axes
     total = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
     straight.require_equal(straight.size(source), total, f"the bytes that '{op.name}' puts in", op)
     runs = []

@@ -46,10 +46,10 @@ def _number(value: int, type_: IntegerType | IndexType) -> Attribute:
     return IntegerAttr(value, type_)
 
 
-_KNOWN_OPERATION = Operation.__annotations__.keys() >= {
+_HAS_KNOWN_LAYOUT = Operation.__annotations__.keys() >= {
     "_operands", "_operand_uses", "_successors", "_successor_uses", "_next_op", "_prev_op"
 }  # fmt: skip
-"""Whether xDSL's operations are as `create` and `move` know them; else both go the slow way."""
+"""Whether xDSL's operations have the fields that `create` and `move` set; if not, both use its public interface."""
 
 
 def create(
@@ -60,7 +60,7 @@ def create(
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
     """Create an operation without regions; `properties` are used without copying or adding defaults."""
-    if not _KNOWN_OPERATION:
+    if not _HAS_KNOWN_LAYOUT:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # The same as `Operation.create` in two fifths of its time: it also handles regions, successors and attributes.
     op = kind.__new__(kind)
@@ -82,7 +82,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
     then linked in after it, which is faster than one insertion per operation.
 
     Args:
-        first: The first operation.
+        first: The first operation of its block.
         end: The operation of the same block after the last one that is moved.
         insert: Inserts an operation at the new position, after those that it inserted before.
     """
@@ -91,7 +91,7 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
     insert(first)
     block = first.parent
     assert source is not None and block is not None and last is not None
-    if not _KNOWN_OPERATION:
+    if not _HAS_KNOWN_LAYOUT:
         while second is not None and second is not end:
             op, second = second, second.next_op
             op.detach()
@@ -144,16 +144,16 @@ class Entry:
 
 
 class Build(IndexArithmetic[SSAValue]):
-    """Builder of operations with the location of `like`.
+    """Builder of operations with the location of `origin`.
 
     Attributes:
         entry: Beginning of the function, for constants.
-        like: Operation whose location new operations get.
+        origin: Operation whose location new operations get.
         insert: Inserts an operation at the builder's position.
     """
 
-    def __init__(self, entry: Entry, like: Operation, insert: Callable[[Operation], object]) -> None:
-        self.entry, self.like, self.insert = entry, like, insert
+    def __init__(self, entry: Entry, origin: Operation, insert: Callable[[Operation], object]) -> None:
+        self.entry, self.origin, self.insert = entry, origin, insert
 
     @classmethod
     def before(cls, entry: Entry, op: Operation) -> Build:
@@ -164,11 +164,11 @@ class Build(IndexArithmetic[SSAValue]):
 
     def inside(self, block: Block) -> Build:
         """Return a builder that appends to `block`."""
-        return Build(self.entry, self.like, block.add_op)
+        return Build(self.entry, self.origin, block.add_op)
 
     def op(self, op: Operation) -> Operation:
         """Insert an operation, and return it."""
-        op.location = self.like.location
+        op.location = self.origin.location
         self.insert(op)
         return op
 
@@ -185,7 +185,7 @@ class Build(IndexArithmetic[SSAValue]):
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
         """Create and insert an operation without regions, see `create`, and return its result."""
-        op = create(kind, self.like.location, operands, (type_,), properties)
+        op = create(kind, self.origin.location, operands, (type_,), properties)
         self.insert(op)
         (result,) = op.results
         return result
@@ -262,7 +262,7 @@ class Build(IndexArithmetic[SSAValue]):
         The caller terminates the branch with `end`.
         """
         block = Block()
-        branch = create(scf.IfOp, self.like.location, (condition,), ())
+        branch = create(scf.IfOp, self.origin.location, (condition,), ())
         branch.add_region(Region(block))
         branch.add_region(Region())
         self.insert(branch)
@@ -270,7 +270,7 @@ class Build(IndexArithmetic[SSAValue]):
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:
         """Append `scf.yield` of these values, the terminator of a block in an scf operation."""
-        self.insert(create(scf.YieldOp, self.like.location, values, ()))
+        self.insert(create(scf.YieldOp, self.origin.location, values, ()))
 
     def loop(
         self,

@@ -41,9 +41,10 @@ class Hazards:
     """The accesses since the last barrier, at one point of the code.
 
     Attributes:
-        written_once: Storage whose elements are written at most once and never read, so that it needs no barrier.
-        written: Storage that was written -> by whom: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
-        read: Storage that was read.
+        written_once: Storage whose elements are written at most once: two writes are of different elements, and need no
+            barrier between them.
+        written_since_barrier: Storage that was written -> by whom: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
+        read_since_barrier: Storage that was read.
     """
 
     def __init__(self, written_once: Iterable[Key] = ()) -> None:
@@ -75,7 +76,7 @@ class Hazards:
         self.read_since_barrier.clear()
 
     def copy(self) -> Hazards:
-        """Return a copy of the state."""
+        """Return a copy of the state; both share `written_once`, which never changes."""
         copy = Hazards(written_once=self.written_once)
         copy.written_since_barrier, copy.read_since_barrier = (
             dict(self.written_since_barrier),

@@ -123,7 +123,7 @@ def _has_load(region: Region) -> bool:
 def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
     """Replace a comparison by the constant `holds`."""
     truth = arith.ConstantOp(BoolAttr.from_bool(holds))
-    Build.before(build.entry, condition).op(truth)
+    Build.before(entry=build.entry, op=condition).op(truth)
     condition.result.replace_all_uses_with(truth.result)
 
 

@@ -107,10 +107,11 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
     for op in block.ops:
         if isinstance(op, scf.ForOp):
             start = _constant_start(op.lb, block.args[0], varying)
-            can = start is not None and known(op.step) == width and op.ub not in varying
-            can = can and all(_fits(inner_op.type) for inner_op in op.results)
-            nests = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
-            return Steps(op, start, own, shared) if can and start is not None and not nests else None
+            if start is None or known(op.step) != width or op.ub in varying:
+                return None
+            fits = all(_fits_workgroup_memory(result.type) for result in op.results)
+            has_parallel_loop = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
+            return Steps(op, start, own, shared) if fits and not has_parallel_loop else None
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
         if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
@@ -143,7 +144,7 @@ def _constant_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> 
     return None if other in varying else known(other)
 
 
-def _fits(type_: Attribute) -> bool:
+def _fits_workgroup_memory(type_: Attribute) -> bool:
     """Return whether elements of a type can be stored in workgroup memory."""
     if isinstance(type_, IntegerType):
         return type_.width.data in (8, 16, 32, 64)
@@ -229,6 +230,7 @@ class _Interchange:
         _, rest = build.divide(elements, self.invocations)
         end_of_whole_steps = build.plus(start, build.minus(elements, rest))
         build.loop(start, end_of_whole_steps, self.invocations, (), self._emit_whole_step)
+        # A rest that is only known at run time differs from the integer 0: then the last step is emitted.
         if rest != 0 and self.is_masked:
             has_rest = build.when(build.compare("sgt", rest, 0))
             for first_lane in range(0, self.invocations, self.vector):
@@ -239,7 +241,10 @@ class _Interchange:
             self._emit_step(build, end_of_whole_steps, rest)
 
     def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-        """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each."""
+        """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each.
+
+        This loop carries no values, so that `carried` is empty: those of the strided loop are in `memories`.
+        """
         for first_lane in range(0, self.invocations, self.vector):
             self._emit_step(build, first, min(self.vector, self.invocations - first_lane), first_lane)
         return ()
@@ -320,7 +325,7 @@ def _is_plain(block: Block) -> bool:
 def _allocated_on_stack(build: Build, type_: Attribute, width: int) -> SSAValue:
     """Allocate an element for each of `width` invocations on the stack of the workgroup's thread, and return it."""
     allocation = memref.AllocaOp.get(type_, shape=[width])
-    allocation.location = build.like.location
+    allocation.location = build.origin.location
     build.entry.insert(allocation)
     return allocation.results[0]
 
@@ -328,6 +333,6 @@ def _allocated_on_stack(build: Build, type_: Attribute, width: int) -> SSAValue:
 def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
     """Allocate workgroup memory of an element for each of `width` invocations at the entry, and return it."""
     allocation = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
-    allocation.location = build.like.location
+    allocation.location = build.origin.location
     build.entry.insert(allocation)
     return allocation.results[0]

@@ -47,7 +47,9 @@ def strided(op: Operation, value: SSAValue) -> Strided:
     if isinstance(source, memref.ReinterpretCastOp):
         _, *parts = segments(source, 4)
         names = ("static_offsets", "static_sizes", "static_strides")
-        (start,), extents, steps = (mixed_values(source, n, p, known) for n, p in zip(names, parts, strict=True))
+        (start,), extents, steps = (
+            mixed_values(source, name, part, read=known) for name, part in zip(names, parts, strict=True)
+        )
         return Strided(source.operands[0], start, tuple(extents), tuple(steps))
     offset, sizes, strides = layout_of(value.type)
     stated = (offset, *sizes, *strides)

@@ -245,7 +245,8 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
     exponents = 1 << (magnitude_bits - fraction_bits)
     magnitude = word_of(body, value) & (1 << magnitude_bits) - 1
     least_normal_bits = 1 << fraction_bits
-    return (magnitude - least_normal_bits).below(exponents - 2 << fraction_bits)
+    # One unsigned comparison for both bounds: the difference of a smaller magnitude wraps around to a large number.
+    return (magnitude - least_normal_bits).below((exponents - 2) << fraction_bits)
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:

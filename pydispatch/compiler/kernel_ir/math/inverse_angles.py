@@ -110,19 +110,19 @@ def atan2(y: Number, x: Number) -> Number:
     """
     format, a, b = format_of(y), y.magnitude(), x.magnitude()
     pio2, pio2_low = format.pio2
-    infinite = a.equals(INFINITY), b.equals(INFINITY)
+    y_is_infinite, x_is_infinite, y_is_zero = a.equals(INFINITY), b.equals(INFINITY), a.equals(0.0)
+    any_infinite = y_is_infinite | x_is_infinite
     # The diagonal when both are infinite, an axis when one is, or when both are 0.
-    some, flat = infinite[0] | infinite[1], a.equals(0.0)
-    a = choose(some, choose(infinite[0], a.new(1.0), 0.0), a)
-    b = choose(some, choose(infinite[1], a.new(1.0), 0.0), choose(flat, 1.0, b))
+    a = choose(any_infinite, choose(y_is_infinite, a.new(1.0), 0.0), a)
+    b = choose(any_infinite, choose(x_is_infinite, a.new(1.0), 0.0), choose(y_is_zero, 1.0, b))
     # Scaled so that neither products overflow nor a quotient of subnormal numbers loses digits.
     step = 2.0 ** (format.bias // 2)
     scale_down_or_1 = choose((a > step) | (b > step), a.new(1.0 / step), 1.0)
     scale = choose((a < 1.0 / step) & (b < 1.0 / step), step, scale_down_or_1)
-    thin = a < b * format.tiny
-    high, low = _angle(choose(thin, 0.0, a * scale), b * scale)  # the angle is high + low
-    high = choose(thin, a / b, high)  # may be subnormal
+    quotient_is_tiny = a < b * format.tiny
+    high, low = _angle(choose(quotient_is_tiny, 0.0, a * scale), b * scale)  # the angle is high + low
+    high = choose(quotient_is_tiny, a / b, high)  # may be subnormal
     complement, rest = fast_sum(high.new(2.0 * pio2), -high)  # pi less the angle, for a negative x
-    back = x.is_negative()
-    angle = choose(back, complement, high) + choose(back, rest + (2.0 * pio2_low - low), low)
+    x_is_negative = x.is_negative()
+    angle = choose(x_is_negative, complement, high) + choose(x_is_negative, rest + (2.0 * pio2_low - low), low)
     return choose(x.is_nan() | y.is_nan(), NAN, angle.with_sign_of(y))

@@ -56,21 +56,21 @@ def _normal(x: Number, digits: int) -> tuple[Word, Number]:
     return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
 
 
-def _split_exponent(bits: Word, least: int) -> tuple[Word, Word]:
-    """Split a number 2^k m, where m is from `least` to twice that.
+def _split_exponent(bits: Word, *, least_mantissa: int) -> tuple[Word, Word]:
+    """Split a number 2^k m, where the mantissa m is from `least_mantissa` to twice that.
 
     Return k, and k shifted to the exponent bits: `bits` less this are the bits of m. All bits are those of floats.
     """
     fraction_bits = (F32 if bits.width == 32 else F64).fraction
-    exponent_bits = (bits - least) & (-1 << fraction_bits)
+    exponent_bits = (bits - least_mantissa) & (-1 << fraction_bits)
     return exponent_bits.shifted_signed(fraction_bits), exponent_bits
 
 
 def _parts(x: Number) -> Parts:
     """Return the parts of the logarithm of a positive finite x."""
     format = format_of(x)
-    bits, scaled_by = _normal(x, format.fraction)  # a subnormal x is scaled by 2^scaled_by
-    k, exponent_bits = _split_exponent(bits, format.root_half)
+    bits, scaled_by = _normal(x, digits=format.fraction)  # a subnormal x is scaled by 2^scaled_by
+    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
     mantissa = (bits - exponent_bits).as_float()
     return _parts_of(k.to_float() - scaled_by, mantissa - 1.0)
 
@@ -130,14 +130,14 @@ def log10(x: Number) -> Number:
 
 
 def log1p(x: Number) -> Number:
-    """Return log(1 + x), as log(2^k (1 + f)) with f = x 2^-k + (2^-k - 1).
+    """Return log(1 + x), as log(2^k (1 + f)) with f = x 2^-k + (2^-k - 1); -inf at the pole -1.
 
     For large x the 1 does not matter, and f is that of x.
     """
     format = format_of(x)
     bits = (1.0 + x).bits()
-    k, exponent_bits = _split_exponent(bits, format.root_half)
-    far = k > format.log1p_far
+    k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
+    far = k > format.log1p_far  # there, log(1 + x) rounds to log(x)
     back = power2(choose(far, -format.log1p_far, 0 - k))  # 2^-k
     scaled, one = x * back, back - 1.0
     near = scaled + one
@@ -179,7 +179,7 @@ def _table_pair(x: Number) -> Pair:
     format = format_of(x)
     bits, scaled_by = _normal(x, digits=54)
     bits_of_least_z = 0x3FE6000000000000  # of 0.6875; z is from there to twice that
-    k, exponent_bits = _split_exponent(bits, bits_of_least_z)
+    k, exponent_bits = _split_exponent(bits, least_mantissa=bits_of_least_z)
     row = (bits - bits_of_least_z >> 45) & 127  # the first 7 of the 52 bits of the fraction
     z = (bits - exponent_bits).as_float()
     head, whole = upper(z), k.to_float() - scaled_by  # the leading half of the digits of z; k
@@ -217,7 +217,7 @@ def asinh(x: Number) -> Number:
     else:
         square = inner * inner
         near = log1p(inner + square / (1.0 + (square + 1.0).sqrt()))
-    y = choose(large, _log_of_double(choose(large, size, 1.0)), near).with_sign_of(x)
+    y = choose(large, _log_of_twice(choose(large, size, 1.0)), near).with_sign_of(x)
     return choose((size >= format.tiny) & (size < INFINITY), y, x)
 
 
@@ -235,13 +235,13 @@ def acosh(x: Number) -> Number:
     else:
         t = inner - 1.0
         near = log1p(t + (t * (t + 2.0)).sqrt())
-    y = choose(large, _log_of_double(choose(large & finite, x, 1.0)), near)
+    y = choose(large, _log_of_twice(choose(large & finite, x, 1.0)), near)
     y = choose(finite, y, x)
     y = choose(x.equals(1.0), 0.0, y)
     return choose(x < 1.0, NAN, y)
 
 
-def _log_of_double(x: Number) -> Number:
+def _log_of_twice(x: Number) -> Number:
     """Return log(2 x), where 2 x may overflow."""
     y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
     return y + (rest + format_of(x).ln2[0])

@@ -100,8 +100,8 @@ class Word(Value):
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
         """Append a shift or unsigned division, and return its result.
 
-        Callers ensure that an operand that is a word is in range, and it is marked so: a count is below the width, a
-        divisor is not 0.
+        Callers ensure that an operand that is a word is in range: a count is below the width, a divisor is not 0. The
+        operation is then marked IN_RANGE, so that its expansion adds no guard.
         """
         result = self._op(kind, self, other)
         if isinstance(other, Word):

@@ -39,16 +39,17 @@ def _words(at: Word, width: int) -> list[Word]:
     return words[:4]
 
 
-def _digits(exponent: Word, first_bit: int) -> list[Word]:
+def _digits(exponent: Word, exponent_of_word_1: int) -> list[Word]:
     """Return the three words of 2/pi that matter for an angle with this exponent, as six half words, lowest first.
 
     Args:
         exponent: Exponent bits of the angle.
-        first_bit: The exponent for which these words begin at word 1, the first one after the binary point.
+        exponent_of_word_1: The exponent for which these words begin with word 1, the first one after the binary point;
+            word 0 is 0. For each larger exponent they begin one bit later.
     """
     width = exponent.width
     half = width // 2
-    first = exponent - (first_bit - width)  # number of the first bit, from word 0 on; its weight is 2 in the product
+    first = exponent - (exponent_of_word_1 - width)  # number of the words' first bit, counted from that of word 0
     word_index, bit_in_word = first >> (width.bit_length() - 1), first & width - 1
     rest = width - 1 - bit_in_word
     digits: list[Word] = []
@@ -101,11 +102,13 @@ def large_quadrant(x: Number) -> Quadrant:
     exponent = bits >> fraction & (1 << (width - 1 - fraction)) - 1
     mantissa = bits & (1 << fraction) - 1 | 1 << fraction
     # The fixed-point number (high, low) is x times 2/pi modulo 4: two bits before the binary point, the others after.
-    high, low = _product(_digits(exponent, first_bit=format.bias + fraction + 2), mantissa)
+    # Its first bit has the weight 2. With this exponent x is 4 * mantissa, and bit 1 of 2/pi, of weight 1/2, gives it.
+    exponent_of_word_1 = format.bias + fraction + 2
+    high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
     # Subtract the nearest integer n; the rest is signed, with all bits after the point.
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
-    below = high < 0
+    below = high < 0  # then (high, low) is negated, as a number in two's complement
     carry = choose(low.equals(0), low.new(1), otherwise=0)
     high = choose(below, (high ^ -1) + carry, high)
     low = choose(below, 0 - low, low)

@@ -238,8 +238,9 @@ class Lanes:
         read each element once together.
         """
         interleaved = self._interleaved(block)
+        is_innermost = self.ops_with_lane_loops.isdisjoint(block.ops)
         for op in walk(block):
-            if isinstance(op, memref.AtomicRMWOp) and not any(inner in self.ops_with_lane_loops for inner in block.ops):
+            if isinstance(op, memref.AtomicRMWOp) and is_innermost:
                 return self._refuse(op, "the innermost loop has atomic operations")
             if not isinstance(op, memref.LoadOp | memref.StoreOp):
                 continue
@@ -265,7 +266,9 @@ class Lanes:
                 continue
             *outer, last = op.indices
             stride = self._stride(last)
-            if stride is not None and stride in INTERLEAVED and not any(self._stride(index) for index in outer):
+            # An outer index of unknown stride counts as uniform: if it is not, the loads are slower, not wrong.
+            has_uniform_outer = not any(self._stride(index) for index in outer)
+            if stride is not None and stride in INTERLEAVED and has_uniform_outer:
                 base, offset = _split_offset(last)
                 key = op.memref, stride, tuple(map(numbering.of, (*outer, base)))
                 groups.setdefault(key, {}).setdefault(offset, []).append(op)
@@ -278,7 +281,10 @@ class Lanes:
         }
 
     def _is_invariant(self, value: SSAValue, block: Block) -> bool:
-        """Return whether a value is the same in all iterations of a loop with this body, and may be computed before."""
+        """Return whether a value is the same in all iterations of a loop with this body, and may be computed before.
+
+        A value that the loop computes may be if it is rematerialized: it has no effects, and is computed at each use.
+        """
         if not isinstance(value, OpResult):
             return not (value.owner is block or is_inside(value.owner.parent_op(), block))
         if not is_inside(value.op, block):
@@ -297,7 +303,7 @@ class Lanes:
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):
-            return 1 if index in self.lane_integers else None
+            return 1 if index in self.lane_integers else None  # the lane, or the counter of a loop that begins at it
         op = index.op
         if isinstance(op, arith.IndexCastOp):
             return self._stride(op.operands[0])
@@ -310,8 +316,10 @@ class Lanes:
             return left + right
         if isinstance(op, arith.SubiOp):
             return left - right
-        factors = zip((right, left), map(known, op.operands), strict=True)
-        return next((stride * factor for stride, factor in factors if isinstance(factor, int)), None)
+        lhs, rhs = map(known, op.operands)
+        if isinstance(lhs, int):
+            return lhs * right
+        return left * rhs if isinstance(rhs, int) else None
 
 
 def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:

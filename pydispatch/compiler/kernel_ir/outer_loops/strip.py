@@ -28,7 +28,7 @@ class Strip:
         loop: The loop.
         copies: Copies of values that are the same for all lanes.
         value_in_lane_0: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
-        memories: The memory of each other varying value that is used after the loop over lanes that computes it.
+        memory_of: The memory of each other varying value that is used after the loop over lanes that computes it.
         width: Lanes that code is emitted for at present, at most `lanes.width`.
     """
 
@@ -48,7 +48,7 @@ class Strip:
         self.loop = loop
         self.copies = copies
         self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
-        self.memories: Copies = {}  # varying value → its memory, with an element for each lane
+        self.memory_of: Copies = {}  # varying value → its memory, with an element for each lane
         self.width: Index = lanes.width if width is None else width
 
     def block(self, build: Build, block: Block, stores: Stores) -> None:
@@ -92,8 +92,8 @@ class Strip:
         counter, *carried = op.body.block.args
         memories = [self._memory(build, value.type) for value in carried]
         self._over_lanes(build, pending, stores=list(zip(op.iter_args, memories, strict=True)), consumer=op)
-        self.memories.update(zip(carried, memories, strict=True))
-        self.memories.update(zip(op.results, memories, strict=True))
+        self.memory_of.update(zip(carried, memories, strict=True))
+        self.memory_of.update(zip(op.results, memories, strict=True))
         terminator = op.body.block.last_op
         assert terminator is not None
         stores = list(zip(terminator.operands, memories, strict=True))
@@ -129,14 +129,14 @@ class Strip:
     def _hoist(self, build: Build, loads: Sequence[memref.LoadOp]) -> None:
         """Emit strided loads lane by lane, without a loop: LLVM does not vectorize a loop over gaps."""
         for op in loads:
-            self.memories[op.res] = self._memory(build, op.res.type)
+            self.memory_of[op.res] = self._memory(build, op.res.type)
         assert isinstance(self.width, int), "streamed loops hoist no loads"
         for index in range(self.width):
             lane = build.value(index)
             copies = self._copies_of(build, lane)  # receives the copies of the loads in this lane
             self._clone(build, loads, lane, copies)
             for op in loads:
-                build.op(memref.StoreOp.get(copies[op.res], self.memories[op.res], [lane]))
+                build.op(memref.StoreOp.get(copies[op.res], self.memory_of[op.res], [lane]))
 
     def _emit_if(self, build: Build, op: scf.IfOp, pending: Sequence[Operation]) -> None:
         """Emit an `scf.if` with loops over lanes in it, after the operations before it that are still `pending`.
@@ -145,7 +145,7 @@ class Strip:
         together if all take it. If one lane does not, each lane takes its own region, lane by lane.
         """
         for result in op.results:
-            self.memories[result] = self._memory(build, result.type)  # with an element for each lane
+            self.memory_of[result] = self._memory(build, result.type)  # with an element for each lane
         if op.cond not in self.lanes.varying:
             self._over_lanes(build, pending, stores=(), consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
@@ -153,7 +153,7 @@ class Strip:
             return
         conditions = self._memory(build, TRUTH)  # the condition of each lane
         self._over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
-        self.memories.setdefault(op.cond, conditions)
+        self.memory_of.setdefault(op.cond, conditions)
         with_loops = next(
             r for r in op.regions if any(inner in self.lanes.ops_with_lane_loops for inner in r.block.ops)
         )
@@ -174,8 +174,8 @@ class Strip:
         if region.blocks:
             terminator = region.block.last_op
             assert terminator is not None
-            results = [self.memories[result] for result in op.results]
-            self.block(build, region.block, list(zip(terminator.operands, results, strict=True)))
+            results = [self.memory_of[result] for result in op.results]
+            self.block(build, region.block, stores=list(zip(terminator.operands, results, strict=True)))
 
     def _choose(
         self, build: Build, condition: SSAValue, first: Callable[[Build], None], second: Callable[[Build], None]
@@ -194,8 +194,8 @@ class Strip:
         It has memories of its own: memory that single lanes read and write is not promoted to registers by LLVM.
         """
         read = {operand for inner in (op, *_inner_operations(op)) for operand in inner.operands}
-        shared = self.memories
-        self.memories = {
+        shared = self.memory_of
+        self.memory_of = {
             value: self._memory(build, value.type) for value in shared if value in read or value in op.results
         }
 
@@ -211,22 +211,26 @@ class Strip:
             if values:
                 self._loop(build, body)
 
-        copy([value for value in self.memories if value in read], shared, self.memories)
+        copy([value for value in self.memory_of if value in read], shared, self.memory_of)
         self._over_lanes(build, [op], stores=(), consumer=None)
-        copy(op.results, self.memories, shared)
-        self.memories = shared
+        copy(op.results, self.memory_of, shared)
+        self.memory_of = shared
 
     def _emit_while(self, build: Build, op: scf.WhileOp, pending: Sequence[Operation]) -> None:
-        """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended."""
+        """Emit a loop that runs until no lane continues; the results of a lane do not change once it has ended.
+
+        `pending` are the operations before the loop that have not been emitted yet.
+        """
         before, after = op.before_region.block, op.after_region.block
         carried = [self._memory(build, value.type) for value in before.args]
         results = [self._memory(build, value.type) for value in op.results]
         active = self._memory(build, TRUTH)
         truth = build.entry.constant(1, TRUTH)
-        self._over_lanes(build, pending, [*zip(op.arguments, carried, strict=True), (truth, active)], op)
-        self.memories.update(zip(before.args, carried, strict=True))
+        initial_stores = [*zip(op.arguments, carried, strict=True), (truth, active)]
+        self._over_lanes(build, pending, stores=initial_stores, consumer=op)
+        self.memory_of.update(zip(before.args, carried, strict=True))
         for values in (after.args, op.results):
-            self.memories.update(zip(values, results, strict=True))
+            self.memory_of.update(zip(values, results, strict=True))
         condition, repeat = before.last_op, after.last_op
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
@@ -251,34 +255,36 @@ class Strip:
         test_build, body_build = build.inside(head), build.inside(body)
         test_build.op(scf.ConditionOp(self._any_lane(test_build, test)))
         operations = [child for child in after.ops if child is not repeat]
-        self._over_lanes(body_build, operations, list(zip(repeat.operands, carried, strict=True)), repeat)
+        next_stores = list(zip(repeat.operands, carried, strict=True))
+        self._over_lanes(body_build, operations, stores=next_stores, consumer=repeat)
         body_build.end()
         build.op(scf.WhileOp([], [], Region(head), Region(body)))
 
     def _memory(self, build: Build, type_: Attribute) -> SSAValue:
         """Allocate an element of this type for each lane at the entry, and return the memory."""
         allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
-        allocation.location = build.like.location
+        allocation.location = build.origin.location
         build.entry.insert(allocation)
         return allocation.results[0]
 
     def _over_lanes(
         self, build: Build, operations: Sequence[Operation], stores: Stores, consumer: Operation | None
     ) -> None:
-        """Emit a loop over the lanes with operations of one block.
+        """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
 
         Args:
             build: The builder.
             operations: The operations.
             stores: Values that are stored at the end of an iteration, and the memory of each.
-            consumer: An operation whose operands are among `stores`; its uses of them need no other memory.
+            consumer: The operation that the stores stand in for, such as the terminator of the block: that it uses a
+                result is no reason to store the result once more.
         """
         for op in operations:
             for result in op.results:
-                if result not in self.memories and self._is_used_elsewhere(result, operations, consumer):
-                    self.memories[result] = self._memory(build, result.type)
-        kept = [
-            (result, self.memories[result]) for op in operations for result in op.results if result in self.memories
+                if result not in self.memory_of and self._is_used_elsewhere(result, operations, consumer):
+                    self.memory_of[result] = self._memory(build, result.type)
+        stores_of_results = [
+            (result, self.memory_of[result]) for op in operations for result in op.results if result in self.memory_of
         ]
         if not operations and not stores:
             return
@@ -286,7 +292,9 @@ class Strip:
         def body(inner: Build, lane: SSAValue, copies: Copies) -> None:
             """Execute the operations in one lane, and store the values that are read elsewhere."""
             self._clone(inner, operations, lane, copies)
-            values = [(self._resolve(inner, value, lane, copies), memory) for value, memory in (*kept, *stores)]
+            values = [
+                (self._resolve(inner, value, lane, copies), memory) for value, memory in (*stores_of_results, *stores)
+            ]
             for value, memory in values:
                 inner.op(memref.StoreOp.get(value, memory, [lane]))
 
@@ -357,8 +365,8 @@ class Strip:
         """
         if value in copies:
             return copies[value]
-        if value in self.memories:
-            copies[value] = build.let(memref.LoadOp.get(self.memories[value], [lane]))
+        if value in self.memory_of:
+            copies[value] = build.let(memref.LoadOp.get(self.memory_of[value], [lane]))
         elif isinstance(value, OpResult) and self.lanes.is_rematerialized(value) and not _defines(user, value):
             for inner in (value.op, *_inner_operations(value.op)):
                 for operand in inner.operands:

@@ -191,9 +191,9 @@ def _store_partial(build: Build, value: SSAValue, array: SSAValue, position: SSA
     """
     if _is_padded(value.type):
         if bit_width(value.type) > 32:
-            raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.like))
+            raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.origin))
         value = build.make(arith.ExtUIOp, (value,), IntegerType(32))
-    build.insert(create(memref.StoreOp, build.like.location, (value, array, position), ()))
+    build.insert(create(memref.StoreOp, build.origin.location, (value, array, position), ()))
 
 
 def _load_partial(build: Build, array: SSAValue, position: Index, type_: Attribute) -> SSAValue:

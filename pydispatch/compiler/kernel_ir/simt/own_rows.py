@@ -46,7 +46,8 @@ def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
         entry.insert(element)
         zero = Build.before(entry, row).value(0)
         for use in list(row.results[0].uses):
-            use.operation.operands = [*use.operation.operands[: use.index + 1], zero]
+            up_to_row = use.operation.operands[: use.index + 1]
+            use.operation.operands = [*up_to_row, zero]  # 0 replaces the indices, the operands after the row
         replace(row, element.results)
     return bool(rows)
 
@@ -77,8 +78,9 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     """
     loop = outermost_parallel(op)
     is_reader = isinstance(op, tuple(readers))
-    is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)
-    if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and op.parent_op() is loop)):
+    is_access = isinstance(op, memref.LoadOp) or (isinstance(op, memref.StoreOp) and position == 1)  # not the value
+    all_invocations_execute_it = op.parent_op() is loop  # not in a branch or loop inside
+    if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and all_invocations_execute_it)):
         return False
     if loop.results and not can_distribute(loop):
         return False  # every invocation runs all iterations

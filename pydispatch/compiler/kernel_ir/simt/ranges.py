@@ -103,7 +103,10 @@ class Body(Protocol):
     def __call__(
         self, build: Build, iteration: Index, carried: list[SSAValue], /, *, is_last_copy: bool
     ) -> list[SSAValue]:
-        """Insert iteration number `iteration`. The last copy of a body moves its operations, see `Element`."""
+        """Insert iteration number `iteration`.
+
+        With `is_last_copy` the operations of the body may be moved instead of cloned: no other copy follows.
+        """
 
 
 AT_ONCE = 4
@@ -160,32 +163,39 @@ def distribute(
 
 
 def _rounds(
-    build: Build, own: SSAValue, total: Index, n: int, unroll: int, carried: Sequence[SSAValue], body: Body
+    build: Build,
+    own: SSAValue,
+    total: Index,
+    invocations: int,
+    unroll: int,
+    carried: Sequence[SSAValue],
+    body: Body,
 ) -> list[SSAValue]:
-    """Insert `body` for the iterations own, own + n, ... below `total` in order, and return the carried values.
+    """Insert `body` for the iterations own, own + invocations, ... below `total`, and return the carried values.
 
-    A main loop, unrolled by the factor `unroll`, runs rounds in which all `n` invocations have work; a second loop runs
+    A main loop, unrolled by the factor `unroll`, runs rounds in which all `invocations` have work; a second loop runs
     the remaining iterations. Where one round suffices, there is no loop.
     """
     values = list(carried)
-    if type(total) is int and total <= n:
-        return values if total <= 0 else _at_most_one(build, own, total, n, values, body)
-    if type(total) is int and total % n == 0:
+    if type(total) is int and total <= invocations:
+        return values if total <= 0 else _at_most_one(build, own, total, invocations, values, body)
+    if type(total) is int and total % invocations == 0:
 
         def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert iteration round_ * n + own."""
-            return body(inner, inner.plus(inner.times(round_, n), own), values, is_last_copy=True)
+            """Insert iteration round_ * invocations + own."""
+            return body(inner, inner.plus(inner.times(round_, invocations), own), values, is_last_copy=True)
 
-        return build.loop(0, total // n, 1, values, one_round)
+        return build.loop(0, total // invocations, 1, values, one_round)
     start: Index = 0
-    if unroll > 1 and n & (n - 1) == 0 and not (type(total) is int and total < unroll * n):
-        per_iteration = unroll * n  # iterations of all invocations in one of the main loop
+    per_iteration = unroll * invocations  # iterations of all invocations in one of the main loop
+    is_power_of_2 = invocations & (invocations - 1) == 0
+    if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_iteration):
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert `unroll` iterations without a test between: base + own, base + own + n, ..."""
+            """Insert `unroll` iterations without a test between: base + own, base + own + invocations, ..."""
             first = inner.plus(base, own)
-            for round_ in range(unroll):
-                values = body(inner, inner.plus(first, round_ * n), values, is_last_copy=False)
+            for round_ in range(unroll):  # none is the last copy of the body: the loop of the rest has another
+                values = body(inner, inner.plus(first, round_ * invocations), values, is_last_copy=False)
             return values
 
         if type(total) is int:
@@ -193,18 +203,23 @@ def _rounds(
         else:  # rounded down to a multiple of `per_iteration`, a power of two here
             start = build.binary(arith.AndIOp, build.most(total, 0), -per_iteration)
         values = build.loop(0, start, per_iteration, values, several)
-    most = -(-(total - start) // n) if type(total) is int and type(start) is int else None
+    most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
 
     def one(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
         """Insert one of the remaining iterations."""
         return body(inner, iteration, values, is_last_copy=True)
 
-    return build.loop(build.plus(start, own), total, n, values, one, most=most)
+    return build.loop(build.plus(start, own), total, invocations, values, one, most=most)
 
 
-def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
-    """Insert one iteration for each invocation below `total`, and return the carried values."""
-    if total == n:
+def _at_most_one(
+    build: Build, own: SSAValue, total: int, invocations: int, values: list[SSAValue], body: Body
+) -> list[SSAValue]:
+    """Insert one iteration for each invocation below `total`, and return the carried values.
+
+    The body is inserted once, so that this is its last copy.
+    """
+    if total == invocations:
         return body(build, own, values, is_last_copy=True)
     condition, block = build.compare("slt", own, total), Block()
     inner = build.inside(block)
@@ -213,7 +228,7 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
     if values:
         otherwise.add_block(Block())
         build.inside(otherwise.blocks[0]).end(values)
-    branch = create(scf.IfOp, build.like.location, (condition,), [value.type for value in values])
+    branch = create(scf.IfOp, build.origin.location, (condition,), [value.type for value in values])
     branch.add_region(Region(block))
     branch.add_region(otherwise)
     build.insert(branch)

@@ -177,8 +177,9 @@ class Workgroup:
         """Return accesses without those to the private memory of invocations."""
 
         def is_shared(key: Key) -> bool:
-            """Return whether storage is a binding or an argument (a tuple), or an allocation in workgroup memory."""
-            return type(key) is tuple or not isinstance(key, Operation) or key in self.workgroup_allocations
+            """Return whether storage is a binding or an argument, or an allocation in workgroup memory."""
+            is_allocation = isinstance(key, Operation)  # keys of bindings and arguments are tuples
+            return not is_allocation or key in self.workgroup_allocations
 
         return Accesses(reads=set(filter(is_shared, accesses.reads)), writes=set(filter(is_shared, accesses.writes)))
 
