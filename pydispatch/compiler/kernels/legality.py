@@ -117,8 +117,9 @@ def _reason_against_updates(group: Sequence[Operation]) -> str | None:
 def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
     """Return whether another operation of the group reads the memory that an update overwrites.
 
-    The destination is then the result of an optimization barrier, whose operand is the memory: the barrier is copied
-    only where the memory is still needed. Other readers of the destination itself are checked elsewhere.
+    Only memory behind an optimization barrier is looked at: the destination is the result of the barrier, the memory
+    its operand. The barrier is copied only where the memory is still needed. Readers of the destination itself are
+    checked elsewhere.
     """
     behind_barrier = [value for value in overwritten_values(update) if value not in update.operands]
     return any(value in inputs_of(op) for value in behind_barrier for op in group if op is not update)
@@ -194,9 +195,9 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
     row_values = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in row_values}
     for op in union:
-        tensors = bool(op.results) and isinstance(op.results[0].type, TensorType)
+        returns_tensor = bool(op.results) and isinstance(op.results[0].type, TensorType)
         if (
-            tensors
+            returns_tensor
             and _shape(op.results[0]) in spaces
             and any(_producer(v, members) in row_values for v in op.operands)
         ):
@@ -321,15 +322,15 @@ def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation,
         for result in op.results:
             if isinstance(result.type, TensorType) and all(use.operation not in members for use in result.uses):
                 shapes.add(_shape(result))
-    rows = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}
-    full = {s for s in shapes if s not in rows}
-    if len(full) > 1:
-        return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in full)))
-    for space in full:
-        for row in rows:
-            if space[: len(row)] != row:
-                return reasons.other_rows(_spell(row), _spell(space))
-    if not full and len(shapes) > 1:
+    row_spaces = {_shape(g.op.results[0]) for g in generics.values() if g.reduced_loops}  # one element for each row
+    full_spaces = {s for s in shapes if s not in row_spaces}  # with the inner dimensions, too
+    if len(full_spaces) > 1:
+        return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in full_spaces)))
+    for space in full_spaces:
+        for rows in row_spaces:
+            if space[: len(rows)] != rows:
+                return reasons.other_rows(_spell(rows), _spell(space))
+    if not full_spaces and len(shapes) > 1:
         return reasons.different_sizes(" and ".join(sorted(_spell(s) for s in shapes)))
     return None
 

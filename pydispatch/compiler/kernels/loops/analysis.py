@@ -53,7 +53,8 @@ class LoopNest:
 
     Attributes:
         stores: The results, each with its buffer.
-        space: What determines the index space: a result, an update, or a recurrence.
+        space: What the loops run over: the elements of a result, those that an update writes, or those of the results
+            of a recurrence, which have equal sizes.
         outer_rank: Number of outer dimensions; the others are inner ones.
         by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.
@@ -179,19 +180,23 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
             elements.at(levels[depth], value, indices[:depth])
     build = levels[-1]
     for value, _ in nest.stores:
-        where = indices if not isinstance(nest.space, UpdateStep) else nest.space.position(elements, build, indices)
-        if isinstance(nest.space, UpdateStep) and nest.space.is_only_update:
+        if not isinstance(nest.space, UpdateStep):
+            elements.at(build, value, indices)
+            continue
+        # The indices of an update's nest are those of the written elements, at other positions in the destination.
+        position = nest.space.position(elements, build, indices)
+        if nest.space.is_only_update:
             nest.space.element(elements, build, indices)  # which is the final value of the destination
         else:
-            elements.at(build, value, where)
+            elements.at(build, value, position)
     return _Trial(elements=elements, dims=dims, levels=levels, indices=indices)
 
 
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
 
-    Only nests that reduce are merged, and no updates. Elements of fewer than 8 bits prevent it: their nests iterate
-    over bytes.
+    Only nests that reduce are merged, and none that update a tensor in place. Elements of fewer than 8 bits prevent it:
+    their nests iterate over bytes.
     """
     elements = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))
@@ -203,10 +208,10 @@ def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         for other in merged_nests:
             other_dims = other.dims(elements)
             is_outer_part = len(other_dims) > len(dims) > 0 and other_dims[: len(dims)] == dims
-            has_same_rows = other.outer_rank == len(dims) or not other.by_rows
-            updates = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
+            has_same_rows = other.outer_rank == len(dims) or not other.by_rows  # a nest without rows gets these
+            is_update = isinstance(other.space, UpdateStep) or isinstance(nest.space, UpdateStep)
             has_whole_bytes = all(bits_of(_element(v)) >= BYTE_BITS for v, _ in (*nest.stores, *other.stores))
-            if is_outer_part and has_whole_bytes and has_same_rows and reduces and not updates:
+            if is_outer_part and has_whole_bytes and has_same_rows and reduces and not is_update:
                 target = other  # of several, the last one, which has the lowest rank
         if target is None:
             merged_nests.append(nest)
@@ -244,7 +249,8 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     for value, builder, indices in elements.computed_elements:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
             continue
-        if covers(builder, trial.indices[: nest.outer_rank], indices, dims):
+        row = trial.indices[: nest.outer_rank]
+        if covers(builder, row, indices, dims):  # the loops of the builder visit all elements of the row
             builders_of_value.setdefault(value, []).append(builder)
     storage: dict[SSAValue, SSAValue | None] = {}
     unused_results = [v for v, _ in nest.stores]
@@ -254,7 +260,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     innermost_loop = trial.levels[-1]  # stores the results; other builders are those of reductions
     for value, builders in builders_of_value.items():
         first_is_reduction = builders[0] is not innermost_loop
-        if not first_is_reduction or tensor_type(value).element_type != _element(value):
+        if not first_is_reduction:
             continue
         if value in buffer_of_result:
             storage[value] = value  # in its own row of the result

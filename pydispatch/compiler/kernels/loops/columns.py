@@ -45,8 +45,8 @@ class Stage:
 
     Attributes:
         op: The reduction.
-        nest_dims: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension, or
-            one of size 1.
+        nest_dims: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension and
+            for one of size 1.
     """
 
     op: Operation
@@ -66,11 +66,12 @@ def find_column_reductions(
         indices: Counters of the loops of the trial.
     """
     stages: list[Stage] = []
-    for value, _, indices_of_value in reduced_elements:
+    for element in reduced_elements:
+        value = element.value
         assert isinstance(value, OpResult)
         generic = view_of(elements, value.op)
-        nest_dims = [-1] * len(generic.iterators)
-        for index, result in zip(indices_of_value, generic.output_maps[value.index].results, strict=True):
+        nest_dims = [-1] * len(generic.iterators)  # see `Stage.nest_dims`
+        for index, result in zip(element.indices, generic.output_maps[value.index].results, strict=True):
             is_constant_zero = not isinstance(index, SSAValue) and index == 0
             if is_constant_zero:  # a dimension of size 1, which no loop of the nest counts
                 continue
@@ -126,7 +127,7 @@ def emit_column_reductions(
     low: Index,
     high: Index,
     buffers: dict[SSAValue, SSAValue],
-    parts: dict[SSAValue, SSAValue],
+    block_sums: dict[SSAValue, SSAValue],
 ) -> None:
     """Emit the stages for the columns `low` to `high`, and register their results as stored in `buffers`.
 
@@ -138,13 +139,11 @@ def emit_column_reductions(
         dims: Sizes of the dimensions of the nest.
         low, high: Half-open range of columns.
         buffers: For each result, the buffer of its totals.
-        parts: For each result of a stage that sums in blocks (`sums_in_blocks`), the buffer of the current block's
+        block_sums: For each result of a stage that sums in blocks (`sums_in_blocks`), the buffer of the current block's
             sums.
     """
     for stage in stages:
-        run = _StageEmitter(elements, view_of(elements, stage.op), stage, outer, dims, low, high)
-        run.totals = [buffers[r] for r in stage.op.results]
-        run.sums = [parts[r] for r in stage.op.results] if run.steps_per_block else run.totals
+        run = _StageEmitter(elements, stage, outer, dims, low, high, buffers, block_sums)
         build.parallel(low, high, run.start, limit=dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
@@ -160,27 +159,28 @@ class _StageEmitter:
     Attributes:
         point: Index of each loop of the reduction for the element that is emitted; set by the loops around it.
         column: The loop of the reduction that runs over columns.
+        column_count: Number of all columns: a bound that the index of a column is known to be below.
         steps_per_block: Iterations of the outermost reduced loop whose sums are added to the totals at once; 0 if the
             reduction is not cut into blocks.
         totals: For each result, the buffer of the accumulators of all steps.
         sums: For each result, the buffer that steps are added to: of the current block's sums, or `totals`.
     """
 
-    totals: list[SSAValue]
-    sums: list[SSAValue]
-
     def __init__(
-        self, elements: Elements, generic: Structured, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
-        low: Index, high: Index,
+        self, elements: Elements, stage: Stage, outer: Sequence[Index], dims: Sequence[Index], low: Index, high: Index,
+        buffers: dict[SSAValue, SSAValue], block_sums: dict[SSAValue, SSAValue],
     ) -> None:  # fmt: skip
-        self.elements, self.generic, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
+        self.elements, self.generic = elements, view_of(elements, stage.op)
+        self.low, self.high, self.column_count = low, high, dims[-1]
         columns_dim = len(dims) - 1
         # The 0 of a reduced loop (-1) and of the columns is replaced in each iteration.
         self.point: list[Index] = [0 if dim in (-1, columns_dim) else outer[dim] for dim in stage.nest_dims]
         self.column = stage.nest_dims.index(columns_dim)
-        self.sizes = loop_sizes(elements, generic)
-        self.steps_per_block = _steps_per_block(elements, generic, self.sizes)
+        self.sizes = loop_sizes(elements, self.generic)
+        self.steps_per_block = _steps_per_block(elements, self.generic, self.sizes)
         self.jammed_steps = JAMMED_STEPS if self._pays_jamming(stage.op) else 1
+        self.totals = [buffers[result] for result in stage.op.results]
+        self.sums = [block_sums[result] for result in stage.op.results] if self.steps_per_block else self.totals
 
     def _pays_jamming(self, op: Operation) -> bool:
         """Return whether passes of several steps are faster: for inexpensive sums of floats in columns for vectors.
@@ -199,7 +199,10 @@ class _StageEmitter:
             self.elements.store(build, element, buffer, [build.minus(index, self.low)])
 
     def loops(self, build: Builder, depth: int) -> None:
-        """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns."""
+        """Emit the loops over the reduced dimensions from `depth` on, around the parallel loop over the columns.
+
+        Only the outermost one, at depth 0, is cut into blocks.
+        """
         if depth == len(self.generic.reduced_loops):
             self._pass(build, [self.point])
             return
@@ -207,9 +210,9 @@ class _StageEmitter:
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
-            inner.parallel(self.low, self.high, self._clear, limit=self.width)
+            inner.parallel(self.low, self.high, self._clear, limit=self.column_count)
             self._iterations(inner, depth, first, inner.least(inner.plus(first, self.steps_per_block), size))
-            inner.parallel(self.low, self.high, self._add_to_total, limit=self.width)
+            inner.parallel(self.low, self.high, self._add_to_total, limit=self.column_count)
             return []
 
         if self.steps_per_block and depth == 0:
@@ -264,7 +267,7 @@ class _StageEmitter:
             for accumulator, buffer in zip(accumulators, self.sums, strict=True):
                 self.elements.store(inner, accumulator, buffer, [offset])
 
-        build.parallel(self.low, self.high, column_steps, limit=self.width)
+        build.parallel(self.low, self.high, column_steps, limit=self.column_count)
 
     def _clear(self, build: Builder, index: Index) -> None:
         """Emit the reset of the block sums of column `index` to -0."""

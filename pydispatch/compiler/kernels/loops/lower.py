@@ -71,19 +71,17 @@ def lower_loops(frame: Frame) -> Kernel:
         for nest, partition in zip(nests, partitions, strict=True):
             build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
     contiguous = partitions[0].contiguous if len(nests) == 1 else 0
-    tiles = tiles_of(frame, run=contiguous)
+    tiles = slice_bytes_of(frame, run=contiguous)
     return frame.finish(workgroups=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
 
 
-def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
+def slice_bytes_of(frame: Frame, run: int) -> tuple[int, ...]:
     """Return the bytes of each binding that a workgroup of a flat kernel accesses, see `Kernel.tiles`; () if unknown.
 
     `run` is the number of contiguous elements of a workgroup, see `Partition.contiguous`.
     """
-    tensors = [
-        *frame.tensors,
-        *(v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None),
-    ]
+    new_results = [v for v, argument in zip(frame.returned, frame.updated, strict=True) if argument is None]
+    tensors = [*frame.tensors, *new_results]  # in the order of the bindings
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
     if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
@@ -96,8 +94,8 @@ def lower_whole(frame: Frame) -> Kernel:
     The function itself selects the part of the results that a workgroup computes.
     """
     elements, build = frame.elements, frame.build
-    # Elements outside of the inserted slice belong to other workgroups.
-    for nest in analyse(frame, nests_of(frame, into_empty=True)):
+    # A result is a slice that is inserted into a `tensor.empty`: other workgroups write the elements outside of it.
+    for nest in analyse(frame, nests_of(frame, only_inserted_slices=True)):
         _emit_serially(frame, nest, _partition_nest(frame.backend, nest, elements, build))
     return frame.finish(workgroups=None)
 
@@ -135,15 +133,16 @@ def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
     frame.build.loop(0, partition.workgroups, [], body)
 
 
-def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
+def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]:
     """Return the loop nests of a dispatch function: one for all results of the same sizes, one for each update.
 
-    `into_empty` states that a result which is inserted into a `tensor.empty` has only its inserted elements written.
+    `only_inserted_slices` states that of a result which is inserted into a `tensor.empty`, only the inserted elements
+    are written.
     """
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}
     for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
-        if argument is not None or (into_empty and starts_empty(value)):
+        if argument is not None or (only_inserted_slices and starts_empty(value)):
             nests += [LoopNest(stores=[(value, buffer)], space=update) for update in updates_of(value)]
             continue
         ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None
@@ -174,13 +173,13 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
         # Workgroups may share a byte. With atomic stores, parallelism pays only from some 20 workgroups on: one
         # workgroup has all rows.
         parallel = dims[nest.space.slice_index_rank :]  # the slices in order are a loop of their own
-        outer = build.product(parallel[:-1])
-        return Partition(outer=outer, rows=outer, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
+        rows = build.product(parallel[:-1])
+        return Partition(outer=rows, rows=rows, tile=parallel[-1] if parallel else 1, tiles=1, workgroups=1)
     if per_byte > 1:
         byte_count = build.ceil_quotient(build.product(dims), per_byte)
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
         return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
-    read_bytes, loop_bytes = work_of(nest, elements, build)
+    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
     element_bytes = sum(width_of(value) for value, _ in nest.stores) + read_bytes
     if nest.by_rows:  # reductions run once per row, before its elements
         inner = build.product(dims[nest.outer_rank :])
@@ -193,7 +192,7 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
     return partition_elements(build, backend, dims, build.plus(element_bytes, loop_bytes))
 
 
-def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
+def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
     """Estimate the bytes that an element of a nest reads.
 
     Returns:
@@ -240,7 +239,8 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
             """Write one element of the update."""
             update.write(elements, builder, value, buffer, indices)
 
-        if update.slice_index_rank:
+        is_ordered = update.slice_index_rank > 0  # its slices may write the same element
+        if is_ordered:
             has_whole_bytes = elements_per_byte(value) == 1
             emit_in_order(elements, build, group, partition, update, write, has_whole_bytes=has_whole_bytes)
         else:
@@ -304,8 +304,8 @@ def _emit_nest(
         element: Emits the element at some indices, and its stores, as `write` of `emit_inner`.
         elements: Tensors of the kernel; None for an update, which has no reductions.
     """
-    # Dimensions from here on are the inner loops, over a row or over columns.
-    inner_from = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
+    # The other dimensions are the inner loops, over a row or over columns.
+    outer_rank = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> its totals for a range of columns
     # A long sum is taken in blocks of steps, for precision: such a result -> its sums of the current block.
     block_sums: dict[SSAValue, SSAValue] = {}
@@ -319,8 +319,8 @@ def _emit_nest(
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
         """Emit the reductions of a row, and its elements with inner indices `low` to `high`."""
-        if elements is None:
-            emit_inner(builder, indices, dims[inner_from:], low=low, high=high, write=element)
+        if elements is None:  # an update, which has no reductions
+            emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
             return
         if nest.by_rows:
             elements.begin_row(indices)
@@ -332,14 +332,14 @@ def _emit_nest(
                 return
         if nest.columns:
             emit_column_reductions(
-                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, parts=block_sums
+                elements, builder, nest.columns, indices, dims, low, high, buffers=buffers, block_sums=block_sums
             )
-        emit_inner(builder, indices, dims[inner_from:], low=low, high=high, write=element)
+        emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
         for result in buffers:
             elements.forget(result)  # the totals are those of this row and range only
 
     pipeline = find_pipelined(elements, nest) if elements is not None and nest.by_rows else None
-    emit_nest(build, group, partition, dims, split=inner_from, row=row, pipeline=pipeline)
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row, pipeline=pipeline)
 
 
 def emit_bytes(
@@ -360,7 +360,10 @@ def emit_bytes(
             flat = builder.linear(byte_index, per_byte, part)
 
             def element(builder: Builder, flat: Index = flat) -> None:
-                """Store the element number `flat` of each result, whose byte only this iteration writes."""
+                """Store the element number `flat` of each result.
+
+                Only this iteration writes its byte (`own_byte`), so that the store need not be atomic.
+                """
                 indices = builder.split(flat, dims)
                 for value, buffer in nest.stores:
                     elements.store(builder, elements.at(builder, value, indices), buffer, indices, own_byte=True)
@@ -372,4 +375,4 @@ def emit_bytes(
         """Emit the bytes `low` to `high`: the nest of bytes has one dimension, and no outer ones."""
         emit_inner(builder, outer, [byte_count], low=low, high=high, write=byte)
 
-    emit_nest(build, group, partition, dims=[byte_count], split=0, row=row)
+    emit_nest(build, group, partition, dims=[byte_count], outer_rank=0, row=row)

@@ -20,13 +20,14 @@ class RowPipeline(Protocol):
         """Emit the values of the first row before all rows, and return them."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row.
+        """Begin a row: record the values that were computed for it, and prepare to compute those of the next row.
 
         Args:
             build: The builder of the row.
             row: Indices of the row.
-            following: Indices of the next row, whose values the loops of this row compute; the row itself for the last.
-            carried: The values of the row, which the row before has computed.
+            following: Indices of the next row, for which the loops of this row compute the values; `row` again for the
+                last row.
+            carried: The values of the row, which the loops of the row before have computed.
         """
 
     def end(self) -> list[SSAValue]:
@@ -112,12 +113,12 @@ def partition_columns(
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
-    width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)
+    width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)  # the budget, rounded up to whole lines
     if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE_ROWS_FACTOR * width, widest):
         width = inner  # one range has all columns
     tile = build.least(inner, build.least(width, widest))
     tiles = build.ceil_quotient(inner, tile)
-    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)
+    rows = build.most(build.quotient(budget, build.most(inner, 1)), 1)  # several only where one range has all columns
     return Partition(
         outer=outer, rows=rows, tile=tile, tiles=tiles, workgroups=build.times(build.ceil_quotient(outer, rows), tiles)
     )
@@ -128,7 +129,7 @@ def emit_nest(
     group: Index,
     partition: Partition,
     dims: Sequence[Index],
-    split: int,
+    outer_rank: int,
     row: Callable[[Builder, list[Index], Index, Index], None],
     pipeline: RowPipeline | None = None,
 ) -> None:
@@ -139,7 +140,7 @@ def emit_nest(
         group: The number of the workgroup.
         partition: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
-        split: The number of outer dimensions.
+        outer_rank: The number of outer dimensions.
         row: Emits one row. Its arguments are a builder, the outer indices, and the bounds of the inner tile.
         pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
@@ -148,14 +149,15 @@ def emit_nest(
     if partition.tiles != 1:
         tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
     low: Index = 0
-    high = dims[split] if split < len(dims) else 1
+    high = dims[outer_rank] if outer_rank < len(dims) else 1
     if partition.tiles != 1:
         low = build.times(tile_number, partition.tile)
         high = build.least(build.plus(low, partition.tile), high)
 
     def outer_indices(inner: Builder, flat: Index) -> list[Index]:
         """Return the outer indices at position `flat` of the outer iterations; record that the first is in bounds."""
-        indices = inner.split(flat, dims[:split])  # records that the others are below their sizes: they are remainders
+        # `split` records that the others are below their sizes: they are remainders.
+        indices = inner.split(flat, dims[:outer_rank])
         if indices and not isinstance(indices[0], int):
             inner.assume_below(indices[0], dims[0])
         return indices

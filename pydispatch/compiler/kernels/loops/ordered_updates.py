@@ -83,7 +83,7 @@ def emit_in_order(
     inner = update.dims(elements)[update.slice_index_rank :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
     dims = [parts, *inner]
-    split = max(1, len(dims) - 1)
+    outer_rank = max(1, len(dims) - 1)
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension.
@@ -94,7 +94,9 @@ def emit_in_order(
         part, *slice_indices = outer
 
         def write_slice(builder: Builder, leading: list[Index]) -> None:
-            """Emit the writes of elements `low` to `high` of the slice at the indices `leading`."""
+            """Emit the writes of elements `low` to `high` of the slice whose index along the ordered dimensions is
+            `leading`.
+            """
             if inner:
                 last_dim = inner[-1:]
                 emit_inner(builder, [*leading, *slice_indices], last_dim, low=low, high=high, write=write)
@@ -103,7 +105,7 @@ def emit_in_order(
 
         emit_slices_in_order(elements, builder, update, parts, part, write_slice)
 
-    emit_nest(build, group, partition, dims, split, row)
+    emit_nest(build, group, partition, dims, outer_rank=outer_rank, row=row)
 
 
 def emit_slices_in_order(

@@ -55,7 +55,10 @@ class PipelinedReduction:
         return [self.elements.at(build, self.value, self._indices_of_row(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row whose reduction is `carried`; the loop of `host` also reduces the row `following`."""
+        """Begin a row whose reduction is `carried`, and register this reduction as companion of `host`.
+
+        The loop of `host`, a later reduction of this row, then also reduces the row `following`.
+        """
         self.elements.define(build, self.value, self._indices_of_row(row), carried[0])
         self.next_row, self.results = following, []
         self.elements.companion = self  # until the loop of `host` is emitted, which resets it
@@ -105,7 +108,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     (value, nest_dims), (other, other_nest_dims) = nest.row_reductions[:2]
     row_dims = list(range(nest.outer_rank))
-    # Both results have one element per row, so that a row of either is a row of the nest.
+    # Both results have one element per row, so that a row of either is a row of the nest; -1 is a dimension of size 1.
     if any(sorted(dim for dim in dims if dim >= 0) != row_dims for dims in (nest_dims, other_nest_dims)):
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:

@@ -178,7 +178,7 @@ def _emit_columns(
         )
         rows.emit(builder)
 
-    emit_nest(build, group, partition, dims, split=len(dims) - 1, row=run)
+    emit_nest(build, group, partition, dims, outer_rank=len(dims) - 1, row=run)
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,10 @@ class _Block:
 class _TiledTranspose:
     """Emitter of the blocks of one nest.
 
-    Each block is computed column by column into a buffer in workgroup memory, and then copied to the results.
+    Each block is computed column by column into a buffer in workgroup memory, and then copied to the results. Its rows
+    are up to `height` indices of the dimension `along`, its columns up to `side` indices of the last dimension.
+
+    Adjacent dimensions that all operands read as one contiguous dimension are joined to one dimension first.
 
     Attributes:
         elements: Tensors of the kernel.
@@ -204,7 +207,7 @@ class _TiledTranspose:
             known_block = replace(block, rows=rows, columns=columns)
             build.when(has_extents, partial(self._block_in_registers, block=known_block))
             is_other = both(build, is_other, opposite(build, has_extents))
-        if self._has_other_extents():
+        if self._has_blocks_outside_registers():
             build.when(is_other, partial(self._block_by_elements, block=block))
 
     def _block_in_registers(self, build: Builder, block: _Block) -> None:
@@ -225,20 +228,23 @@ class _TiledTranspose:
         row_counts = _static_extents(rows, self.height, self.fewest_rows)
         return list(product(row_counts, _static_extents(columns, self.side, FEWEST_COLUMNS)))
 
-    def _has_other_extents(self) -> bool:
+    def _has_blocks_outside_registers(self) -> bool:
         """Return whether there are blocks that are not transposed in registers."""
-        return not self.in_registers or any(
-            not isinstance(size, int) or 0 < size % block < fewest
-            for size, block, fewest in (
-                (self.dims[self.along], self.height, self.fewest_rows),
-                (self.dims[-1], self.side, FEWEST_COLUMNS),
-            )
+
+        def has_short_blocks(size: Index, block: int, fewest: int) -> bool:
+            """Return whether the last block of a dimension may be shorter than those transposed in registers."""
+            return not isinstance(size, int) or 0 < size % block < fewest
+
+        return (
+            not self.in_registers
+            or has_short_blocks(self.dims[self.along], self.height, self.fewest_rows)
+            or has_short_blocks(self.dims[-1], self.side, FEWEST_COLUMNS)
         )
 
     def _joined_indices(self, build: Builder, block: _Block, i: Index, j: Index) -> list[Index]:
         """Return the indices of the dimensions after joining, at row `i` and column `j` of a block."""
-        row = _within(build, build.plus(block.top, i), self.dims[self.along])
-        column = _within(build, build.plus(block.left, j), self.dims[-1])
+        row = _assume_below(build, build.plus(block.top, i), self.dims[self.along])
+        column = _assume_below(build, build.plus(block.left, j), self.dims[-1])
         return [*block.outer[: self.along], row, *block.outer[self.along + 1 :], column]
 
     def _compute_block(self, build: Builder, block: _Block) -> None:
@@ -342,6 +348,6 @@ def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
     return [extent for extent in sorted(extents) if extent >= fewest]
 
 
-def _within(build: Builder, index: Index, size: Index) -> Index:
+def _assume_below(build: Builder, index: Index, size: Index) -> Index:
     """Record that an index is less than `size`, and return it."""
     return index if isinstance(index, int) else build.assume_below(index, size)

@@ -162,7 +162,8 @@ class _Heap:
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
-        is_left = build.add(arith.CmpiOp(lhs[-1], rhs[-1], "ult"))
+        lhs_column, rhs_column = lhs[-1], rhs[-1]  # the values of an element come before
+        is_left = build.add(arith.CmpiOp(lhs_column, rhs_column, "ult"))
         follows = self.before(build, rhs, lhs)
         ties = build.add(arith.AndIOp(is_left, build.add(arith.XOrIOp(follows, _truth(build, 1)))))
         return build.add(arith.OrIOp(self.before(build, lhs, rhs), ties))

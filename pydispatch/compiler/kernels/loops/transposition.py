@@ -113,10 +113,13 @@ def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequenc
     for tensor, where in loads:
         if any(not isinstance(index, int) and index not in indices for index in where):
             return False
-        if (where.count(outer), where.count(inner)) == (0, 0):
+        uses = where.count(outer), where.count(inner)
+        if uses == (0, 0):
             continue
-        position = where.index(inner) if where.count(inner) == 1 else 0
-        is_contiguous = position > 0 and where[position - 1] is outer and where.count(outer) == 1
-        if not is_contiguous or tensor_type(tensor).get_shape()[position] != dims[dim + 1]:
+        if uses != (1, 1):
+            return False
+        position = where.index(inner)
+        is_after_outer = position > 0 and where[position - 1] is outer
+        if not is_after_outer or tensor_type(tensor).get_shape()[position] != dims[dim + 1]:
             return False
     return True

@@ -259,18 +259,19 @@ def _reduce(
     assert isinstance(block.value, OpResult)
     generic = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, generic)
-    iterations = [_loop_indices(generic, block, indices) for indices in points]
+    loop_indices = [_loop_indices(generic, block, indices) for indices in points]  # of each point, 0 for reduced loops
     initial = [
-        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
+        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], indices))
+        for indices in loop_indices
     ]
-    current: dict[int, Index] = {}  # reduced loop -> its index in the step that is emitted
+    reduction_indices: dict[int, Index] = {}  # reduced loop -> its index in the step that is emitted
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one step of all points of a block."""
         results = []
-        for point, value in zip(iterations, carried, strict=True):
-            point_indices = [current.get(dim, index) for dim, index in enumerate(point)]
-            results += body_at(elements, inner, generic, point_indices, [value])
+        for indices, value in zip(loop_indices, carried, strict=True):
+            step_indices = [reduction_indices.get(loop, index) for loop, index in enumerate(indices)]
+            results += body_at(elements, inner, generic, step_indices, [value])
         return results
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
@@ -286,7 +287,7 @@ def _reduce(
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             """Emit the unrolled steps of a loop level."""
             for unrolled_step in range(unroll):
-                current[dim] = deeper.plus(index, unrolled_step)
+                reduction_indices[dim] = deeper.plus(index, unrolled_step)
                 values = level(deeper, depth + 1, values)
             return values
 

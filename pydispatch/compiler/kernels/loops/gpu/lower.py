@@ -125,7 +125,8 @@ def finish(
     """
     kernel = frame.finish(workgroups=grid)
     function = kernel.function
-    scratch_results = {buffer for plan in plans for buffer in plan.nest.row_storage.values() if buffer is not None}
+    # Results whose rows first store another value of the row: their elements are not written once.
+    scratch_results = {result for plan in plans for result in plan.nest.row_storage.values() if result is not None}
     has_long_rows = any(
         plan.distribution is Distribution.ROWS and row_size(plan.nest, frame.elements) >= LONG_ROW for plan in plans
     )
@@ -216,7 +217,7 @@ def _emit(frame: Frame, plan: GpuLoopPlan, partition: Partition, build: Builder,
             group,
             partition,
             dims,
-            split=nest.outer_rank,
+            outer_rank=nest.outer_rank,
             row=lambda b, indices, low, high: _row(elements, nest, b, indices, dims),
         )
     elements.forget_rows()
@@ -235,7 +236,8 @@ def _elements(
     """Emit a nest with one element per invocation, its `plan.inner` trailing dimensions collapsed into one loop."""
     outer_rank = len(dims) - plan.inner
     inner_dims = dims[outer_rank:]
-    shape = [*dims[:outer_rank], build.product(inner_dims)]
+    inner_size = build.product(inner_dims)
+    collapsed_dims = [*dims[:outer_rank], inner_size]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit the elements `low` to `high` of a row, in parallel."""
@@ -244,12 +246,13 @@ def _elements(
             """Store the element at an index of the collapsed inner dimensions."""
             _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner_dims) if inner_dims else [])])
 
-        if dims:
-            builder.parallel(low, high, element, limit=shape[-1])
-        else:
+        is_scalar = not dims
+        if is_scalar:
             element(builder, 0)
+        else:  # an index below `inner_size` splits into indices below `inner_dims`
+            builder.parallel(low, high, element, limit=inner_size)
 
-    emit_nest(build, group, partition, shape, split=max(0, len(shape) - 1), row=row)
+    emit_nest(build, group, partition, collapsed_dims, outer_rank=len(collapsed_dims) - 1, row=row)
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
@@ -326,8 +329,8 @@ def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Bui
         """Write one element of the update."""
         update.write(elements, builder, value, buffer, indices)
 
-    split = max(0, len(dims) - 1)
+    outer_rank = max(0, len(dims) - 1)
     emit_nest(
-        build, group, partition, dims, split=split,
-        row=lambda b, indices, low, high: emit_inner(b, indices, dims[split:], low, high, write),
+        build, group, partition, dims, outer_rank=outer_rank,
+        row=lambda b, indices, low, high: emit_inner(b, indices, dims[outer_rank:], low, high, write),
     )  # fmt: skip

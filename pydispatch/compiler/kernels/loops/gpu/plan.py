@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
-from pydispatch.compiler.kernels.loops.lower import elements_per_byte, width_of, work_of
+from pydispatch.compiler.kernels.loops.lower import elements_per_byte, width_of, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
@@ -213,8 +213,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
         return Partition(outer=rows, rows=1, tile=whole_row, tiles=1, workgroups=rows)
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
-    inputs, loops = work_of(nest, elements, build)
-    bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + inputs
+    read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
+    bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + read_bytes
     if plan.distribution is Distribution.LANES:
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
@@ -223,7 +223,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.distribution is not Distribution.UPDATE:
         outer, collapsed = dims[: len(dims) - plan.inner], dims[len(dims) - plan.inner :]
         shape = [*outer, build.product(collapsed)]
-    has_reductions = loops != 0
+    has_reductions = loop_bytes != 0
     weight: Index = REDUCED_ELEMENT_BYTES if has_reductions else bytes_per_element
     return partition_elements(build, backend, shape, bytes_per_element=weight)
 

@@ -63,8 +63,8 @@ def distributed_reduction(
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
     sizes = loop_sizes(elements, generic)
-    steps = [sizes[dim] for dim in generic.reduced_loops]
-    if all(isinstance(s, int) for s in steps) and prod(s for s in steps if isinstance(s, int)) < FEW:
+    extents = [sizes[dim] for dim in generic.reduced_loops]
+    if all(isinstance(n, int) for n in extents) and prod(n for n in extents if isinstance(n, int)) < FEW:
         return None
     if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return None
@@ -74,21 +74,21 @@ def distributed_reduction(
         for o, m in zip(generic.outputs, generic.output_maps, strict=True)
     ]
     sums = are_sums(elements, generic)
-    static_inner_steps = [s for s in steps[1:] if isinstance(s, int)]
-    outer_steps = 0  # of a block; without blocks, 0
-    if any(sums) and len(static_inner_steps) == len(steps) - 1:
-        outer_steps = max(1, BLOCK // max(1, prod(static_inner_steps)))
-    if not outer_steps or (isinstance(steps[0], int) and steps[0] <= outer_steps):
-        return _parallel(elements, build, generic, indices, sizes, (0, steps[0]), initial)
+    static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
+    steps_per_block = 0  # of the outermost reduced loop; without blocks, 0
+    if any(sums) and len(static_inner_extents) == len(extents) - 1:
+        steps_per_block = max(1, BLOCK // max(1, prod(static_inner_extents)))
+    if not steps_per_block or (isinstance(extents[0], int) and extents[0] <= steps_per_block):
+        return _parallel(elements, build, generic, indices, sizes, (0, extents[0]), initial)
 
     def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the reduction of a block of outermost steps with its own accumulators; combine them with `carried`."""
-        high = inner.least(inner.plus(low, outer_steps), steps[0])
+        high = inner.least(inner.plus(low, steps_per_block), extents[0])
         return with_fresh_accumulators(
             inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
         )
 
-    return build.loop(0, steps[0], initial, block, step=outer_steps, limit=steps[0])
+    return build.loop(0, extents[0], initial, block, step=steps_per_block, limit=extents[0])
 
 
 def _parallel(

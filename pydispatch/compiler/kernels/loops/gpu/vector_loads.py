@@ -103,13 +103,14 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
     earlier = elements.entry.recall(key)
     if earlier is not None:
         return earlier
-    owner = elements.buffer_of(value)[0].owner
-    assert isinstance(owner, Operation)
+    whole_buffer, _index_map = elements.buffer_of(value)
+    subspan = whole_buffer.owner
+    assert isinstance(subspan, Operation)
     count = prod(tensor_type(value).get_shape()) // 2
     view = hal.InterfaceBindingSubspanOp(
         operands=[[elements.entry.index(0)], []],
         result_types=[MemRefType(i64, [count])],
-        properties={name: owner.properties[name] for name in ("binding", "flags")},
+        properties={name: subspan.properties[name] for name in ("binding", "flags")},
     )
     buffer = elements.entry.add(view)
     elements.entry.remember(key, buffer)
@@ -169,7 +170,7 @@ def reduce_paired(
         column_pair=column_pair,
         iterations=iterations,
         sizes=loop_sizes(elements, generic),
-        is_fused=_is_multiply_add(elements, generic, paired),
+        is_multiply_add=_is_multiply_add(elements, generic, paired),
     )
     return reduction.emit(build, depth=0, current={}, sums=initial)
 
@@ -187,7 +188,7 @@ class _PairedReduction:
         column_pair: The column of the corner, divided by 2.
         iterations: Indices of the loop dimensions at each element of the block; those of reductions are replaced.
         sizes: Size of each loop dimension.
-        is_fused: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
+        is_multiply_add: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
     """
 
     elements: Elements
@@ -199,7 +200,7 @@ class _PairedReduction:
     column_pair: Index
     iterations: Sequence[Sequence[Index]]
     sizes: Sequence[Index]
-    is_fused: bool
+    is_multiply_add: bool
 
     def emit(self, build: Builder, depth: int, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
         """Emit the loops over the reductions from number `depth` on, and return the sums after them.
@@ -274,7 +275,7 @@ class _PairedReduction:
             loaded: The elements of the inputs that are loaded in pairs.
             total: The sum before the step.
         """
-        if self.is_fused:
+        if self.is_multiply_add:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
         for w, element in zip(self.paired, loaded, strict=True):
