@@ -243,7 +243,7 @@ class _Body:
         dims: loops of panels, blocks and columns, which index the tensor.
         """
         generic = self.contraction.generic
-        for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):
+        for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):  # it may be sitofp(extui(x)), sitofp(x) or extf(x)
             if isinstance(value, OpResult) and isinstance(value.op, kind):
                 value = value.op.operands[0]
         if isinstance(value, BlockArgument) and value.owner is generic.block:

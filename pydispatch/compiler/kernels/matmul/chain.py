@@ -107,9 +107,10 @@ def chain_of(operations: Sequence[Operation]) -> Chain | None:
     if parts is None or any(_is_used_outside(op, members) for op in (*parts.first_product, *parts.row_operations)):
         return None
     chain = Chain(first=first, second=second, scores=scores, rows=rows, parts=parts)
+    # The kernel has no tensors of gathered pages, such as pages of keys: its products read the pages themselves.
     if any(_is_used_outside(op, members) for op in chain.gathers & members):
         return None
-    return chain if _has_kernel(chain) and _is_aligned(chain) else None
+    return chain if _has_kernel(chain) and _are_rows_independent(chain) else None
 
 
 def _is_used_outside(op: Operation, members: set[Operation]) -> bool:
@@ -185,6 +186,8 @@ def _part_of(
 ) -> dict[Operation, int] | None:
     """Return the part of each operation: 0 up to the scores, 1 up to the rows, 2 for the second product.
 
+    The scores are the last elementwise function of the first product, the rows the factor A of the second one.
+
     An operation that does not depend on a product is in the part of its users. If these are in several parts, the first
     of them is returned for an operation that is free to duplicate; for another one there is no chain, and the result is
     None.
@@ -196,7 +199,8 @@ def _part_of(
         if op in after_second:
             part_of[op] = 2
         elif op in after_first and op not in part_of:
-            part_of[op] = 0 if all(matching_dims(r, result, cache) is not None for r in op.results) else 1
+            is_elementwise = all(matching_dims(r, result, cache) is not None for r in op.results)  # on the product
+            part_of[op] = 0 if is_elementwise else 1
     for op in reversed(operations):
         if op in part_of:
             continue
@@ -248,7 +252,7 @@ def _dims_of(map: AffineMap) -> list[int]:
     return [r.position if isinstance(r, AffineDimExpr) else NO_DIM for r in map.results]
 
 
-def _is_aligned(chain: Chain) -> bool:
+def _are_rows_independent(chain: Chain) -> bool:
     """Return whether each row of `rows` depends only on the row of `scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
     dims_of: dict[SSAValue, list[int]] = {chain.scores: identity}

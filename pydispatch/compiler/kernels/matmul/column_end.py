@@ -65,22 +65,22 @@ LOWEST_FLOOR = -1e38
 
 @dataclass(frozen=True)
 class Bound:
-    """The end of the columns that one comparison leaves visible, exclusive: `value + extra`.
+    """The end of the columns that one comparison leaves visible, exclusive: `value + offset`.
 
     Attributes:
         value: An integer that does not depend on the column.
-        extra: A constant: 1 for `column <= value`, 0 for `column < value`.
+        offset: A constant: 1 for `column <= value`, 0 for `column < value`.
     """
 
     value: Expression
-    extra: int
+    offset: int
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
         """Emit the bound of the row at a point, at most `columns`. The index of the point along columns is ignored."""
         value = self.value.emit(elements, build, point)
         index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
-        # The minimum is taken before `extra` is added, so that the sum does not overflow.
-        return build.plus(build.least(index, columns - self.extra), self.extra)
+        # The minimum is taken before `offset` is added, so that the sum does not overflow.
+        return build.plus(build.least(index, columns - self.offset), self.offset)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Limits:
     Attributes:
         bounds: The ends of columns that comparisons leave visible.
         stored: Masks in memory.
-        fill: Upper bound of the scores at hidden columns.
+        fill: Upper bound of the scores at hidden columns, or of the numbers that a mask adds to them. With -inf, the
+            default, hidden columns have the weight 0.
     """
 
     bounds: tuple[Bound, ...] = ()
@@ -128,8 +129,8 @@ class Limits:
     def floor(self) -> float | None:
         """The number that the largest visible score of a row must exceed for hidden columns to have no effect.
 
-        None if it may be any number. Above half of the fill, a hidden column has a weight below exp(fill / 2), which is
-        0 for fills of at most `HIGHEST_FILL`.
+        None if it may be any number. A hidden column has at most the weight exp(fill - score) for the largest score. If
+        this score exceeds fill / 2, the weight is below exp(fill / 2): 0 for fills of at most `HIGHEST_FILL`.
         """
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
@@ -140,11 +141,11 @@ class Limits:
             end = build.least(end, bound.emit(elements, build, point, columns))
         return end
 
-    def joined(self, other: Limits) -> Limits:
+    def intersected(self, other: Limits) -> Limits:
         """Return the limits of two masks that both apply: a column is hidden if one of them hides it."""
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
-    def filled(self, fill: float | None, highest: float) -> Limits:
+    def with_fill(self, fill: float | None, *, highest: float) -> Limits:
         """Return the limits with another upper bound `fill` at hidden columns; no limits if it is above `highest`.
 
         Above that number, a hidden column could have a weight.
@@ -175,20 +176,20 @@ def _limits_of_score(score: Expression, column: int) -> Limits:
         condition, chosen, other = operands
         for is_true, shown, hidden in ((True, chosen, other), (False, other, chosen)):
             if (fill := hidden.number()) is not None and fill <= HIGHEST_FILL:
-                of_condition = _limits(condition, column, is_true).filled(fill, highest=HIGHEST_FILL)
-                return of_condition.joined(_limits_of_score(shown, column))
+                of_condition = _limits(condition, column, is_true).with_fill(fill, highest=HIGHEST_FILL)
+                return of_condition.intersected(_limits_of_score(shown, column))
         return Limits()
     if op.name in CONVERSIONS:
         return _limits_of_score(operands[0], column)
     if op.name == "arith.addf":
         limits = Limits()
         for operand in operands:
-            limits = limits.joined(_limits_of_addend(operand, column))
+            limits = limits.intersected(_limits_of_addend(operand, column))
         return limits
     if op.name in ("arith.mulf", "arith.divf") and (factor := _positive(operands[1])) is not None:
         limits = _limits_of_score(operands[0], column)
         scaled_fill = limits.fill * factor if op.name == "arith.mulf" else limits.fill / factor
-        return limits.filled(scaled_fill, highest=HIGHEST_FILL)
+        return limits.with_fill(scaled_fill, highest=HIGHEST_FILL)
     return Limits()
 
 
@@ -199,15 +200,15 @@ def _positive(expression: Expression) -> float | None:
 
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
-    """Return limits outside of which a number that is added to a score is at most the fill of its mask."""
+    """Return the limits of a mask that is added to a score; its fill is an upper bound of what hidden columns add."""
     while addend.op is not None and addend.op.name == "arith.extf":
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
     highest = _highest_addend(type_)
     if _is_argument(addend) and addend.depends_on(column):
-        return Limits(stored=(Stored(addend, None),), fill=highest)
+        return Limits(stored=(Stored(addend, is_shown=None),), fill=highest)
     limits = _limits_of_score(addend, column)
-    return limits.filled(limits.fill, highest=highest)
+    return limits.with_fill(limits.fill, highest=highest)
 
 
 def _highest_addend(element: Attribute) -> float:
@@ -218,18 +219,18 @@ def _highest_addend(element: Attribute) -> float:
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     """Return limits outside of which a condition differs from `is_true`; no limits if none are known."""
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
-        return Limits(stored=(Stored(condition, is_true),))
+        return Limits(stored=(Stored(condition, is_shown=is_true),))
     op, operands = condition.op, condition.operands
     if op is None:
         return Limits()
     if op.name == ("arith.andi" if is_true else "arith.ori"):
         lhs, rhs = (_limits(operand, column, is_true) for operand in operands)
-        return lhs.joined(rhs)
+        return lhs.intersected(rhs)
     if op.name == "arith.select":  # `select c, x, false` is a conjunction; `select c, x, true` negated is one, too
         selector, chosen, other = operands
         for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:
-                return _limits(selector, column, is_chosen).joined(_limits(rest, column, is_true))
+                return _limits(selector, column, is_chosen).intersected(_limits(rest, column, is_true))
     if op.name == "arith.xori" and operands[1].number() in (1, -1, True):
         return _limits(operands[0], column, not is_true)
     predicate = op.properties.get("predicate") if op.name == "arith.cmpi" else None
@@ -243,7 +244,10 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
     if relation not in ("lt", "le") or bound.depends_on(column):
         return Limits()
     shift = _shift(position, column)
-    return Limits() if shift is None else Limits((Bound(bound, int(relation == "le") - shift),))
+    if shift is None:
+        return Limits()
+    # `column + shift <= bound` leaves the columns before `bound + 1 - shift` visible.
+    return Limits(bounds=(Bound(bound, offset=int(relation == "le") - shift),))
 
 
 def _is_argument(expression: Expression) -> bool:

@@ -56,9 +56,9 @@ class Arithmetic:
     b_offset: int = 0
     matrix_steps: int = 0
 
-    def reads_in_place(self, acc: Attribute) -> bool:
-        """Return whether operands of the type `acc` need no conversion, so that they may be read where they are."""
-        return self.compute == acc == self.sums and self.group == 1
+    def reads_in_place(self, element: Attribute) -> bool:
+        """Return whether elements of this type need no conversion, so that operands may be read where they are."""
+        return self.compute == element == self.sums and self.group == 1
 
 
 BYTE_VALUES, LEAST_BYTE = 256, -128
@@ -70,12 +70,13 @@ MATRIX_BYTES = 4
 MIN_MATRIX_STEPS = 4
 """Groups of K from which on matrix registers pay, which take as long for one group as for 16."""
 
-UNSIGNED = {
+SIGN_CHOICES = {
     "unsigned by signed": [(True, False), (False, True)],
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""`Level.byte_products` -> whether the bytes of A, and of B, are unsigned in a product of the machine; best first.
+"""`Level.byte_products` -> (whether bytes of A are unsigned, whether those of B are) of each product that the machine
+has; best first.
 
 Products in matrix registers take "all signs".
 """
@@ -154,7 +155,8 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     fit_bytes = all(high - low < BYTE_VALUES for low, high in (a, b))
     if level.byte_products and fit_bytes:
         steps = _matrix_steps(contraction, MATRIX_BYTES) if "i8" in level.matrix_types else 0
-        signs = UNSIGNED["all signs" if steps else level.byte_products]
+        uses_matrix_registers = steps > 0
+        signs = SIGN_CHOICES["all signs" if uses_matrix_registers else level.byte_products]
         candidates = [
             Arithmetic(
                 compute=i8,

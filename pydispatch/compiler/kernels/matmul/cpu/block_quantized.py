@@ -191,7 +191,8 @@ class _Workgroup:
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the products of all rows with panel `p`, and their stores."""
-            fence = inner.fenced()  # the buffer of totals is cleared for each panel, and read at its end
+            # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted or reused.
+            fence = inner.fenced()
             zero = f32_constant(fence, 0.0)
             fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
             fence.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
@@ -258,8 +259,8 @@ class _Workgroup:
 
         Args:
             build: Receives the code.
-            rows: The rows of A.
-            sums: Product of the register block.
+            rows: The rows of A, with the unit and the sums of each block.
+            sums: Product of the register block, [row][digit][column of the register block].
             totals: Sums of the panel so far, [row][column].
             position: Where the register block is.
             row: The row within the register block.
@@ -272,7 +273,7 @@ class _Workgroup:
         row_sum = load(build, rows.sums, block_of_row)
         if unit is not None:
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        corrections: list[SSAValue] = []  # see `_number_of_digits`
+        corrections: list[SSAValue] = []  # zero * (sum of the lowest digits, sum of the integers of the higher digits)
         if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
             zero = i32_constant(build, int(match.zero))
             corrections = [build.add(arith.MuliOp(load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
@@ -359,8 +360,9 @@ def _number_of_digits(build: Builder, digits: Sequence[SSAValue], corrections: S
     Args:
         build: Receives the code.
         digits: One to three i32 values, each a sum of products of a digit.
-        corrections: The zero point of the weights, times the sum of the lowest digits of A, and times the sum of the
-            integers of the higher digits; subtracted from digits[0], and from the integer of the others. May be empty.
+        corrections: (zero * sum of the lowest digits of A, zero * sum of the integers that the higher digits form),
+            where `zero` is the zero point of the weights; empty without a constant one. The first is subtracted from
+            digits[0], the second from digits[1] + 2^8 digits[2].
     """
     low, *high_digits = digits
     if corrections:

@@ -149,7 +149,7 @@ def _emit(
     span = Span(first=first_row, extent=extent)
     limits = column_limits(chain)
     end = _column_end(frame, chain, limits, (first, second), tiles, outer, span)
-    rows = _Rows(frame=frame, chain=chain, tiles=tiles, outer=tuple(outer), span=span, buffer=buffer, end=end)
+    rows = _Rows(frame=frame, chain=chain, tiles=tiles, outer=tuple(outer), span=span, buffer=buffer, column_end=end)
     if end is None or limits.floor is None:
         rows.emit_first_product(build, first)
     else:
@@ -221,7 +221,7 @@ class _Rows:
         outer: Indices of the outer dimensions.
         span: The rows, along `tiles.axis`.
         buffer: Workgroup memory of the rows, [row][column], with `tiles.stride` elements between rows.
-        end: The end of the columns that are visited; None for all columns.
+        column_end: The end of the columns that are visited; None for all columns.
     """
 
     frame: Frame
@@ -230,13 +230,13 @@ class _Rows:
     outer: tuple[Index, ...]
     span: Span
     buffer: SSAValue
-    end: End | None
+    column_end: End | None
 
     def _ends(self, dim: int | None) -> dict[int, End]:
         """Return the end of the columns as a dict by dimension, for the dimension `dim` of a product that the columns
         are.
         """
-        return {} if self.end is None or dim is None else {dim: self.end}
+        return {} if self.column_end is None or dim is None else {dim: self.column_end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
         """Return the offset in the buffer of the element of the rows at these indices."""
@@ -248,7 +248,7 @@ class _Rows:
         """Store an element of the rows in the buffer."""
         self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
-    def _materialize(self, value: SSAValue) -> None:
+    def _read_from_buffer(self, value: SSAValue) -> None:
         """Let later code read elements of a tensor of rows from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
@@ -269,14 +269,14 @@ class _Rows:
         Return the rows with the end of the columns that were computed. Above the floor, hidden columns have no effect,
         see `Limits.floor`.
         """
-        assert self.end is not None
+        assert self.column_end is not None
         zero = build.index(0)  # as an end: no columns
 
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Compute the columns before the second carried value, the end of this attempt, unless it is 0.
+            """Compute the columns before `end` unless it is 0, and check that each row has a score above `floor`.
 
-            The first carried value is the end of the columns computed before. Return the end of the computed columns,
-            and that of the next attempt: 0 where none is needed, else all columns.
+            `carried` is (end of the columns computed before, `end`). Return both for the next attempt: its end is 0 if
+            the check holds or no columns were computed, else that of all columns.
             """
             computed_end, end = carried
             next_end = inner.choose(
@@ -285,14 +285,14 @@ class _Rows:
             return [inner.value(inner.most(computed_end, end)), next_end]
 
         # At most two attempts: the visible columns, and all columns.
-        computed_end, _ = build.loop(0, 2, [zero, build.value(self.end.index)], attempt)
+        computed_end, _ = build.loop(0, 2, [zero, build.value(self.column_end.index)], attempt)
         return self._up_to(build, computed_end)
 
     def _attempted_product(self, build: Builder, plan: Plan, floor: float, end: SSAValue, zero: SSAValue) -> SSAValue:
-        """Emit the first product for columns before `end`, and return the end of those that must be computed next.
+        """Emit the first product for columns before `end`, and return the end of the columns of the next attempt.
 
-        That is `zero`, the index 0, if each row has a score above `floor`: then the weights of the columns that
-        were not computed are 0, see `Limits.floor`. Else it is the end of all columns.
+        No attempt follows, and `zero`, the index 0, is returned, if each row has a score above `floor`: then the
+        weights of the columns that were not computed are 0, see `Limits.floor`. Else the next one is of all columns.
         """
         rows = self._up_to(build, end)
         rows.emit_first_product(build, plan)
@@ -301,8 +301,8 @@ class _Rows:
 
     def _up_to(self, build: Builder, end: SSAValue) -> _Rows:
         """Return the rows with another end of the columns that are visited."""
-        assert self.end is not None
-        return replace(self, end=End(build.assume_below(end, self.tiles.columns + 1), self.end.unit))
+        assert self.column_end is not None
+        return replace(self, column_end=End(build.assume_below(end, self.tiles.columns + 1), self.column_end.unit))
 
     def _are_above(self, build: Builder, floor: float) -> SSAValue:
         """Emit whether each row has a score above `floor` among the visited columns."""
@@ -320,7 +320,7 @@ class _Rows:
 
         row: counted from the first one of the workgroup.
         """
-        end, element = self.end, _element_type(self.chain)
+        end, element = self.column_end, _element_type(self.chain)
         assert end is not None and isinstance(element, AnyFloat)
 
         def is_above(inner: Builder, column: Index) -> SSAValue:
@@ -341,14 +341,14 @@ class _Rows:
     def emit_operations(self, build: Builder) -> None:
         """Emit the row-wise operations, each of which overwrites in the buffer what it reads."""
         chain, elements = self.chain, self.frame.elements
-        self._materialize(chain.scores)
+        self._read_from_buffer(chain.scores)
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
         analysis.allocate_rows(self.frame, nest)
         columns = self._restrict_columns()
 
-        def element(inner: Builder, indices: list[Index]) -> None:
+        def store_element(inner: Builder, indices: list[Index]) -> None:
             """Store an element of the last operation's result."""
             self._store(inner, elements.at(inner, chain.rows, indices), indices)
 
@@ -361,19 +361,19 @@ class _Rows:
                 indices[self.tiles.axis] = inner.plus(self.span.first, i)
             elements.begin_row(indices)
             nest.emit_row_reductions(elements, inner, indices)
-            emit_inner(inner, indices, [columns], low=0, high=columns, write=element)
+            emit_inner(inner, indices, dims=[columns], low=0, high=columns, write=store_element)
             return []
 
         build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
         elements.forget_rows()
         elements.forget(chain.scores)  # their memory has the rows now
-        self._materialize(chain.rows)
+        self._read_from_buffer(chain.rows)
 
     def _restrict_columns(self) -> Index:
         """Restrict later loops over the columns to those that are visited, and return their number."""
-        if self.end is None:
+        if self.column_end is None:
             return self.tiles.columns
-        elements, columns = self.frame.elements, self.end.index
+        elements, columns = self.frame.elements, self.column_end.index
         operations = self.chain.parts.row_operations
         for value in {self.chain.scores, *(v for op in operations for v in (*op.operands, *op.results))}:
             if isinstance(value.type, TensorType) and shape_of(value) == shape_of(self.chain.scores):

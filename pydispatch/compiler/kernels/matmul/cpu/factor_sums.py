@@ -107,13 +107,17 @@ class FactorSums:
             emit_loop(build, blocks, step=1, body=block_of_rows)
 
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors."""
+        """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors.
+
+        In sum((a' + a_offset) (b' + b_offset)), a term with one offset has the sum of the other factor.
+        """
         nest = self.products.nest
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
         if self.of_b is not None:
             column = build.plus(build.times(block.column_index, schedule.nr), j)
             total = _plus_product(build, total, _load(build, self.of_b.buffer, column), arithmetic.a_offset)
         if self.of_a is not None:
+            # The sum of a row is stored `LANES` times.
             row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
             total = _plus_product(build, total, _load(build, self.of_a.buffer, row), arithmetic.b_offset)
         if arithmetic.a_offset and arithmetic.b_offset:

@@ -64,7 +64,7 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
     return prod(inner_sizes) * factor.coordinates[axis].coefficient(row_dim)
 
 
-def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, level: Level) -> Operand:
+def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision: SSAValue, level: Level) -> Operand:
     """Return the f16 operand B that blocks convert to f32 as they read it.
 
     B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
@@ -75,7 +75,7 @@ def half_operand(contraction: Contraction, problem: Problem, half_b: SSAValue, l
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
-    is_in_rows = argument_of(half_b) is not None and contraction.b.is_last(contraction.n) and is_fast
+    is_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_last(contraction.n) and is_fast
     has_panels = problem.panel_width > 0  # in an argument, whose panels blocks read as they are
     return replace(operand, is_readable_in_place=has_panels or is_in_rows, element_bytes=HALF_BYTES)
 
@@ -100,8 +100,10 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> 
     """
     assert isinstance(pages.element_type, FixedBitwidthType)
     element_bytes = pages.element_type.size
-    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, size=element_bytes)
-    return replace(operand, element_bytes=0 if element_bytes == size else element_bytes)
+    rows = contraction.k  # rows of B are steps of K
+    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=rows, size=element_bytes)
+    is_stored_as_packed = element_bytes == size
+    return replace(operand, element_bytes=0 if is_stored_as_packed else element_bytes)
 
 
 def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
@@ -117,14 +119,14 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
 
 
 def panels_of_b(
-    contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None
+    contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, b_in_half_precision: SSAValue | None
 ) -> Panels | None:
     """Return the panels of columns that B is stored in, if register blocks can read these; else None.
 
-    `half_b` is the tensor of f16 or bf16 that B is widened from; None where it is not.
+    `b_in_half_precision` is the tensor of f16 or bf16 that B is widened from; None where it is not.
     """
     b, n = contraction.b, contraction.n
-    panels = panels_of(contraction.tensor_of(b) if half_b is None else half_b)
+    panels = panels_of(contraction.tensor_of(b) if b_in_half_precision is None else b_in_half_precision)
     if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
         return None
     layout, columns = panels.layout, sizes[n]
@@ -137,7 +139,7 @@ def panels_of_b(
         return None
     if layout.steps is None:
         is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.is_element
-        return panels if half_b is not None or is_unconverted else None
+        return panels if b_in_half_precision is not None or is_unconverted else None
     are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
     return panels if are_groups and _is_packed_b(contraction, arithmetic) else None
 

@@ -221,8 +221,12 @@ class Nest:
         """
         plan = self.plan
         unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
-        dims = range(len(self.sizes))
-        return Region(tuple(Span(outer.get(d, 0), self.end(d) if d in unlooped else 1) for d in dims))
+
+        def span(dim: int) -> Span:
+            """Return the indices of a dimension. All of them are from 0 on, so that their end is their extent."""
+            return Span(first=0, extent=self.end(dim)) if dim in unlooped else Span(first=outer.get(dim, 0), extent=1)
+
+        return Region(tuple(map(span, range(len(self.sizes)))))
 
     def end(self, dim: int) -> Index:
         """Return the exclusive end of the indices of a dimension that a workgroup visits."""

@@ -87,7 +87,7 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
         return _packed_panels(frame, plan, factor)
     if plan.pages is not None:  # B is gathered from pages, such as those of a cache of keys and values
         return _view_of_pages(frame, factor, plan.pages)
-    return view_in_place(frame, plan, build, factor, value=plan.half_b)
+    return view_in_place(frame, plan, build, factor, value=plan.b_in_half_precision)
 
 
 def view_in_place(

@@ -161,7 +161,7 @@ class Packing:
 
     def emit(self, build: Builder) -> None:
         """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
-        self._coordinates(build.fenced(), outer=[])
+        self._emit_coordinate_loops(build.fenced(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
         """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""
@@ -170,7 +170,7 @@ class Packing:
             total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))
         return total
 
-    def _coordinates(self, build: Builder, outer: Sequence[Position]) -> None:
+    def _emit_coordinate_loops(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit loops over the coordinates of the factor from `len(outer)` on, in memory order, around the copy.
 
         `outer` are the positions along the leading coordinates, from the loops that are open.
@@ -186,10 +186,10 @@ class Packing:
             self._groups(build, outer)
             return
         extent = self._extent(build, coordinate)
-        build.parallel(0, extent, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
+        build.parallel(0, extent, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
         end = build.plus(extent, self._padding(build, coordinate))
         if end != extent:
-            build.parallel(extent, end, lambda b, i: self._coordinates(b, [*outer, PaddedPosition(i)]))
+            build.parallel(extent, end, lambda b, i: self._emit_coordinate_loops(b, [*outer, PaddedPosition(i)]))
 
     def _padding(self, build: Builder, coordinate: Linear) -> Index:
         """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none."""
@@ -208,17 +208,17 @@ class Packing:
         n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
         assert n is not None
 
-        def panel(inner: Builder, index: Index) -> None:
-            """Emit the packing of panel `index` at the positions `outer`, with zeros for columns beyond B's edge."""
-            start = self.nest.block_start(inner, self.region, n, index, nr)
+        def panel(inner: Builder, panel_index: Index) -> None:
+            """Emit the packing of one panel at the positions `outer`, with zeros for columns beyond B's edge."""
+            start = self.nest.block_start(inner, self.region, n, panel_index, nr)
             columns = self.nest.block_extent(inner, self.region, n, start, nr)
 
             def column(build: Builder, i: Index, is_padding: bool = False) -> None:
                 """Emit the packing of column `i` of the panel, or of zeros if it is padding."""
                 position = PanelColumn(
-                    index=build.plus(start, i), panel=index, column=i, group=group, is_padding=is_padding
+                    index=build.plus(start, i), panel=panel_index, column=i, group=group, is_padding=is_padding
                 )
-                self._coordinates(build, [*outer, position])
+                self._emit_coordinate_loops(build, [*outer, position])
 
             def padding(build: Builder, i: Index) -> None:
                 """Emit the packing of zeros as column `i` of the panel."""
@@ -226,7 +226,7 @@ class Packing:
 
             if isinstance(columns, int):
                 if columns == nr and self._can_transpose_in_registers(len(outer)):
-                    first_column = PanelColumn(index=start, panel=index, column=0, group=group)
+                    first_column = PanelColumn(index=start, panel=panel_index, column=0, group=group)
                     self._transposed_panel(inner, outer, first_column)
                 else:
                     inner.parallel(0, columns, column)
@@ -274,13 +274,13 @@ class Packing:
         positions = [*outer, column, Position(0)]
         steps = self._extent(build, self.factor.coordinates[-1])
         read_offset: Index = 0
-        written_offset: Index = build.times(column.panel, view.panel_stride or 0)
+        written_offset: Index = build.times(column.panel, view.panel_stride or 0)  # no stride: there is one panel
         for position, stride, coordinate, source_stride in zip(
             positions, view.strides, self.factor.coordinates, source.strides, strict=True
         ):
             source_index = self._index(build, coordinate, position, step=0)
             read_offset = build.plus(read_offset, build.times(source_index, source_stride))
-            if position is not column:
+            if position is not column:  # it is column 0 of its panel, which is counted already
                 written_offset = build.plus(written_offset, build.times(position.index, stride))
 
         def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -313,11 +313,11 @@ class Packing:
 
         def pack_group(inner: Builder, first: Index, count: int) -> None:
             """Emit the packing of the group from step `first` on, which has `count` steps before the end of K."""
-            self._coordinates(inner, [*outer, StepGroup(first, count)])
+            self._emit_coordinate_loops(inner, [*outer, StepGroup(first, count)])
 
         if self.view.strides[position] == 1 and position == len(self.factor.coordinates) - 1:
             grouped_steps = build.times(build.quotient(steps, group), group)
-            build.parallel(0, grouped_steps, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
+            build.parallel(0, grouped_steps, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
         else:
             build.parallel(0, build.quotient(steps, group), lambda b, i: pack_group(b, b.times(i, group), group))
         remainder = build.remainder(steps, group)

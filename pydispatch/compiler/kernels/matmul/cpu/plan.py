@@ -88,7 +88,7 @@ class Plan:
         sizes: Sizes of the dimensions.
         row_range: Row counts that the plan is for; None for those of the program.
         panels: Panels that B is an argument in, and read from.
-        half_b: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
+        b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
         prefetch_bytes: Bytes between what blocks read of B and what they prefetch; 0 for no prefetching.
         pages: B as gathered pages, where register blocks read it in place.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
@@ -105,7 +105,7 @@ class Plan:
     sizes: tuple[int | None, ...]
     row_range: RowRange | None = None
     panels: Panels | None = None
-    half_b: SSAValue | None = None
+    b_in_half_precision: SSAValue | None = None
     prefetch_bytes: int = 0
     pages: GatheredPages | None = None
     batched_dims: tuple[int, ...] = ()
@@ -167,8 +167,12 @@ def variants(
         main = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
         if main is not None:
             height = main.schedule.mr
-            ranges = [RowRange(1, 1), RowRange(2, height - 1)] if height > 2 else [RowRange(1, height - 1)]
-            skinny_plans = [plan_of(contraction, elements, level, r) for r in ranges if height > 1]
+            ranges: list[RowRange] = []  # of fewer rows than a register block has
+            if height > 1:
+                ranges.append(RowRange(1, 1))
+            if height > 2:
+                ranges.append(RowRange(2, height - 1))
+            skinny_plans = [plan_of(contraction, elements, level, r) for r in ranges]
             return [replace(main, row_range=RowRange(height, most=None)), *(p for p in skinny_plans if p is not None)]
     plan = plan_of(contraction, elements, level, schedule=schedule)
     return [] if plan is None else [plan]
@@ -208,15 +212,17 @@ def plan_of(
     sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
     if row_range is not None and row_range.least == row_range.most:
         sizes = tuple(row_range.least if d == contraction.m else s for d, s in enumerate(sizes))
-    half_b = None if arithmetic.group > 1 else half_precision_b(contraction, level)
-    panels = panels_of_b(contraction, sizes, arithmetic, half_b)
+    # Only products of single steps of K widen B from half precision.
+    b_in_half_precision = None if arithmetic.group > 1 else half_precision_b(contraction, level)
+    panels = panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
     if arithmetic.group > 1 and panels is None and _pays_ungrouped(contraction, sizes, row_range, arithmetic):
         arithmetic = _without_groups(arithmetic)
-        half_b = half_precision_b(contraction, level)
-        panels = panels_of_b(contraction, sizes, arithmetic, half_b)
+        b_in_half_precision = half_precision_b(contraction, level)
+        panels = panels_of_b(contraction, sizes, arithmetic, b_in_half_precision)
     problem = _problem(contraction, sizes, row_range, arithmetic, panels)
-    if half_b is not None:
-        problem = replace(problem, b=half_operand(contraction, problem, half_b, level))
+    if b_in_half_precision is not None:
+        problem = replace(problem, b=half_operand(contraction, problem, b_in_half_precision, level))
+    # Panels are those of an argument, and pages are gathered: B is in one of the two at most.
     pages = pages_in_place(contraction, problem.m, arithmetic, level)
     if pages is not None and not problem.b.is_readable_in_place:
         problem = replace(problem, b=paged_operand(contraction, pages, problem.sum_bytes))
@@ -224,7 +230,7 @@ def plan_of(
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    pages = None if schedule.pack_b else pages
+    pages = None if schedule.pack_b else pages  # blocks read a packed B from its copy
     if pages is not None:
         schedule = within_pages(contraction, schedule, pages)
     inner, outer = _reductions(contraction, sizes, level, problem, schedule)
@@ -247,7 +253,7 @@ def plan_of(
         sizes=sizes,
         row_range=row_range,
         panels=panels,
-        half_b=half_b,
+        b_in_half_precision=b_in_half_precision,
         prefetch_bytes=prefetch_bytes,
         pages=pages,
         batched_dims=tuple(_dims_without_b(contraction, sizes)) if schedule.batch > 1 else (),

@@ -92,11 +92,13 @@ class Problem:
 
     @property
     def vectorizes_packed_k(self) -> bool:
-        """Whether a B that is computed in the dispatch is packed along K: A is too skinny for a transposition to
-        pay."""
-        is_known = self.m is not None and self.n is not None and self.group == 1
-        are_transposed = self.is_b_transposed and self.a.is_contiguous_k
-        return is_known and are_transposed and not self.b.is_readable_in_place and self.is_skinny
+        """Whether a B that is computed in the dispatch is packed along K: A is too skinny for packing by columns, which
+        transposes B, to pay."""
+        has_known_sizes = self.m is not None and self.n is not None
+        has_single_steps = self.group == 1
+        are_contiguous_k = self.is_b_transposed and self.a.is_contiguous_k
+        is_computed = not self.b.is_readable_in_place
+        return has_known_sizes and has_single_steps and are_contiguous_k and is_computed and self.is_skinny
 
     @property
     def b_bytes(self) -> int:
@@ -151,12 +153,13 @@ rows. Zen 4, panels in memory, with and without prefetches of blocks: 1x768x2048
 def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
     """Return how many bytes ahead of its reads a block of mr rows prefetches contiguous rows of B of `row_bytes` bytes.
 
-    0 where the bandwidth beyond the second-level cache is as high as the rate at which a block consumes B, and where
-    the CPU's own prefetchers reach that bandwidth.
+    0 where the bandwidth beyond the second-level cache is as high as the rate at which a block consumes B, and on CPUs
+    of a high bandwidth, whose own prefetchers reach it.
     """
-    bandwidth = level.model.bandwidth
-    pays = bandwidth < PREFETCHING_BANDWIDTH and row_bytes > bandwidth * level.cycles(mr, row_bytes)
-    return PREFETCH_BYTES if pays else 0
+    bandwidth = level.model.bandwidth  # bytes per cycle
+    is_bound_by_memory = row_bytes > bandwidth * level.cycles(mr, row_bytes)
+    has_good_prefetchers = bandwidth >= PREFETCHING_BANDWIDTH
+    return PREFETCH_BYTES if is_bound_by_memory and not has_good_prefetchers else 0
 
 
 def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
