@@ -283,7 +283,8 @@ class CommandList:
     def emit(self, function: ProgramFunction) -> None:
         """Write the commands into `function`; all storages must have buffers.
 
-        Commands of one region may run concurrently; a region begins when all commands of the one before have ended.
+        Commands of one region may run concurrently; regions run one after another, or, in a tile-fused sequence, tile
+        by tile.
         """
         for command in self.commands:
             while function.region < command.region:

@@ -162,7 +162,7 @@ class _Heap:
 
     def precedes(self, build: Builder, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         """Emit whether `lhs` precedes `rhs`: by the comparator, and by column if neither comes before the other."""
-        lhs_column, rhs_column = lhs[-1], rhs[-1]  # the values of an element come before
+        lhs_column, rhs_column = lhs[-1], rhs[-1]  # an element is its values, then its column
         is_left = build.add(arith.CmpiOp(lhs_column, rhs_column, "ult"))
         follows = self.before(build, rhs, lhs)
         ties = build.add(arith.AndIOp(is_left, build.add(arith.XOrIOp(follows, _truth(build, 1)))))
